@@ -6,15 +6,25 @@
                     [--messages N] [--quick]
     ./run.sh bench goals [PART …] [--quick]
 
-`bench.goals` says what the goals are. Else in turn: steps on one core beside their limits; the
-ratios that are to be kept, those of decode for several kinds of messages and that of write; hostile
-messages at two sizes; the whole of ingest on two cores beside Spark alone; memory beside its
-budget; commits one after the other; what a commit asks of a store; compaction, simulated, beside
-decode and encode, and beside the epochs; merge engines beside deduplicate; many tables in one job;
-what checksums cost; epochs of few messages; the age of messages at their commit; reading, beside
-other readers; metadata for Iceberg; commits in catalogs; the threads of one epoch; epochs of a
-table that grows. About an hour; `--quick` takes ten minutes. With a name only that part. Continuous
-integration prints `kept --quick`, half a minute.
+`goals` measures each goal of `bench.goals` beside its bound. Otherwise the command runs one part,
+or all parts one after another:
+
+steps, kept      steps of ingest on one core beside their limits; the ratios that must not grow
+hostile          decode of hostile messages at two sizes
+ingest, memory   ingest on two cores beside Spark alone; memory beside its budget
+simulation       compactions of a simulated bucket
+commits          the cost of commits; `requests`: their requests to a store
+scaling          the driver's work for ten thousand buckets; `databases`: for many tables
+compaction       compaction beside decode and encode; `latency`: beside epochs
+engines          merge engines beside deduplicate; `checksums`: the cost of page checksums
+small, growth    epochs of few messages; epochs of a table that grows
+freshness        the age of messages at their commit
+reading          reads beside other readers
+iceberg          metadata for Iceberg's readers; `catalogs`: commits in catalogs
+timeline         the threads of one epoch
+
+All parts take about an hour, or ten minutes with `--quick`. Continuous integration runs
+`kept --quick`, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -140,8 +150,8 @@ def _freshness(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 
 def _growth(folder: Path, _: int, quick: bool) -> Iterator[str]:
-    whole = growth.Bounds()
-    yield from growth.lines(folder, whole.smaller() if quick else whole)
+    bounds = growth.Bounds()
+    yield from growth.lines(folder, bounds.smaller() if quick else bounds)
 
 
 def _reading(folder: Path, _: int, quick: bool) -> Iterator[str]:

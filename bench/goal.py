@@ -1,4 +1,4 @@
-"""A figure of a bench beside the bound that it is to keep."""
+"""Defines a goal: a measured figure beside its bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """A ratio, seconds or microseconds, as its name says.
+    """A measured figure and its bound, in the unit that the name contains.
 
     Attributes:
         measured: the measured value, or None if it could not be measured, which misses the goal.

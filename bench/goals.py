@@ -1,10 +1,10 @@
-"""Every goal, each measured beside its bound; exit code 1 unless all are met.
+"""Measures every goal beside its bound. The exit code is 1 unless all goals are met.
 
     ./run.sh bench goals [PART …] [--messages N] [--quick] [--record FILE]
         [--sink-python PYTHON --sink-jars JARS]
 
 decode      messages of each format → columns, by arrays and by machine code
-hostile     messages that nobody should send, at one size and at sixteen times as much
+hostile     messages that nobody should send, at one size and at sixteen times that size
 write       blocks → data and changelog files, beside the encoding of the same files alone
 compaction  sorted runs → one, beside decoding and encoding alone
 reading     beside Paimon Rust, and beside Arrow without a merge
@@ -18,10 +18,10 @@ policy      compaction that the job chooses, beside the best fixed trigger, simu
 scaling     small compactions that share a job, and the driver's memory
 growth      an epoch of 250,000 changes as rows, partitions, snapshots and tables grow
 
-Each is a ratio of one run, in turns, or seconds of this machine, which must have nothing else to
-do. It takes 20 minutes, with `--quick` a tenth of everything. A goal that cannot be measured is
-missed.
-`--record` appends the figures as a line of JSON, for the records of releases.
+A figure is a ratio between works that take turns, or a time on this machine, which must be
+otherwise idle. All goals take 20 minutes; `--quick` measures a tenth of everything. A goal that
+cannot be measured is missed. `--record` appends the figures as a line of JSON, for the records of
+releases.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Setup:
 
     @property
     def runs(self) -> int:
-        """Of what is repeated: fewer when there is little to measure."""
+        """The number of repetitions, fewer with a tenth of the data."""
         return 1 if self.tenth > 1 else 3
 
 
@@ -94,12 +94,12 @@ def _sink(setup: Setup) -> Iterator[Goal]:
 
 def _small(setup: Setup) -> Iterator[Goal]:
     with EmbeddedBroker(setup.folder / "kafka") as broker:
-        yield Goal("an epoch of 5,000 messages, s", _middling(broker, setup.folder), 0.35)
+        yield Goal("an epoch of 5,000 messages, s", _epoch_s(broker, setup.folder), 0.35)
     yield from small_epochs.goals(setup.folder, 200 // setup.tenth, messages=20, runs=2)
 
 
-def _middling(broker: EmbeddedBroker, folder: Path) -> float:
-    """The median of waiting, writing and committing."""
+def _epoch_s(broker: EmbeddedBroker, folder: Path) -> float:
+    """Return the median time of an epoch of `SMALL_EPOCH` messages, in seconds."""
     file = folder / "small.parquet"
     write_messages(file, SMALL_EPOCH * (SMALL_EPOCHS + WARM_UP))
     ingest.run_apart("fill", broker, folder, "fill", 0, {"messages": str(file)})
@@ -114,8 +114,8 @@ def _databases(setup: Setup) -> Iterator[Goal]:
 
 
 def _growth(setup: Setup) -> Iterator[Goal]:
-    whole = growth.Bounds()
-    return growth.goals(setup.folder, whole.smaller() if setup.tenth > 1 else whole)
+    bounds = growth.Bounds()
+    return growth.goals(setup.folder, bounds.smaller() if setup.tenth > 1 else bounds)
 
 
 PARTS: Mapping[str, Part] = {
@@ -145,7 +145,7 @@ PARTS: Mapping[str, Part] = {
 
 
 def measure(parts: Sequence[Part], options: argparse.Namespace) -> Iterator[Goal]:
-    """The goals of parts, one after another."""
+    """Yield the goals of parts, one after another."""
     tenth = 10 if options.quick else 1
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="stream_app-goals-") as folder:
@@ -156,7 +156,7 @@ def measure(parts: Sequence[Part], options: argparse.Namespace) -> Iterator[Goal
 
 
 def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] = PARTS) -> None:
-    """Print the table; exit code 1 unless all goals are met."""
+    """Print the table, and end with exit code 1 unless all goals are met."""
     parser = argparse.ArgumentParser(prog="./run.sh bench goals")
     parser.add_argument("part", nargs="*", choices=[*parts, []], metavar="PART")
     parser.add_argument("--messages", type=int, default=3_000_000, help="of ingest")
@@ -165,20 +165,20 @@ def main(argv: Sequence[str] | None = None, parts: Mapping[str, Part] = PARTS) -
     parser.add_argument("--sink-jars", metavar="JARS", help="Paimon's connector for Spark 4.0")
     parser.add_argument("--record", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    measured = []
+    results = []
     print("| goal | measured | bound | |\n| --- | ---: | ---: | --- |")
     for goal in measure([parts[name] for name in options.part or parts], options):
-        measured.append(goal)
+        results.append(goal)
         print(goal.line(), flush=True)
     if options.record:
         figures = {
-            goal.name: round(goal.measured, 3) for goal in measured if goal.measured is not None
+            goal.name: round(goal.measured, 3) for goal in results if goal.measured is not None
         }
         with options.record.open("a", encoding="utf-8") as sink:
             sink.write(json.dumps({"version": __version__, **figures}, ensure_ascii=False) + "\n")
-    missed = [goal.name for goal in measured if not goal.is_met]
+    missed = [goal.name for goal in results if not goal.is_met]
     if missed:
-        sys.exit(f"{len(missed)} of {len(measured)} goals are missed")
+        sys.exit(f"{len(missed)} of {len(results)} goals are missed")
 
 
 if __name__ == "__main__":

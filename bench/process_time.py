@@ -1,11 +1,12 @@
-"""Seconds of the processor that a process and all below it use, those that end without a trace too.
+"""Measures the processor seconds of a process and of all processes below it.
 
-A process that nobody waits for leaves nothing in its parent's times: Spark's Python workers end so,
-when their daemon does. So a thread looks at the tree again and again, and keeps what it last saw of
-every process. It is right to `INTERVAL_S` for each process that ends.
+The times of a process that nobody waits for are missing in its parent's times. Spark's Python
+workers end so when their daemon ends. So a thread reads the times of the whole tree at intervals,
+and keeps the newest times of every process. The error is at most `INTERVAL_S` for each process that
+ends.
 
-Looking costs a few milliseconds a second. The processes of a measured command are looked at from
-the outside (`run_metered`), so this cost is not in their figures.
+Reading costs a few milliseconds a second. Another process reads the times of a measured command
+(`run_metered`), so the figures do not contain this cost.
 """
 
 from __future__ import annotations
@@ -29,83 +30,87 @@ class Times(NamedTuple):
     """The ticks of one process, and those of ended children for which it has waited."""
 
     own_ticks: int
-    waited: int
+    waited_ticks: int
 
 
 Process = tuple[int, int]
-"""Number and start: numbers come again."""
+"""The number and the start time of a process, because numbers are reused."""
 
 
 def lost_ticks(
-    before: Mapping[Process, Times],
-    now: Mapping[Process, Times],
+    earlier: Mapping[Process, Times],
+    later: Mapping[Process, Times],
     parents: Mapping[Process, Process],
 ) -> int:
-    """Ticks of processes that ended between two looks, and that are in nobody's times.
+    """Return the ticks of processes that ended between two reads, and that nobody else counts.
 
-    Their nearest ancestor that still lives got them only as far as its `Times.waited` has grown.
+    Their nearest living ancestor counts as many of them as its `Times.waited_ticks` has grown.
 
     Args:
-        before: the tree at the earlier look.
-        now: the tree at the later look.
-        parents: of each process that was ever seen, as it began.
+        earlier: the tree at the earlier read.
+        later: the tree at the later read.
+        parents: process → the parent at its start, for each process that was ever read.
     """
     ended: dict[Process, int] = {}
-    for process in before.keys() - now.keys():
+    for process in earlier.keys() - later.keys():
         ancestor = parents.get(process)
-        while ancestor is not None and ancestor not in now:
+        while ancestor is not None and ancestor not in later:
             ancestor = parents.get(ancestor)
         if ancestor is not None:
-            ended[ancestor] = ended.get(ancestor, 0) + sum(before[process])
+            ended[ancestor] = ended.get(ancestor, 0) + sum(earlier[process])
     return sum(
-        max(0, ticks - (now[ancestor].waited - before.get(ancestor, Times(0, 0)).waited))
+        max(
+            0,
+            ticks
+            - (later[ancestor].waited_ticks - earlier.get(ancestor, Times(0, 0)).waited_ticks),
+        )
         for ancestor, ticks in ended.items()
     )
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Seconds of the processor at moments of the monotonic clock, which all processes share."""
+    """The processor seconds so far at times of the monotonic clock, which all processes share."""
 
-    moments: Sequence[float]
+    times_s: Sequence[float]
     seconds: Sequence[float]
 
     @property
     def total(self) -> float:
-        """Return the seconds of the whole lifetime."""
+        """The seconds of the whole lifetime."""
         return self.seconds[-1]
 
     def seconds_between(self, begin: float, end: float) -> float:
-        """Seconds of the processor from one moment to another."""
+        """Return the processor seconds from one time to another, interpolated between reads."""
         return self._seconds_until(end) - self._seconds_until(begin)
 
-    def _seconds_until(self, moment: float) -> float:
-        after = bisect.bisect_left(self.moments, moment)
-        if after in (0, len(self.moments)):
-            return self.seconds[min(after, len(self.moments) - 1)]
-        begin, end = self.moments[after - 1], self.moments[after]
-        share = (moment - begin) / (end - begin)
-        return self.seconds[after - 1] * (1 - share) + self.seconds[after] * share
+    def _seconds_until(self, time_s: float) -> float:
+        index = bisect.bisect_left(self.times_s, time_s)
+        if index in (0, len(self.times_s)):
+            return self.seconds[min(index, len(self.times_s) - 1)]
+        begin_s, end_s = self.times_s[index - 1], self.times_s[index]
+        share = (time_s - begin_s) / (end_s - begin_s)
+        return self.seconds[index - 1] * (1 - share) + self.seconds[index] * share
 
 
 class ProcessorMeter:
-    """Looks at the tree below a process until it is left.
+    """A meter of the tree below a process, for a ``with`` block.
 
     Args:
-        process: its number.
-        without: a process whose tree is left out.
+        process: the number of the process.
+        without: the number of a process whose tree is left out.
     """
 
     def __init__(self, process: int, *, without: int | None = None) -> None:
         self._process, self._without = process, without
         self._tree: dict[Process, Times] = {}
         self._parents: dict[Process, Process] = {}
-        self._lost = 0
-        self._moments: list[float] = []
+        self._lost_ticks = 0
+        self._times_s: list[float] = []
         self._seconds: list[float] = []
         self._lock = threading.Lock()
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._has_left = threading.Event()
+        self._thread = threading.Thread(target=self._read_repeatedly, daemon=True)
 
     def __enter__(self) -> Self:
         self.seconds()
@@ -118,47 +123,47 @@ class ProcessorMeter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._left.set()
+        self._has_left.set()
         self._thread.join()
 
     def seconds(self) -> float:
-        """Used until now."""
+        """Return the processor seconds until now."""
         with self._lock:
-            self._look()
+            self._read()
             return self._seconds[-1]
 
     def timeline(self) -> Timeline:
-        """All looks until now."""
+        """Return the processor seconds at each read until now."""
         with self._lock:
-            return Timeline(tuple(self._moments), tuple(self._seconds))
+            return Timeline(tuple(self._times_s), tuple(self._seconds))
 
-    def _look_on(self) -> None:
-        while not self._left.wait(INTERVAL_S):
+    def _read_repeatedly(self) -> None:
+        while not self._has_left.wait(INTERVAL_S):
             self.seconds()
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         processes, children = _processes()
-        # An orphan belongs to the tree in which it was seen before.
-        waiting = [process for process in processes if process in self._tree]
-        waiting += [process for process in processes if process[0] == self._process]
+        # An orphan belongs to the tree in which an earlier read found it.
+        unvisited = [process for process in processes if process in self._tree]
+        unvisited += [process for process in processes if process[0] == self._process]
         tree: dict[Process, Times] = {}
-        while waiting:
-            process = waiting.pop()
+        while unvisited:
+            process = unvisited.pop()
             if process not in tree:
                 tree[process] = processes[process]
                 for child in children.get(process[0], ()):
                     if child[0] != self._without:
                         self._parents.setdefault(child, process)
-                        waiting.append(child)
-        self._lost += lost_ticks(self._tree, tree, self._parents)
+                        unvisited.append(child)
+        self._lost_ticks += lost_ticks(self._tree, tree, self._parents)
         self._tree = tree
-        ticks = self._lost + sum(map(sum, tree.values()))
-        self._moments.append(time.monotonic())
+        ticks = self._lost_ticks + sum(map(sum, tree.values()))
+        self._times_s.append(time.monotonic())
         self._seconds.append(ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
-    """Run a command: what it prints, and what it and all below it used.
+    """Run a command, and return its output and the processor seconds of its tree.
 
     Raises:
         subprocess.CalledProcessError: the process failed.
@@ -169,7 +174,7 @@ def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
     ):
         assert process.stdout is not None
         output = process.stdout.read()
-        # Its times stay readable until it is waited for.
+        # The times of an ended process are readable until its parent waits for it.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         meter.seconds()
     if process.returncode:
@@ -179,7 +184,7 @@ def run_metered(command: Sequence[str]) -> tuple[str, Timeline]:
 
 
 def _processes() -> tuple[dict[Process, Times], dict[int, list[Process]]]:
-    """Every process of the machine; the children of each."""
+    """Return process → its times for the whole machine, and number → children."""
     if not sys.platform.startswith("linux"):
         raise SystemExit("benches that count the processor's seconds need Linux: they read /proc")
     times: dict[Process, Times] = {}
@@ -188,12 +193,15 @@ def _processes() -> tuple[dict[Process, Times], dict[int, list[Process]]]:
         if not folder.name.isdigit():
             continue
         try:
-            # Behind the name, which may hold anything: state, parent, …, own and waited times.
-            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            # Fields after the name, which may contain anything: state, parent, …, the four times.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        own_ticks, waited = int(words[11]) + int(words[12]), int(words[13]) + int(words[14])
-        process = int(folder.name), int(words[19])
-        times[process] = Times(own_ticks, waited)
-        children.setdefault(int(words[1]), []).append(process)
+        own_ticks, waited_ticks = (
+            int(fields[11]) + int(fields[12]),
+            int(fields[13]) + int(fields[14]),
+        )
+        process = int(folder.name), int(fields[19])
+        times[process] = Times(own_ticks, waited_ticks)
+        children.setdefault(int(fields[1]), []).append(process)
     return times, children

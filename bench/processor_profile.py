@@ -1,4 +1,4 @@
-"""Finds the functions that use most of a work's processor time."""
+"""Finds the functions that use most of the processor time of some work."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 
 def print_profile(work: Callable[[], object], functions: int = 25) -> None:
-    """Run a work once, and print the functions with the most time, without that of their callees.
+    """Run some work once, and print the functions with the most time, without their callees' time.
 
-    Seconds are of the processor: those of the clock would have waits on a busy machine in them.
+    The seconds are the processor's, because the clock's would include waits on a busy machine.
     """
     profiler = cProfile.Profile(time.process_time)
     profiler.runcall(work)

@@ -1,4 +1,4 @@
-"""Each step of ingest beside its limit, on one core.
+"""Measures each step of ingest beside its limit, on one core.
 
     python -m bench.steps [--messages N] [--runs N] [--profile]
 
@@ -7,8 +7,8 @@ route       columns → a block for each bucket  limit: decode of the same messa
 write       blocks → data and changelog files  limit: pyarrow encodes the same files, nothing else
 compaction  5 sorted runs → 1                  limit: pyarrow decodes and encodes the same, no merge
 
-All limits are measured in the same process, in turns with the step; the ratio is of the medians.
-`--profile` prints the functions of `write` that take most of the processor's time, then its ratio.
+A step and its limit take turns in one process, and the ratio is that of their medians. `--profile`
+prints the functions of `write` that take most of the processor's time, and then its ratio.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Step:
     limit_seconds: float
     goal: float
     cpu_ratio: float = math.nan
-    """The same of the processor's seconds, which other work on the machine changes less."""
+    """The ratio of processor seconds, which other work on the machine changes less."""
 
     @property
     def ratio(self) -> float:
@@ -92,21 +92,21 @@ class Step:
 
 @dataclass(frozen=True)
 class Times:
-    """Median seconds of the clock, and of the processor in this process."""
+    """The median seconds of the clock, and of the processor in this process."""
 
     wall_s: float
     cpu_s: float
 
 
 def in_turns(runs: int, *works: Callable[[], object]) -> list[Times]:
-    """The times of each, after one run that does not count."""
+    """Return the times of some works that take turns, after one run that does not count."""
     times: list[list[tuple[float, float]]] = [[] for _ in works]
     for run in range(runs + 1):
         for index, work in enumerate(works):
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall_s, cpu_s = time.perf_counter(), time.process_time()
             work()
             if run:
-                times[index].append((time.perf_counter() - wall, time.process_time() - cpu))
+                times[index].append((time.perf_counter() - wall_s, time.process_time() - cpu_s))
     return [Times(*map(statistics.median, zip(*runs, strict=True))) for runs in times]
 
 
@@ -114,16 +114,20 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
     pa.set_cpu_count(1)
     schema = shop_schema()
     batches = list(message_batches(messages))
-    message_bytes = sum(pc.sum(pc.binary_length(b.column("value"))).as_py() for b in batches)
+    message_bytes = sum(
+        pc.sum(pc.binary_length(batch.column("value"))).as_py() for batch in batches
+    )
     decode_format = shop_format(schema)
-    parse = [_lines(batch) for batch in batches]
-    read = pj.ReadOptions(use_threads=False, block_size=1 << 30)
+    json_lines = [_lines(batch) for batch in batches]
+    read_options = pj.ReadOptions(use_threads=False, block_size=1 << 30)
     decoded = [decode_format.decode(batch).changes.rows for batch in batches]
-    explicit = pj.ParseOptions(_message_schema(), unexpected_field_behavior="ignore")
+    parse_options = pj.ParseOptions(_message_schema(), unexpected_field_behavior="ignore")
     decode, parsing, routing = in_turns(
         runs,
         lambda: [decode_format.decode(batch) for batch in batches],
-        lambda: [pj.read_json(pa.BufferReader(data), read, explicit) for data in parse],
+        lambda: [
+            pj.read_json(pa.BufferReader(data), read_options, parse_options) for data in json_lines
+        ],
         lambda: [
             part.serialize() for rows in decoded for _, _, part in FixedBuckets(schema).assign(rows)
         ],
@@ -156,7 +160,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
 
 
 def measure_write(messages: int, runs: int, folder: Path, *, profile: bool = False) -> Step:
-    """The step `write` alone."""
+    """Measure the step `write` alone."""
     pa.set_cpu_count(1)
     decode_format = shop_format(shop_schema())
     decoded = [decode_format.decode(batch).changes.rows for batch in message_batches(messages)]
@@ -164,7 +168,7 @@ def measure_write(messages: int, runs: int, folder: Path, *, profile: bool = Fal
 
 
 def goals(messages: int, runs: int, folder: Path) -> Iterator[Goal]:
-    """Return the goal for the step `write`, by the processor's time."""
+    """Yield the goal for the step `write`, by the processor's time."""
     step = measure_write(messages, runs, folder)
     yield Goal("write ÷ encode", step.cpu_ratio, step.goal)
 
@@ -185,14 +189,14 @@ def _write_step(
                     task.write(bucket, block)
             return task.prepare_commit()
 
-    written = [
+    written_rows = [
         file_rows(table, (message.partition, message.bucket), file)
         for message in write()
         for file in message.written
     ]
 
     def encode_all() -> None:
-        for rows in written:
+        for rows in written_rows:
             encode(table, rows, folder)
 
     if profile:
@@ -213,28 +217,28 @@ def _write_step(
 
 
 def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
-    """Runs that overlap everywhere, and of whose keys a part is in several of them."""
+    """Measure a compaction of runs that overlap everywhere, with some keys in several runs."""
     table = create_or_open(fresh_folder(folder, "compact"), shop_schema())
     rng = np.random.default_rng(11)
-    where = (serialize_row(("2026-01-01",), table.schema.partition_type.types), 0)
+    bucket = (serialize_row(("2026-01-01",), table.schema.partition_type.types), 0)
     files: list[DataFileMeta] = []
     for run in range(RUNS_MERGED):
-        writer = bucket_writer(table, *where, next_sequence_number=run * 10_000_000)
+        writer = bucket_writer(table, *bucket, next_sequence_number=run * 10_000_000)
         writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
-        files += flushed_files(writer, *where).added
+        files += flushed_files(writer, *bucket).added
     request = CompactRequest(
-        partition=where[0],
-        bucket=where[1],
+        partition=bucket[0],
+        bucket=bucket[1],
         unit=CompactUnit(5, tuple(files), "bench"),
         drop_deletes=True,
         max_level=5,
     )
     result = compact_bucket(table, request)
-    outputs = [file_rows(table, where, file) for file in result.added]
+    outputs = [file_rows(table, bucket, file) for file in result.added]
 
     def limit() -> None:
         for file in files:
-            file_rows(table, where, file)
+            file_rows(table, bucket, file)
         for rows in outputs:
             encode(table, rows, folder)
 
@@ -254,7 +258,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
 
 
 def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa.Table:
-    """Decode a file, nothing else."""
+    """Decode a file, without a merge."""
     path = table.paths.data_file(*bucket, file)
     names = key_value_file_schema(table.schema, thin=False).names
     with pa.OSFile(path) as source:
@@ -264,7 +268,7 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
 
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:
-    """Encode a file's rows, nothing else."""
+    """Encode a file's rows, without a sort."""
     schema = key_value_file_schema(table.schema, thin=False)
     rows = pa.Table.from_arrays(rows.columns, schema=schema)
     with pa.OSFile(str(folder / "encoded.parquet"), "wb") as sink:

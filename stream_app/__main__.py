@@ -16,17 +16,17 @@ _INTERRUPTED = 130
 
 def run() -> None:
     """Run the command line and exit the process."""
-    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_usual:  # otherwise the parent process has asked to ignore Ctrl-C
+    handles_ctrl_c = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if handles_ctrl_c:  # otherwise the parent process has asked to ignore Ctrl-C
         signal.signal(signal.SIGINT, _end)
     # Ctrl-C may arrive during the import.
     with lean_imports():
         cli = importlib.import_module("stream_app.app.cli.main")
         cli.verb_module(sys.argv[1:])
-    if is_usual:
+    if handles_ctrl_c:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code: int = cli.main(sys.argv[1:])
-    if is_usual:
+    if handles_ctrl_c:
         signal.signal(signal.SIGINT, _end)
     sys.exit(code)
 

@@ -1,6 +1,6 @@
 """Gives the time of day, and waits.
 
-Everything that needs time takes a `Clock`, so that tests and the simulation own it.
+Everything that needs time takes a `Clock`, so that tests and the simulation control time.
 """
 
 from __future__ import annotations
@@ -44,24 +44,23 @@ def wall_clock_ms(time_ms: int, zone: tzinfo | None = None) -> int:
     """Return the wall-clock time at an instant (milliseconds since 1970 in UTC), as if it were UTC.
 
     Args:
-        zone: None: the machine's.
+        zone: the time zone; None: that of the machine.
     """
     offset = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(zone).utcoffset()
     assert offset is not None
     return time_ms + int(offset.total_seconds() * 1000)
 
 
-def utc_ms(wall_clock: int) -> int:
+def utc_ms(local_ms: int) -> int:
     """Return the instant at which this machine's wall clock shows a time, in ms since 1970."""
-    local_time = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
-    return int(local_time.astimezone().timestamp()) * 1000 + wall_clock % 1000
+    local_time = datetime.fromtimestamp(local_ms // 1000, UTC).replace(tzinfo=None)
+    return int(local_time.astimezone().timestamp()) * 1000 + local_ms % 1000
 
 
 def utc_text(time_ms: int, zone: str = "Z") -> str:
     """Format milliseconds since 1970 as ISO 8601 in UTC, followed by `zone`."""
-    seconds, rest = divmod(time_ms, 1000)
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
+    seconds, millis = divmod(time_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{millis:03}{zone}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ An error has a problem, its place and the remedy. The tree::
     StreamAppError              1
     ├── UsageError              2  wrong command line, configuration or option
     │   └── SparkOnlyError      2  only Spark reaches the folder, and the process starts no Spark
-    ├── SchemaMismatchError     2  the table and what is configured do not fit
+    ├── SchemaMismatchError     2  the table and the configuration do not fit together
     ├── TableNotFoundError      2  no table at this path
     ├── UnsupportedTableError   2  the table uses a Paimon feature that stream_app lacks
     ├── CorruptFileError        2  bytes on disk differ from the metadata that describes them

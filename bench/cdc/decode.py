@@ -1,13 +1,13 @@
-"""Decode of JSON formats by arrays and by machine code, beside the bare parse by pyarrow.json.
+"""Measures decode of JSON formats, by arrays and by machine code, beside a parse by pyarrow.json.
 
     python -m bench.cdc.decode [--messages N] [--repeat N] [--case NAME] [--profile]
 
-Prints for each case the messages a second of the bare parse of the same bytes, and of both
+The bench prints for each case the messages a second of a bare parse of the same bytes, and of both
 decoders. Goals of decode time ÷ parse time for Debezium: ≤ 1.35 by arrays, ≤ 0.5 by machine code.
-Other formats have a goal of 0.8 µs by machine code, Debezium's changelog input 0.6. The
-last column is the time of arrays ÷ that of a decode which does not look for unknown and missing
-columns. Debezium's messages have about 420 bytes; one core, whose processor's time counts, so that
-other work beside it matters little. Continuous integration prints a short run.
+By machine code, a message of another format has a goal of 0.8 µs, and Debezium's changelog input
+0.6 µs. The last column is the time of arrays ÷ that of a decode without the search for unknown and
+missing columns. Debezium's messages have about 420 bytes. Times are the processor's, on one core,
+so that other work changes them little. Continuous integration prints a short run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def is_of_dialect(self) -> bool:
-        """Whether the format is another than Debezium's, with a goal of its own."""
+        """Whether the format is not Debezium's, and has another goal."""
         return self.format in PARSED
 
 
@@ -82,7 +82,7 @@ CASES = (
 
 
 def shop_values(case: Case, count: int) -> list[bytes]:
-    """Change events of a shop's orders, always the same for the same case."""
+    """Return change events of a shop's orders, always the same for a case."""
     if case.is_of_dialect:
         return dialect_values(case.format, count)
     rng = random.Random(7)
@@ -121,12 +121,12 @@ def _event(case: Case, rng: random.Random, number: int, schema: str) -> bytes:
 
 def _row(case: Case, rng: random.Random, number: int) -> dict[str, object]:
     cents = rng.randrange(-(10**9), 10**10)
-    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
-    as_text = f"{cents // 100}.{cents % 100:02}"
+    unscaled_bytes = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    text = f"{cents // 100}.{cents % 100:02}"
     return {
         "id": number,
         "customer": f"customer-{rng.randrange(99999):05}",
-        "amount": base64.b64encode(raw).decode() if case.decimals == "precise" else as_text,
+        "amount": base64.b64encode(unscaled_bytes).decode() if case.decimals == "precise" else text,
         "updated_at": 1709251199123456 + rng.randrange(10**12),
         "dt": f"2024-03-{rng.randrange(1, 29):02}",
     }
@@ -162,7 +162,7 @@ def messages_of(values: list[bytes]) -> pa.RecordBatch:
 
 
 def parse_only(values: pa.Array, name: str = "debezium-json") -> Callable[[], pa.Table]:
-    """The limit: all values, joined beforehand, parsed into the same columns."""
+    """Return the limit: a parse of all values, joined beforehand, into the same columns."""
     lines = pc.binary_join_element_wise(values, b"\n", b"").buffers()[2]
     if name in PARSED:
         return _parse(lines, PARSED[name])
@@ -177,9 +177,9 @@ def parse_only(values: pa.Array, name: str = "debezium-json") -> Callable[[], pa
     )
     if values[0].as_py().startswith(b'{"id"'):
         return _parse(lines, pa.schema([*row, ("__op", pa.string())]))
-    inner = [("before", row), ("after", row), ("op", pa.string())]
-    enveloped = values[0].as_py().startswith(b'{"schema"')
-    schema = pa.schema([("payload", pa.struct(inner))] if enveloped else inner)
+    fields = [("before", row), ("after", row), ("op", pa.string())]
+    is_enveloped = values[0].as_py().startswith(b'{"schema"')
+    schema = pa.schema([("payload", pa.struct(fields))] if is_enveloped else fields)
     return _parse(lines, schema)
 
 
@@ -192,17 +192,19 @@ def _parse(lines: pa.Buffer, schema: pa.Schema) -> Callable[[], pa.Table]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
+    start_s = time.process_time()
     work()
-    return time.process_time() - start
+    return time.process_time() - start_s
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds of the processor, the least of several turns.
+    """The processor seconds of a case, the shortest of several turns.
 
     Attributes:
-        compiled: the result of machine code, or None without the extra `compiled`.
+        parsed, arrays: the seconds of the bare parse, and of the decoder by arrays.
+        blindly: the seconds of arrays without the search for unknown and missing columns.
+        compiled: the seconds of machine code, or None without the extra `compiled`.
     """
 
     case: Case
@@ -223,7 +225,7 @@ class Measured:
 
     @property
     def micros(self) -> float | None:
-        """What machine code takes for a message."""
+        """The microseconds of machine code for a message."""
         return None if self.compiled is None else self.compiled / self.messages * 1e6
 
     def markdown(self) -> str:
@@ -242,12 +244,12 @@ class Measured:
 
 
 def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Measured:
-    """Both decoders beside the parse, in turns."""
+    """Measure both decoders beside the parse, in turns."""
     messages = messages_of(shop_values(case, count))
     columns = parse_columns(COLUMNS)
-    kinds: list[dict[str, str]] = [{DECODER: ARRAYS}, {DECODER: ARRAYS, **BLIND}]
+    option_sets: list[dict[str, str]] = [{DECODER: ARRAYS}, {DECODER: ARRAYS, **BLIND}]
     if compiled_layouts(AUTO) is not None:
-        kinds.append({DECODER: COMPILED})
+        option_sets.append({DECODER: COMPILED})
     decoders = [
         format_pipeline(
             case.format,
@@ -255,16 +257,16 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
                 columns=columns,
                 arrow_schema=arrow_schema(columns),
                 primary_keys=("dt", "id"),
-                options=case.options | more,
+                options=case.options | added_options,
                 keep_update_before=case.keep_update_before,
             ),
         )
-        for more in kinds
+        for added_options in option_sets
     ]
     parse = parse_only(messages.column("value"), case.format)
     for decoder in decoders:
         assert decoder.decode(messages).bad.num_rows == 0
-    # Alternately, so that a busy machine slows all.
+    # In turns, so that a busy machine slows all.
     arms: list[Callable[[], object]] = [
         parse,
         *(partial(decoder.decode, messages) for decoder in decoders),
@@ -278,7 +280,7 @@ def measure(case: Case, count: int, repeat: int, *, profile: bool = False) -> Me
 
 
 def lines(count: int, repeat: int, names: Sequence[str] = ()) -> Iterator[str]:
-    """The table of `docs/performance/decoding.md`."""
+    """Yield the table of `docs/performance/decoding.md`."""
     pa.set_cpu_count(1)
     yield (
         "| messages | bytes each | parse, k/s | arrays, k/s | ÷ parse "
@@ -296,18 +298,18 @@ def lines(count: int, repeat: int, names: Sequence[str] = ()) -> Iterator[str]:
 
 
 def goals(count: int, repeat: int) -> Iterator[Goal]:
-    """Both decoders beside the parse, and what machine code takes for a message."""
+    """Yield goals for both decoders beside the parse, and for a message by machine code."""
     pa.set_cpu_count(1)
     for case in CASES:
-        measured = measure(case, count, repeat)
+        result = measure(case, count, repeat)
         if not case.is_of_dialect:
             if not case.flat:
-                yield Goal(f"decode by arrays ÷ parse, {case.name}", measured.ratio, GOAL)
+                yield Goal(f"decode by arrays ÷ parse, {case.name}", result.ratio, GOAL)
             name = f"decode by machine code ÷ parse, {case.name}"
-            yield Goal(name, measured.compiled_ratio, GOAL_COMPILED)
+            yield Goal(name, result.compiled_ratio, GOAL_COMPILED)
         if case.is_of_dialect or case == CASES[0]:
             bound = GOAL_MICROS if case.is_of_dialect else GOAL_MICROS_OF_DEBEZIUM
-            yield Goal(f"decode, µs a message, {case.name}", measured.micros, bound)
+            yield Goal(f"decode, µs a message, {case.name}", result.micros, bound)
 
 
 def main() -> None:

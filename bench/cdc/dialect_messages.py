@@ -1,4 +1,4 @@
-"""A shop's orders in the formats that Canal, Maxwell, GoldenGate, DMS and plain rows have."""
+"""Makes changes of a shop's orders, as Canal, Maxwell, GoldenGate, DMS or plain rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIME = "2024-03-01 12:13:14"
 
 
 def dialect_values(name: str, count: int) -> list[bytes]:
-    """Changes in a format, always the same; most are updates."""
+    """Return changes in a format, always the same, of which most are updates."""
     rng = random.Random(7)
     make = _MESSAGES[name]
     return [
@@ -53,11 +53,11 @@ def _canal(rng: random.Random, number: int) -> Row:
     types = {"id": "bigint", "customer": "varchar(255)", "amount": "decimal(12,2)"}
     message: Row = {"data": [row], "database": "shop", "es": 1795232574000, "id": number}
     message |= {"isDdl": False, "mysqlType": types | {"updated_at": "datetime(6)", "dt": "date"}}
-    old = None
+    old_values = None
     if kind == "update":
-        before = _texts_of(_row(rng, number))
-        old = [{name: before[name] for name in ("amount", "updated_at")}]
-    message |= {"old": old, "pkNames": ["id"], "sql": ""}
+        old_row = _texts_of(_row(rng, number))
+        old_values = [{name: old_row[name] for name in ("amount", "updated_at")}]
+    message |= {"old": old_values, "pkNames": ["id"], "sql": ""}
     message |= {"sqlType": {"id": -5, "customer": 12, "amount": 3, "updated_at": 93, "dt": 91}}
     return message | {"table": "orders", "ts": 1795232574433, "type": kind.upper()}
 
@@ -145,4 +145,4 @@ PARSED: dict[str, pa.Schema] = {
         ]
     ),
 }
-"""What the bare parse of a format's messages reads."""
+"""Format → the columns that the bare parse of its messages reads."""

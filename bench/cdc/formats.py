@@ -1,10 +1,11 @@
-"""Decode of every format: messages a second of one core, beside the goal of 300,000.
+"""Measures decode of every format: messages a second of one core, beside the goal of 300,000.
 
     python -m bench.cdc.formats [--messages N] [--repeat N] [--format NAME] [--bytes N] [--profile]
 
 Messages are changes of a shop's orders, with a changelog: 35 % inserts, 60 % updates, 5 % deletes.
-They have about 400 bytes, by format; --bytes makes the mean the same for all. Times are the best
-of the repeats, in processor time. Events have that of a bare parse by pyarrow.json beside theirs.
+They have about 400 bytes, depending on the format; --bytes sets the mean for all formats. Times are
+the shortest processor times of the repeats. Events also have the time of a bare parse by
+pyarrow.json.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Row = dict[str, Any]
 
 
 def a_row(rng: random.Random, number: int, letters: int = 40) -> Row:
-    """Half of the rows have a note of so many letters."""
+    """Return a random row. Half of the rows have a note of this number of letters."""
     cents = rng.randrange(-(10**9), 10**10)
     return {
         "id": number,
@@ -57,7 +58,7 @@ def a_row(rng: random.Random, number: int, letters: int = 40) -> Row:
 
 
 def change_row(rng: random.Random, row: Row) -> Row:
-    """An older version of a row: its amount and its time, at times its note."""
+    """Return an older version of a row: another amount and time, and sometimes another note."""
     letters = len(row["note"]) if row["note"] is not None else 40
     older = a_row(rng, row["id"], letters)
     names = ["amount", "updated_at", *(["note"] if rng.random() < 0.1 else [])]
@@ -79,7 +80,7 @@ def debezium(op: str, older: Row, row: Row) -> Row:
 
 
 def mongodb(op: str, older: Row, row: Row) -> Row:
-    """Documents as texts of extended JSON."""
+    """Return a message whose documents are texts of extended JSON."""
     message = debezium(op, extended_json(older), extended_json(row))
     source = {**message.pop("source"), "connector": "mongodb", "collection": "orders"}
     texts = {
@@ -140,24 +141,24 @@ def dms(op: str, older: Row, row: Row) -> Row:
 
 
 def avro_image(row: Row) -> Row:
-    """A row as Connect's AvroConverter has it: numbers of cents, microseconds."""
+    """Return a row as in Connect's AvroConverter: the amount in bytes, the time in microseconds."""
     cents = round(row["amount"] * 100)
     moment = datetime.datetime.fromisoformat(row["updated_at"]).replace(tzinfo=datetime.UTC)
     epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
-    raw = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
+    unscaled_bytes = cents.to_bytes((cents.bit_length() + 8) // 8, "big", signed=True)
     micros = (moment - epoch) // datetime.timedelta(microseconds=1)
-    return {**row, "amount": raw, "updated_at": micros}
+    return {**row, "amount": unscaled_bytes, "updated_at": micros}
 
 
 def avro_schema() -> Any:
     connect = "org.apache.kafka.connect.data."
     decimal = {"type": "bytes", "connect.name": f"{connect}Decimal"}
-    stamp = {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}
+    timestamp = {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}
     types = {
         "id": "long",
         "customer": ["null", "string"],
         "amount": ["null", {**decimal, "connect.parameters": {"scale": "2"}}],
-        "updated_at": ["null", stamp],
+        "updated_at": ["null", timestamp],
         "dt": "string",
         "note": ["null", "string"],
     }
@@ -165,8 +166,8 @@ def avro_schema() -> Any:
     names = ("version", "connector", "db", "table")
     source = {"type": "record", "name": "Source", "fields": _fields(dict.fromkeys(names, "string"))}
     images = {"before": ["null", row], "after": ["null", "Value"]}
-    rest = {"source": source, "op": "string", "ts_ms": ["null", "long"]}
-    return {"type": "record", "name": "Envelope", "fields": _fields({**images, **rest})}
+    other_fields = {"source": source, "op": "string", "ts_ms": ["null", "long"]}
+    return {"type": "record", "name": "Envelope", "fields": _fields({**images, **other_fields})}
 
 
 def _fields(types: Row) -> list[Row]:
@@ -185,14 +186,14 @@ def row_schema() -> Any:
 
 
 def event(op: str, older: Row, row: Row) -> Row:
-    """A row as the data of a CloudEvent."""
+    """Return a row as the data of a CloudEvent."""
     del op, older
     attributes = {"specversion": "1.0", "id": "5f0c", "source": "/shop", "type": "order"}
     return {**attributes, "data": {**row, "more": "y" * 100}}
 
 
 def debezium_event(op: str, older: Row, row: Row) -> Row:
-    """A change as Debezium's converter writes it."""
+    """Return a change as Debezium's converter for CloudEvents writes it."""
     message = debezium(op, older, row)
     source = message["source"]
     return {
@@ -274,14 +275,14 @@ message Row {
 
 
 def protobuf_row(row: Row) -> bytes:
-    """A row as a serializer of Protobuf writes it, with its amount as text."""
+    """Return a row as a Protobuf serializer writes it, with the amount as text."""
     values = {name: value for name, value in row.items() if value is not None}
     registered = RegisteredSchema(1, "PROTOBUF", PROTO)
     return protobuf_bytes(registered, [0], {**values, "amount": str(row["amount"])})
 
 
 def letters_for(arm: Arm, size: int) -> int:
-    """Letters of a note with which the mean message has so many bytes, or 0 where it is larger."""
+    """Return the letters of a note that give the mean message this size, or 0 if it is larger."""
     sizes = [sum(map(len, values_of(arm, 2000, letters))) / 2000 for letters in (0, 100)]
     return max(0, round((size - sizes[0]) * 100 / (sizes[1] - sizes[0])))
 
@@ -312,7 +313,7 @@ def values_of(arm: Arm, count: int, letters: int = 40) -> list[bytes]:
 def measure(
     arm: Arm, count: int, repeat: int, size: int | None = None, *, profile: bool = False
 ) -> tuple[float, float]:
-    """Seconds of the processor for a message, and its bytes."""
+    """Return the processor seconds for a message, and its bytes."""
     values = values_of(arm, count, 40 if size is None else letters_for(arm, size))
     with schema_registry() as registry:
         kind = KINDS.get(arm.name)
@@ -341,28 +342,28 @@ def _measure(
     assert decoded.bad.num_rows == 0, decoded.bad.slice(0, 1).to_pylist()
     times = []
     for _ in range(repeat):
-        start = time.process_time()
+        start_s = time.process_time()
         decoder.decode(messages)
-        times.append(time.process_time() - start)
+        times.append(time.process_time() - start_s)
     if profile:
         print_profile(lambda: decoder.decode(messages))
     return min(times) / len(values), messages.column("value").nbytes / len(values)
 
 
 def parse_seconds(arm: Arm, count: int, repeat: int) -> float:
-    """Seconds of the processor in which pyarrow.json parses a message, into types of its choice."""
+    """Return the processor seconds in which pyarrow.json parses a message, with inferred types."""
     lines = pa.py_buffer(b"\n".join(values_of(arm, count)))
-    read = pj.ReadOptions(use_threads=False, block_size=lines.size)
+    read_options = pj.ReadOptions(use_threads=False, block_size=lines.size)
     times = []
     for _ in range(repeat):
-        start = time.process_time()
-        pj.read_json(pa.BufferReader(lines), read)
-        times.append(time.process_time() - start)
+        start_s = time.process_time()
+        pj.read_json(pa.BufferReader(lines), read_options)
+        times.append(time.process_time() - start_s)
     return min(times) / count
 
 
 def goals(count: int, repeat: int) -> Iterator[Goal]:
-    """The formats that `bench.cdc.decode` has not."""
+    """Yield goals for the formats that `bench.cdc.decode` does not measure."""
     for arm in ARMS:
         if arm.name in GOALS_MICROS:
             seconds, _ = measure(arm, count, repeat)
@@ -383,13 +384,13 @@ def main() -> None:
             seconds, size = measure(
                 arm, options.messages, options.repeat, options.bytes, profile=options.profile
             )
-            parse = ""
+            parse_text = ""
             if arm in EVENTS:
-                bare = parse_seconds(arm, options.messages, options.repeat)
-                parse = f", a bare parse {1e6 * bare:.2f} µs"
+                parse_s = parse_seconds(arm, options.messages, options.repeat)
+                parse_text = f", a bare parse {1e6 * parse_s:.2f} µs"
             print(
                 f"{arm.name:20} {size:5.0f} B  {1e-3 / seconds:5.0f} k/s  "
-                f"{1e-6 * size / seconds:4.0f} MB/s  {1e6 * seconds:.2f} µs{parse}"
+                f"{1e-6 * size / seconds:4.0f} MB/s  {1e6 * seconds:.2f} µs{parse_text}"
             )
     print(f"goal: {GOAL:,} messages of 400 bytes a second and core")
 

@@ -1,10 +1,10 @@
-"""Decode of messages that nobody should send, at one size and at sixteen times as much.
+"""Measures decode of messages that nobody should send, at one size and at sixteen times that size.
 
     python -m bench.cdc.hostile
 
-Prints for each kind the nanoseconds a byte at both sizes and their ratio: about 1 where the time is
-linear in the bytes, 16 where it is their square. A ratio above the goal is marked. Python's
-collector of garbage leaves out what was imported before, as in Spark's workers (`lean_imports`).
+The bench prints for each kind the nanoseconds a byte at both sizes, and their ratio. The ratio is
+about 1 if the time is linear in the bytes, and 16 if it is quadratic. A ratio above the goal is
+marked. Python's garbage collector ignores imported modules, as in Spark's workers (`lean_imports`).
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _RUNS = 3
 
 
 def lines(runs: int = _RUNS) -> Iterator[str]:
-    """A table in Markdown."""
+    """Yield a table in Markdown."""
     yield f"| messages | ns a byte | {TIMES} times as much | ratio |"
     yield "| --- | ---: | ---: | ---: |"
-    for kind, few, many in measure(runs):
-        mark = "" if many <= GOAL * few else f" (goal {GOAL})"
-        yield f"| {kind} | {few:.0f} | {many:.0f} | {many / few:.2f}{mark} |"
+    for kind, small_ns, large_ns in measure(runs):
+        mark = "" if large_ns <= GOAL * small_ns else f" (goal {GOAL})"
+        yield f"| {kind} | {small_ns:.0f} | {large_ns:.0f} | {large_ns / small_ns:.2f}{mark} |"
 
 
 def measure(runs: int) -> Iterator[tuple[str, float, float]]:
-    """Return the nanoseconds per byte of each kind, at both sizes."""
+    """Yield each kind with its nanoseconds per byte at both sizes."""
     gc.freeze()
     for kind, growing in GROWING.items():
-        few, many = (
+        small_ns, large_ns = (
             min(_nanoseconds(growing, growing.size * times) for _ in range(runs))
             for times in (1, TIMES)
         )
-        yield kind, few, many
+        yield kind, small_ns, large_ns
 
 
 def goals(runs: int) -> Iterator[Goal]:
-    """The worst kind."""
-    ratio, kind = max((many / few, kind) for kind, few, many in measure(runs))
+    """Yield a goal for the worst kind."""
+    ratio, kind = max((large_ns / small_ns, kind) for kind, small_ns, large_ns in measure(runs))
     yield Goal(f"hostile messages, {TIMES} times as much, worst of all: {kind}", ratio, GOAL)
 
 
@@ -72,9 +72,9 @@ def _nanoseconds(growing: Growing, size: int) -> float:
         for offset, value in enumerate(values)
     ]
     batch = pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
-    began = time.process_time_ns()
+    start_ns = time.process_time_ns()
     decoder.decode(batch)
-    return (time.process_time_ns() - began) / sum(map(len, values))
+    return (time.process_time_ns() - start_ns) / sum(map(len, values))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What a catalog adds to a commit: epochs of a table at a path and of tables in catalogs, in turns.
+"""Measures what a catalog adds to a commit: a table at a path, and tables in catalogs, in turns.
 
     python -m bench.commit.catalogs [--commits N] [--epochs N]
 
 few       commits of `bench.commit.commits`: real manifests and snapshots, made-up data files
 250,000   epochs of `bench.commit.iceberg`: sort, merge, write, commit and compact a keyed table
 
-One process, one core. The servers of the catalogs are processes of the tests' own, whose time does
-not count. A round commits one epoch to each table, so that what the machine does else falls on all
-alike. Catalogs with locks take them. Goal: ≤ 1.2.
+One process, one core. The servers of the catalogs are other processes, whose time does not count.
+A round commits one epoch to each table, so that other work on the machine slows all alike. Catalogs
+with locks use them. Goal: ≤ 1.2.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Options = Mapping[str, str]
 
 
 def catalogs(folder: Path, stack: ExitStack) -> dict[str, Options]:
-    """The options of a catalog of each kind; their servers run until the stack closes."""
+    """Return the options of a catalog of each kind. Their servers run until the stack closes."""
     postgresql = stack.enter_context(closing(Postgres()))
     mariadb = stack.enter_context(closing(MariaDb()))
     mariadb.connect().query("create database catalog character set latin1")
@@ -70,7 +70,7 @@ def catalogs(folder: Path, stack: ExitStack) -> dict[str, Options]:
 def tables(
     plain: FileStoreTable, catalog_options: Mapping[str, Options], name: str
 ) -> dict[str, FileStoreTable]:
-    """A table at a path, and tables like it in each catalog."""
+    """Return a table at a path, and a table with the same schema in each catalog, by label."""
     tables_by_label = {PATH: plain}
     for label, options in catalog_options.items():
         catalog = catalog_of(options, SystemClock())
@@ -84,13 +84,13 @@ def tables(
 def few(
     tables_by_label: Mapping[str, FileStoreTable], commits: int
 ) -> dict[str, Callable[[], float]]:
-    """Commits of a few files: seconds of the processor for each."""
+    """Return for each table a function that makes one commit, and returns its processor seconds."""
 
     def step_of(table: FileStoreTable) -> Callable[[], float]:
-        counted = replace(table, file_io=CountedFileIO())
-        load = CommitLoad(counted, compacts=True, rng=random.Random(1))
-        run = costs(counted, load, commits)
-        return lambda: next(run).processor_seconds
+        counted_table = replace(table, file_io=CountedFileIO())
+        load = CommitLoad(counted_table, compacts=True, rng=random.Random(1))
+        commit_costs = costs(counted_table, load, commits)
+        return lambda: next(commit_costs).processor_seconds
 
     return {name: step_of(table) for name, table in tables_by_label.items()}
 
@@ -102,26 +102,26 @@ def lines(folder: Path, commits: int = COMMITS, epochs: int = EPOCHS) -> Iterato
         catalog_options = catalogs(folder, stack)
         plain = iceberg.new_table(folder, "keyed", {})
         rows = iceberg.ROWS
-        whole = {
+        epoch_steps = {
             name: iceberg.Epochs(table, rows).step
             for name, table in tables(plain, catalog_options, "whole").items()
         }
-        steps = few(tables(new_table(folder, {}), catalog_options, "few"), commits)
-        work = [_medians(steps, commits), _medians(whole, epochs)]
+        commit_steps = few(tables(new_table(folder, {}), catalog_options, "few"), commits)
+        medians = [_medians(commit_steps, commits), _medians(epoch_steps, epochs)]
     yield f"| catalog | few files, ms | of a path's | {rows:,} changes, ms | of a path's |"
     yield "| --- | ---: | ---: | ---: | ---: |"
-    for name in work[0]:
-        cells = (f"{costs[name]:,.2f} | {costs[name] / costs[PATH]:.2f} ×" for costs in work)
+    for name in medians[0]:
+        cells = (f"{costs[name]:,.2f} | {costs[name] / costs[PATH]:.2f} ×" for costs in medians)
         yield f"| {name} | {' | '.join(cells)} |"
 
 
 def _medians(steps: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of the processor's milliseconds, of steps in turns."""
-    spent: dict[str, list[float]] = {name: [] for name in steps}
+    """Return the median processor milliseconds of steps that take turns."""
+    times_ms: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
-            spent[name].append(1000 * step())
-    return {name: statistics.median(part) for name, part in spent.items()}
+            times_ms[name].append(1000 * step())
+    return {name: statistics.median(times) for name, times in times_ms.items()}
 
 
 def main() -> None:

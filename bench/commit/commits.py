@@ -1,10 +1,10 @@
-"""Thousands of commits without a byte of data: what a commit costs, and whether that grows.
+"""Measures what a commit costs, and whether the cost grows, by thousands of commits without data.
 
     python -m bench.commit.commits [--commits N] [--load NAME] [--set KEY=VALUE …]
 
-The job's own `FileStoreCommit` makes real snapshots with real manifests; the data files that these
-name are made up. Each commit adds a file to each bucket of the newest day and to a bucket of some
-older day; with compactions, five files of a bucket become one that replaces the one before.
+The job's own `FileStoreCommit` makes real snapshots with real manifests; the data files in the
+manifests are made up. Each commit adds a file to each bucket of the newest day, and to a bucket of
+some older day. With compactions, five files of a bucket become one.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ DAY, VALUES = COLUMNS.types[:1], COLUMNS.types
 
 @dataclass(frozen=True)
 class CountedFileIO(LocalFileIO):
-    """Counts manifests and lists, and their bytes.
+    """A file system that counts manifests and manifest lists, and their bytes.
 
     Attributes:
-        read, written: sizes of files, since they were cleared last.
+        read, written: the sizes of files since the lists were last cleared.
     """
 
     read: list[int] = field(default_factory=list)
@@ -74,10 +74,10 @@ class CommitCost:
 
 @dataclass
 class CommitLoad:
-    """Epochs of made-up files.
+    """A source of epochs of made-up files.
 
     Attributes:
-        compacts: files of level 0 are compacted by fives.
+        compacts: whether every five files of level 0 are compacted.
     """
 
     table: FileStoreTable
@@ -87,7 +87,7 @@ class CommitLoad:
     _buckets: dict[tuple[bytes, int], list[DataFileMeta]] = field(default_factory=dict)
 
     def epoch(self, epoch: int) -> tuple[ManifestCommittable, ManifestCommittable]:
-        """An epoch's files, and the compactions that are due with them."""
+        """Return an epoch's files, and the compactions that they make due."""
         today = epoch // COMMITS_A_DAY
         buckets = [(today, bucket) for bucket in range(BUCKETS)]
         buckets.append((self.rng.randint(0, today), self.rng.randrange(BUCKETS)))
@@ -99,44 +99,44 @@ class CommitLoad:
             files.append(file)
             appends.append(BucketChange(partition=key[0], bucket=bucket, added=(file,)))
             if self.compacts and sum(file.level == 0 for file in files) >= FILES_TO_COMPACT:
-                new = self._file(5)
+                output_file = self._file(5)
                 compactions.append(
                     BucketChange(
                         partition=key[0],
                         bucket=bucket,
                         removed=tuple(files),
-                        added=(new,),
+                        added=(output_file,),
                     )
                 )
-                self._buckets[key] = [new]
+                self._buckets[key] = [output_file]
         return (
             ManifestCommittable(identifier=epoch, changes=tuple(appends)),
             ManifestCommittable(identifier=epoch, changes=tuple(compactions)),
         )
 
     def live(self) -> int:
-        """Files of the table."""
+        """Return the number of the table's live files."""
         return sum(map(len, self._buckets.values()))
 
     def _file(self, level: int) -> DataFileMeta:
         self._number += 1
-        low, high = sorted(self.rng.randrange(10**12) for _ in range(2))
-        return made_file(self._number, level, (low, high), self.rng)
+        min_key, max_key = sorted(self.rng.randrange(10**12) for _ in range(2))
+        return made_file(self._number, level, (min_key, max_key), self.rng)
 
 
 def made_file(number: int, level: int, keys: tuple[int, int], rng: random.Random) -> DataFileMeta:
-    """Metadata as of a file of `COLUMNS`.
+    """Return the metadata of a made-up file with the columns `COLUMNS`.
 
     Args:
-        number: the position of its rows in the sequence; later files have larger numbers.
-        keys: the least and the greatest.
+        number: the sequence number of its rows; later files have larger numbers.
+        keys: the smallest and the largest key.
     """
-    low, high = keys
+    min_key, max_key = keys
     ends = [serialize_row([key], COLUMNS.types[1:2]) for key in keys]
     texts = [f"{rng.getrandbits(64):016x}" for _ in range(2)]
-    least, most = (
+    min_values, max_values = (
         serialize_row(["day", key, key // 3, text, key / 7], VALUES)
-        for key, text in zip((low, high), sorted(texts), strict=True)
+        for key, text in zip((min_key, max_key), sorted(texts), strict=True)
     )
     return DataFileMeta(
         file_name=f"data-{rng.getrandbits(128):032x}-{number}.parquet",
@@ -145,7 +145,9 @@ def made_file(number: int, level: int, keys: tuple[int, int], rng: random.Random
         min_key=ends[0],
         max_key=ends[1],
         key_stats=SimpleStats(min_values=ends[0], max_values=ends[1], null_counts=(0,)),
-        value_stats=SimpleStats(min_values=least, max_values=most, null_counts=(0, 0, 5, 7, 9)),
+        value_stats=SimpleStats(
+            min_values=min_values, max_values=max_values, null_counts=(0, 0, 5, 7, 9)
+        ),
         min_sequence_number=number,
         max_sequence_number=number,
         schema_id=0,
@@ -157,7 +159,7 @@ def made_file(number: int, level: int, keys: tuple[int, int], rng: random.Random
 
 
 def new_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
-    """An empty table of days, in a folder of its own."""
+    """Return an empty table with a partition for each day, in a folder of its own."""
     schema = new_table_schema(
         columns=COLUMNS,
         primary_keys=("dt", "k"),
@@ -173,7 +175,7 @@ def new_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
 def costs(
     table: FileStoreTable, load: CommitLoad, commits: int, *, first: int = 0
 ) -> Iterator[CommitCost]:
-    """Commit so many epochs, from the first one on; what each cost."""
+    """Commit epochs from the first one on, and yield the cost of each."""
     io = table.file_io
     assert isinstance(io, CountedFileIO)
     commit = FileStoreCommit(table, CommitHistory(table, "bench", table.snapshots.latest()))
@@ -181,12 +183,13 @@ def costs(
         appends, compactions = load.epoch(epoch)
         io.read.clear()
         io.written.clear()
-        began, began_work = time.perf_counter(), time.process_time()
+        start_s, processor_start_s = time.perf_counter(), time.process_time()
         commit.commit_appends(appends)
         outcome = commit.commit_compactions(compactions)
-        work, seconds = time.process_time() - began_work, time.perf_counter() - began
+        processor_s = time.process_time() - processor_start_s
+        seconds = time.perf_counter() - start_s
         assert outcome.conflict is None, outcome.conflict
-        yield CommitCost(seconds, work, tuple(io.read), tuple(io.written))
+        yield CommitCost(seconds, processor_s, tuple(io.read), tuple(io.written))
 
 
 LOADS = {"only new files": False, "with compactions": True}
@@ -195,7 +198,7 @@ LOADS = {"only new files": False, "with compactions": True}
 def lines(
     folder: Path, commits: int, options: Mapping[str, str], loads: Sequence[str] = tuple(LOADS)
 ) -> Iterator[str]:
-    """A table for docs/performance/committing.md: a line for each tenth of the commits."""
+    """Yield a table for docs/performance/committing.md: a line for each tenth of the commits."""
     yield (
         "| load | commits | live files | manifests | read, KB | written, KB | most written, KB "
         "| processor: median, ms | longest, ms | clock: median, ms |"
@@ -204,24 +207,24 @@ def lines(
     for name in loads:
         table = new_table(folder, options)
         load = CommitLoad(table, LOADS[name], random.Random(1))
-        part: list[CommitCost] = []
+        tenth: list[CommitCost] = []
         for number, cost in enumerate(costs(table, load, commits), 1):
-            part.append(cost)
-            if len(part) < commits // 10:
+            tenth.append(cost)
+            if len(tenth) < commits // 10:
                 continue
             latest = table.snapshots.latest()
             assert latest is not None
-            written = [sum(commit.written) / 1000 for commit in part]
-            work = [1000 * commit.processor_seconds for commit in part]
+            written_kb = [sum(commit.written) / 1000 for commit in tenth]
+            processor_ms = [1000 * commit.processor_seconds for commit in tenth]
             yield (
                 f"| {name} | {number:,} | {load.live():,} "
                 f"| {len(FileStoreScan(table).manifests(latest))} "
-                f"| {statistics.mean(sum(commit.read) for commit in part) / 1000:.0f} "
-                f"| {statistics.mean(written):.0f} | {max(written):.0f} "
-                f"| {statistics.median(work):.1f} | {max(work):.0f} "
-                f"| {statistics.median(1000 * commit.seconds for commit in part):.1f} |"
+                f"| {statistics.mean(sum(commit.read) for commit in tenth) / 1000:.0f} "
+                f"| {statistics.mean(written_kb):.0f} | {max(written_kb):.0f} "
+                f"| {statistics.median(processor_ms):.1f} | {max(processor_ms):.0f} "
+                f"| {statistics.median(1000 * commit.seconds for commit in tenth):.1f} |"
             )
-            part = []
+            tenth = []
 
 
 def main() -> None:

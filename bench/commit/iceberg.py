@@ -1,4 +1,4 @@
-"""What metadata for Iceberg's readers costs, beside the same work without it.
+"""Measures what metadata for Iceberg's readers costs, beside the same work without metadata.
 
     python -m bench.commit.iceberg [--rows N] [--epochs N]
 
@@ -6,8 +6,8 @@ epochs    sort, merge, write and commit an epoch of changes, and the compactions
           with each version in an Iceberg REST catalog, whose server's time does not count
 commits   of made-up files, in a table of 2,000 live files and 300 snapshots; each replaces four
 
-One process, one core, in turns with the one and the other. The times are the processor's. Decoding
-is left out, so a job's ratio is lower. About a minute. Goal of an epoch: ≤ 1.15.
+One process, one core; work with and without metadata takes turns. The times are the processor's.
+Decoding is left out, so a job's ratio is lower. About a minute. Goal of an epoch: ≤ 1.15.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _ALONE = serialize_row([], ())
 
 @dataclass(slots=True)
 class Epochs:
-    """Writes epochs of one table."""
+    """A writer of one table's epochs."""
 
     table: FileStoreTable
     rows: int
@@ -75,22 +75,22 @@ class Epochs:
         self._commit = StreamTableCommit(self.table, "bench", CompactHere(self.table))
 
     def step(self) -> float:
-        """Return the processor's seconds of an epoch with its compactions."""
+        """Write an epoch with its compactions, and return the processor seconds."""
         batch = random_rows(self._rng, self.table, self.rows, 4 * self.rows)
-        began = time.process_time()
-        first = self._commit.follow_and_wait()
-        writer = bucket_writer(self.table, _ALONE, 0, next_sequence_number=first)
+        start_s = time.process_time()
+        next_sequence_number = self._commit.follow_and_wait()
+        writer = bucket_writer(self.table, _ALONE, 0, next_sequence_number=next_sequence_number)
         writer.write(batch)
         change = flushed_files(writer, _ALONE, 0)
         self._commit.commit_epoch(self._epoch, [change], basis=self._commit.bucket_state.basis)
         self._commit.compact_due()
         self._epoch += 1
-        return time.process_time() - began
+        return time.process_time() - start_s
 
 
 @dataclass(slots=True)
 class Replacements:
-    """Commits in a table whose files are made up: each replaces one in each of four buckets."""
+    """A table of made-up files, whose commits replace one file in each of four buckets."""
 
     table: FileStoreTable
     _rng: random.Random = field(default_factory=lambda: random.Random(1))
@@ -107,19 +107,21 @@ class Replacements:
             self.step()
 
     def step(self) -> float:
-        """Return the processor's seconds of a commit."""
+        """Commit, and return the processor seconds."""
         buckets = self._rng.sample(list(self._files), 4)
-        began = time.process_time()
+        start_s = time.process_time()
         self._replace(buckets)
-        return time.process_time() - began
+        return time.process_time() - start_s
 
     def _replace(self, buckets: list[tuple[bytes, int]]) -> None:
         changes = []
         for bucket in buckets:
             file = made_file(self._epoch, 5, (0, 10**12), self._rng)
-            older = (self._files[bucket],) if bucket in self._files else ()
+            replaced_files = (self._files[bucket],) if bucket in self._files else ()
             changes.append(
-                BucketChange(partition=bucket[0], bucket=bucket[1], removed=older, added=(file,))
+                BucketChange(
+                    partition=bucket[0], bucket=bucket[1], removed=replaced_files, added=(file,)
+                )
             )
             self._files[bucket] = file
         committable = ManifestCommittable(identifier=self._epoch, changes=tuple(changes))
@@ -128,33 +130,35 @@ class Replacements:
         self._epoch += 1
 
 
-def new_table(folder: Path, name: str, chosen: Mapping[str, str]) -> FileStoreTable:
-    """An empty table of a kind of `_TABLES`, in a folder of its own."""
+def new_table(folder: Path, name: str, added_options: Mapping[str, str]) -> FileStoreTable:
+    """Return an empty table of a kind of `_TABLES`, in a folder of its own."""
     keys, options = _TABLES[name]
     schema = new_table_schema(
         columns=parse_columns(_COLUMNS),
         primary_keys=keys,
         partition_keys=(),
-        options={**options, **chosen},
+        options={**options, **added_options},
         time_ms=1,
     )
     location = tempfile.mkdtemp(prefix="iceberg-", dir=folder)
     return create_or_open(f"{location}/bench.db/t", schema)
 
 
-def _compared(name: str, plain: Callable[[], float], iceberg: Callable[[], float], n: int) -> str:
-    """A line; means, because what is due only now and then counts too.
+def _compared(
+    name: str, plain: Callable[[], float], iceberg: Callable[[], float], rounds: int
+) -> str:
+    """Return a line with the mean times, which include work that is due only now and then.
 
     The first step of each, which loads libraries and registers the table, does not count.
     """
     times: dict[Callable[[], float], list[float]] = {plain: [], iceberg: []}
     for step in times:
         step()
-    for turn in range(n):
+    for turn in range(rounds):
         for step in (plain, iceberg) if turn % 2 else (iceberg, plain):
             times[step].append(1000 * step())
-    without, with_it = (statistics.mean(of_one) for of_one in times.values())
-    return f"| {name} | {without:,.1f} | {with_it:,.1f} | {with_it / without:.2f} |"
+    plain_ms, iceberg_ms = map(statistics.mean, times.values())
+    return f"| {name} | {plain_ms:,.1f} | {iceberg_ms:,.1f} | {iceberg_ms / plain_ms:.2f} |"
 
 
 def lines(folder: Path, rows: int = ROWS, epochs: int = EPOCHS) -> Iterator[str]:
@@ -162,20 +166,27 @@ def lines(folder: Path, rows: int = ROWS, epochs: int = EPOCHS) -> Iterator[str]
     yield "| work | processor without, ms | with, ms | ratio |"
     yield "| --- | ---: | ---: | ---: |"
     for name in _TABLES:
-        steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, ICEBERG)]
+        steps = [
+            Epochs(new_table(folder, name, added_options), rows).step
+            for added_options in ({}, ICEBERG)
+        ]
         yield _compared(f"epoch, {name}", steps[0], steps[1], epochs)
     with closing(IcebergRest()) as server:
         for number, name in enumerate(_TABLES):
-            rest = {
+            rest_options = {
                 "metadata.iceberg.storage": "rest-catalog",
                 "metadata.iceberg.rest.uri": server.uri,
                 "metadata.iceberg.table": f"t{number}",
             }
-            steps = [Epochs(new_table(folder, name, chosen), rows).step for chosen in ({}, rest)]
+            steps = [
+                Epochs(new_table(folder, name, added_options), rows).step
+                for added_options in ({}, rest_options)
+            ]
             yield _compared(f"epoch, {name}, REST catalog", steps[0], steps[1], epochs)
     options = {"num-levels": "6"}
     loads = [
-        Replacements(new_made_up_table(folder, {**options, **chosen})) for chosen in ({}, ICEBERG)
+        Replacements(new_made_up_table(folder, {**options, **added_options}))
+        for added_options in ({}, ICEBERG)
     ]
     yield _compared(
         f"commit, {FILES:,} files, {SNAPSHOTS} snapshots", loads[0].step, loads[1].step, COMMITS

@@ -1,10 +1,10 @@
-"""What a commit asks of S3: requests by kind for each snapshot, beside the goal.
+"""Counts the requests of a commit to S3, by kind for each snapshot, beside the goal.
 
     python -m bench.commit.requests [--epochs N]
 
 The job's own `StreamTableCommit` and `TableMaintenance` write, compact, commit and expire on moto's
-server, which counts. Data and changelog files are left out: their number is the load's. Ends with
-exit code 1 when a load takes more than its goal.
+server, which counts the requests. Data and changelog files are left out, because their number
+depends on the load. The exit code is 1 if a load takes more requests than its goal.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from tests.support.tables.small_table import TIME_MS, SteppingClock
 
 EPOCHS = 60
 WARM_UP = 30
-"""Epochs before counting begins: after these, snapshots expire where they are to."""
-_SHOWN = 0.05
+"""The number of epochs before the count; after these, snapshots expire if the load expires any."""
+_SHOWN_MIN = 0.05
+"""The minimum number of requests for each snapshot that a line shows."""
 _GOAL = 22.3
-"""Half of what a commit took when each of its steps asked anew, in a trial on a store."""
+"""Half of the requests of a commit whose steps do not share answers, in a trial on a store."""
 _GOAL_EXPIRING = 42.0
-"""An expiry reads and deletes some seven files for each snapshot, and looks before and after it."""
+"""An expiry reads and deletes about seven files for each snapshot, and lists before and after."""
 _KINDS = (
     (r"/snapshot/(LATEST|EARLIEST)", r"snapshot/\1"),
     (r"/snapshot/snapshot-\d+", "snapshot/snapshot-N"),
@@ -82,7 +83,7 @@ LOADS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCount:
-    """Requests of a load, by kind, and the snapshots that it made."""
+    """The requests of a load, by kind, and the number of its snapshots."""
 
     load: RequestLoad
     snapshots: int
@@ -90,17 +91,17 @@ class RequestCount:
 
     @property
     def mean(self) -> float:
-        """Requests for each snapshot."""
+        """The number of requests for each snapshot."""
         return sum(self.kinds.values()) / self.snapshots
 
     @property
     def is_met(self) -> bool:
-        """Whether the goal is."""
+        """Whether the goal is met."""
         return self.mean <= self.load.goal
 
 
 def count(s3: S3Server, load: RequestLoad, epochs: int) -> RequestCount:
-    """Commit epochs of five rows to a table of its own, and count."""
+    """Commit epochs of five rows to a new table, and return the counted requests."""
     schema = new_table_schema(
         columns=parse_columns("k INT NOT NULL, a STRING"),
         primary_keys=("k",),
@@ -111,17 +112,17 @@ def count(s3: S3Server, load: RequestLoad, epochs: int) -> RequestCount:
     location = f"s3://{s3.new_bucket()}/warehouse/db.db/t"
     table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
     writer, upkeep = TableWriter(table), TableMaintenance(table)
-    first = 0
+    first_id = 0
     for epoch in range(WARM_UP + epochs):
         if epoch == WARM_UP:
-            first = table.snapshots.latest_id() or 0
+            first_id = table.snapshots.latest_id() or 0
             s3.requests.clear()
         upkeep.before_rows()
         writer.write([("+I", {"k": row + epoch, "a": "x"}) for row in range(5)])
         upkeep.after_commit()
     kinds = Counter(kind for kind in map(_kind, s3.requests.copy()) if kind != "data")
-    snapshots = (table.snapshots.latest_id() or 0) - first
-    return RequestCount(load=load, snapshots=snapshots, kinds=kinds)
+    snapshot_count = (table.snapshots.latest_id() or 0) - first_id
+    return RequestCount(load=load, snapshots=snapshot_count, kinds=kinds)
 
 
 def _kind(request: tuple[str, str]) -> str:
@@ -138,21 +139,21 @@ def _kind(request: tuple[str, str]) -> str:
 
 
 def measure(epochs: int) -> Iterator[RequestCount]:
-    """All loads, one after the other."""
+    """Yield the counts of all loads, one after another."""
     with running_server() as s3:
         for load in LOADS:
             yield count(s3, load, epochs)
 
 
 class GoalMissedError(Exception):
-    """A load takes more requests than its goal."""
+    """An error: a load takes more requests than its goal."""
 
 
 def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
-    """Return the results of `measure` as text.
+    """Yield the results of `measure` as text.
 
     Raises:
-        GoalMissedError: after the last line, when one of them has missed its goal.
+        GoalMissedError: a load has missed its goal; raised after the last line.
     """
     missed = []
     for count in counts:
@@ -164,11 +165,11 @@ def lines(counts: Iterable[RequestCount]) -> Iterator[str]:
 
 
 def load_lines(count: RequestCount) -> Iterator[str]:
-    """A row for docs/performance/committing.md, and below it what it is made of."""
+    """Yield a row for docs/performance/committing.md, and then the requests by kind."""
     met = "met" if count.is_met else "missed"
     yield f"{count.load.name}: {count.mean:.1f} requests a snapshot, goal {count.load.goal} ({met})"
     for kind, number in sorted(count.kinds.items(), key=lambda item: -item[1]):
-        if number / count.snapshots >= _SHOWN:
+        if number / count.snapshots >= _SHOWN_MIN:
             yield f"    {number / count.snapshots:5.2f}  {kind}"
 
 

@@ -1,4 +1,4 @@
-"""What the driver does for a table of ten thousand buckets: memory, commits, requests, sizes.
+"""Measures the driver's work for a table of ten thousand buckets: memory, commits, requests.
 
     python -m bench.commit.scaling [--buckets N] [--files N] [--epochs N]
 
@@ -48,7 +48,7 @@ from stream_app.spark.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.bucket_coordinator import files_by_bucket
+from stream_app.table.compact.bucketed.bucket_coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.stream_commit.stream_table_commit import EpochOutcome, StreamTableCommit
@@ -58,7 +58,7 @@ from tests.support.tables.small_table import small_table
 
 BUCKETS = 10_000
 FILES = 20
-"""Of each bucket when the job opens the table."""
+"""The number of files of each bucket when the job opens the table."""
 EPOCHS = 12
 KEYS = 10**12
 TOP_LEVEL = 5
@@ -71,17 +71,17 @@ _COMPACTIONS = 300
 
 @dataclass
 class MadeFiles:
-    """Metadata of files that are nowhere, one after the other."""
+    """A source of metadata of files that do not exist."""
 
     rng: random.Random
     number: int = 0
 
     def flushed(self) -> DataFileMeta:
-        """A file of level 0 with keys of all kinds."""
+        """Return a file of level 0 that covers all keys."""
         return replace(self._file(0, (0, KEYS)), file_size=FLUSH_BYTES)
 
     def bucket(self, files: int) -> tuple[DataFileMeta, ...]:
-        """A run of the highest level."""
+        """Return a sorted run of the highest level."""
         step = KEYS // files
         return tuple(
             self._file(TOP_LEVEL, (index * step, (index + 1) * step - 1)) for index in range(files)
@@ -100,13 +100,13 @@ class MadeFiles:
 
 @dataclass
 class EndsAtOnce:
-    """Implements `CompactExecutor`."""
+    """A `CompactExecutor` whose compactions end at once."""
 
     files: MadeFiles
     request_bytes: list[int] = field(default_factory=list)
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        """The change is there when the next epoch is committed."""
+        """Return a future that has its change already, for the next epoch."""
         self.request_bytes.append(len(pickle.dumps(request)))
         future: Future[BucketChange] = Future()
         added = (self.files.compacted(request),)
@@ -115,7 +115,7 @@ class EndsAtOnce:
 
 
 def build(location: str, buckets: int, files: int) -> None:
-    """Create a table whose buckets have one run of the highest level each."""
+    """Create a table whose buckets have one sorted run of the highest level each."""
     schema = new_table_schema(
         columns=COLUMNS,
         primary_keys=("dt", "k"),
@@ -124,10 +124,10 @@ def build(location: str, buckets: int, files: int) -> None:
         time_ms=1_767_225_600_000,
     )
     table = create_or_open(location, schema, SystemClock())
-    generator = MadeFiles(random.Random(1))
+    made_files = MadeFiles(random.Random(1))
     commit = FileStoreCommit(table, CommitHistory(table, "filled", None))
     changes = [
-        BucketChange(partition=PARTITION, bucket=number, added=generator.bucket(files))
+        BucketChange(partition=PARTITION, bucket=number, added=made_files.bucket(files))
         for number in range(buckets)
     ]
     commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
@@ -145,11 +145,11 @@ class EpochCost:
 
 def epochs(
     commit: StreamTableCommit,
-    generator: MadeFiles,
+    made_files: MadeFiles,
     touched: Sequence[Sequence[int]],
     first: int = 0,
 ) -> Iterator[EpochCost]:
-    """Commit epochs that touch these buckets each, from the first one on."""
+    """Commit epochs that touch these buckets, and yield the cost of each."""
     io = commit.table.file_io
     assert isinstance(io, CountingFileIO)
     for epoch, buckets in enumerate(touched, first):
@@ -157,23 +157,23 @@ def epochs(
             BucketChange(
                 partition=PARTITION,
                 bucket=number,
-                added=(generator.flushed(),),
-                changelog=(generator.flushed(),),
+                added=(made_files.flushed(),),
+                changelog=(made_files.flushed(),),
             )
             for number in buckets
         ]
         io.operations.clear()
         io.read.clear()
-        began = time.process_time()
+        start_s = time.process_time()
         commit.follow_and_wait()
-        done: EpochOutcome = commit.commit_epoch(epoch, changes)
-        spent = time.process_time() - began
-        kinds = Counter(operation for operation, _ in io.operations)
-        yield EpochCost(spent, kinds, sum(io.read.values()), len(done.compactions))
+        outcome: EpochOutcome = commit.commit_epoch(epoch, changes)
+        processor_s = time.process_time() - start_s
+        requests = Counter(operation for operation, _ in io.operations)
+        yield EpochCost(processor_s, requests, sum(io.read.values()), len(outcome.compactions))
 
 
 def plan_bytes(table: FileStoreTable) -> int:
-    """Return the size of an epoch's plan, as each of its tasks gets it."""
+    """Return the size of an epoch's plan, which each of its tasks gets, in bytes."""
     setup = FormatSetup(
         columns=table.schema.fields,
         arrow_schema=arrow_schema(table.schema.fields),
@@ -186,9 +186,9 @@ def plan_bytes(table: FileStoreTable) -> int:
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
-    """The table, which counts what is asked of it."""
+    """Build a table, and return it with a file system that counts requests."""
     location = f"{folder}/bench.db/t"
-    # In a process of its own, so that this one's memory is the job's.
+    # Another process builds the table, so that this one has only the job's memory.
     builder = multiprocessing.get_context("spawn").Process(
         target=build, args=(location, buckets, files)
     )
@@ -200,47 +200,47 @@ def built(folder: Path, buckets: int, files: int) -> FileStoreTable:
 
 
 def held_bytes(folder: Path, buckets: int, files: int) -> float:
-    """Return the driver's memory per file, after an epoch has touched the table."""
-    table, generator = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
+    """Return the driver's memory for each file after an epoch of the table, in bytes."""
+    table, made_files = built(folder, buckets, files), MadeFiles(random.Random(2), number=10**7)
     memory = _resident()
-    commit = StreamTableCommit(table, "bench", EndsAtOnce(generator))
-    list(epochs(commit, generator, [range(buckets // 100)]))
+    commit = StreamTableCommit(table, "bench", EndsAtOnce(made_files))
+    list(epochs(commit, made_files, [range(buckets // 100)]))
     gc.collect()
     return (_resident() - memory) / (buckets * files)
 
 
 def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
-    """Return lines about the driver's memory and time."""
+    """Yield lines about the driver's memory and time."""
     table = built(folder, buckets, files)
     live = buckets * files
     latest = table.snapshots.latest()
     assert latest is not None
     manifests = FileStoreScan(table).manifests(latest)
-    stored = sum(manifest.file_size for manifest in manifests)
+    manifest_bytes = sum(manifest.file_size for manifest in manifests)
     yield f"table: {buckets:,} buckets, {live:,} files, {len(manifests)} manifests"
-    yield f"manifests: {stored / live:.0f} B a file"
-    generator = MadeFiles(random.Random(2), number=10 * live)
-    executor = EndsAtOnce(generator)
-    memory, began = _resident(), time.process_time()
+    yield f"manifests: {manifest_bytes / live:.0f} B a file"
+    made_files = MadeFiles(random.Random(2), number=10 * live)
+    executor = EndsAtOnce(made_files)
+    memory, start_s = _resident(), time.process_time()
     commit = StreamTableCommit(table, "bench", executor)
-    yield f"opening the table: {1e6 * (time.process_time() - began) / live:.1f} µs a file"
+    yield f"opening the table: {1e6 * (time.process_time() - start_s) / live:.1f} µs a file"
     rng = random.Random(3)
-    few = [sorted(rng.sample(range(buckets), buckets // 100)) for _ in range(count)]
-    begun, *rest = epochs(commit, generator, few)
+    touched_buckets = [sorted(rng.sample(range(buckets), buckets // 100)) for _ in range(count)]
+    first, *later_epochs = epochs(commit, made_files, touched_buckets)
     gc.collect()
-    held = _resident() - memory
-    yield f"first epoch: {1e6 * begun.processor_s / live:.1f} µs a file of the table"
-    yield f"held then: {held / live:.0f} B a file, {held / buckets / 1000:.1f} kB a bucket"
-    yield f"epoch of a hundredth of the buckets: {_median(rest):.3f} s of the processor"
-    costs = list(epochs(commit, generator, [range(buckets)] * count, count))
+    held_b = _resident() - memory
+    yield f"first epoch: {1e6 * first.processor_s / live:.1f} µs a file of the table"
+    yield f"held then: {held_b / live:.0f} B a file, {held_b / 1000 / buckets:.1f} kB a bucket"
+    yield f"epoch of a hundredth of the buckets: {_median(later_epochs):.3f} s of the processor"
+    costs = list(epochs(commit, made_files, [range(buckets)] * count, count))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield f"most memory of the process: {peak / 1e6:.0f} MB"
     yield from _epoch_lines(costs, buckets)
     change = BucketChange(
         partition=PARTITION,
         bucket=1,
-        added=(generator.flushed(),),
-        changelog=(generator.flushed(),),
+        added=(made_files.flushed(),),
+        changelog=(made_files.flushed(),),
     )
     yield f"result of a bucket: {len(pickle.dumps(change))} B"
     yield f"request of a compaction: {statistics.median(executor.request_bytes):.0f} B"
@@ -252,10 +252,10 @@ def _median(costs: Sequence[EpochCost]) -> float:
 
 
 def _epoch_lines(costs: Sequence[EpochCost], buckets: int) -> Iterator[str]:
-    work = [cost.processor_s for cost in costs]
+    seconds = [cost.processor_s for cost in costs]
     yield (
         f"epoch of all buckets: {_median(costs):.2f} s of the processor, "
-        f"longest {max(work):.2f} s; {1e6 * statistics.mean(work) / buckets:.0f} µs a bucket"
+        f"longest {max(seconds):.2f} s; {1e6 * statistics.mean(seconds) / buckets:.0f} µs a bucket"
     )
     request_counts = [sum(cost.requests.values()) for cost in costs]
     yield (
@@ -268,7 +268,7 @@ def _epoch_lines(costs: Sequence[EpochCost], buckets: int) -> Iterator[str]:
 
 
 def _resident() -> int:
-    """Bytes of this process in memory."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return pages * resource.getpagesize()
 
@@ -276,27 +276,30 @@ def _resident() -> int:
 def amplification(
     options: Mapping[str, object], flushes: int, freshness: int | None = None
 ) -> tuple[float, float]:
-    """(bytes written for each flushed byte, compactions for each flush) of a bucket of 10 GB."""
-    updates = Load("updates", FLUSH_BYTES, key_bytes=_BUCKET_BYTES, interval_s=60.0)
+    """Return the bytes written for each flushed byte, and the compactions for each flush.
+
+    The simulated bucket has 10 GB.
+    """
+    load = Load("updates", FLUSH_BYTES, key_bytes=_BUCKET_BYTES, interval_s=60.0)
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-        bucket = simulated_bucket(Path(folder), updates, options)
+        bucket = simulated_bucket(Path(folder), load, options)
         if freshness is not None:
             bucket.coordinator.adapt(PolicyBounds(freshness))
-        bucket.model.load = replace(updates, flush_bytes=10 * _BUCKET_BYTES)
-        bucket.flush()  # the bucket as it is when the simulation begins
-        bucket.model.load = updates
-        flushed, written = bucket.flushed, bucket.executor.bytes_written
-        begun = bucket.executor.reasons.total()
+        bucket.model.load = replace(load, flush_bytes=10 * _BUCKET_BYTES)
+        bucket.flush()  # the content of the bucket before the simulation
+        bucket.model.load = load
+        earlier_flushed, earlier_written = bucket.flushed, bucket.executor.bytes_written
+        earlier_count = bucket.executor.reasons.total()
         for _ in range(flushes):
             bucket.flush()
-        new = bucket.flushed - flushed
-        rewritten = bucket.executor.bytes_written - written
-        compactions = bucket.executor.reasons.total() - begun
-    return 1 + rewritten / new, compactions / flushes
+        flushed_bytes = bucket.flushed - earlier_flushed
+        rewritten_bytes = bucket.executor.bytes_written - earlier_written
+        compactions = bucket.executor.reasons.total() - earlier_count
+    return 1 + rewritten_bytes / flushed_bytes, compactions / flushes
 
 
 def compaction_line(folder: Path) -> str:
-    """Return the line about the cost of one small compaction."""
+    """Return a line about the cost of one small compaction."""
     own_ms, shared_ms = compaction_ms(folder)
     return (
         f"a small compaction: {own_ms:.1f} ms of the driver's and the executor's JVM as a Spark "
@@ -305,7 +308,7 @@ def compaction_line(folder: Path) -> str:
 
 
 def goals(folder: Path, buckets: int, files: int) -> Iterator[Goal]:
-    """Return the goals for a small compaction in a shared job, and for the driver's memory."""
+    """Yield the goals for a small compaction in a shared job, and for the driver's memory."""
     yield Goal("a small compaction in a shared Spark job, ms", compaction_ms(folder)[1], 1)
     yield Goal("held by the driver, kB a file", held_bytes(folder, buckets, files) / 1000, 0.3)
 
@@ -314,7 +317,7 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
     """Return the time of a small compaction as a separate Spark job, and in a shared job."""
     spark = start_session("scaling", {"spark.master": "local[1]"})
     gateway: Any = spark.sparkContext
-    java = gateway._gateway.proc.pid
+    jvm_process = gateway._gateway.proc.pid
     small = small_table(folder / "small", "k BIGINT, v STRING", ("k",), bucket=str(_COMPACTIONS))
     for text in ("old", "new"):
         rows = ({"k": key, "v": text} for key in range(20 * _COMPACTIONS))
@@ -333,21 +336,21 @@ def compaction_ms(folder: Path) -> tuple[float, float]:
     ]
     compactions = SparkCompactionQueue(spark, 1)
 
-    def alone() -> None:
+    def compact_alone() -> None:
         for request in requests:
             compactions.submit(small.table, request).result()
 
-    def together() -> None:
+    def compact_together() -> None:
         for future in [compactions.submit(small.table, request) for request in requests]:
             future.result()
 
     def cost_ms(work: Callable[[], None]) -> float:
-        before = _processor_s(java) + time.process_time()
+        start_s = _processor_s(jvm_process) + time.process_time()
         work()
-        return 1000 * (_processor_s(java) + time.process_time() - before) / len(requests)
+        return 1000 * (_processor_s(jvm_process) + time.process_time() - start_s) / len(requests)
 
-    alone()
-    costs = [(cost_ms(alone), cost_ms(together)) for _ in range(3)]
+    compact_alone()
+    costs = [(cost_ms(compact_alone), cost_ms(compact_together)) for _ in range(3)]
     compactions.close()
     spark.stop()
     own_ms, shared_ms = (statistics.median(times) for times in zip(*costs, strict=True))
@@ -361,7 +364,7 @@ def _processor_s(process: int) -> float:
 
 
 def lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
-    """All figures of docs/reference/scaling.md that are measured."""
+    """Yield all measured figures of docs/reference/scaling.md."""
     yield from driver_lines(folder, buckets, files, count)
     yield compaction_line(folder)
     for trigger in (5, 10, 20):

@@ -1,11 +1,11 @@
-"""What a changelog and deletion vectors cost: small epochs on top of a large table.
+"""Measures what a changelog and deletion vectors cost: small epochs on top of a large table.
 
     python -m bench.compact.changelogs [--rows N] [--epochs N] [--changes N] [--near N] [--java]
 
-For each kind of table the processor's time of an epoch, writing and compacting, and its ratio to a
-table without a changelog. All tables get the same changes: updates of keys drawn evenly, or with
---near among N neighbours. With --java, Paimon's own writer does the same beside it, as it does in
-a task of Paimon's sink for Spark or Flink: compiled code, one writer that stays open.
+A line for each kind of table has the processor time of an epoch, writing and compacting, and its
+ratio to a table without a changelog. All tables get the same changes: updates of keys drawn evenly,
+or with --near among N neighbours. With --java, Paimon's own writer writes the same changes, as in a
+task of Paimon's sink for Spark or Flink: compiled code, and one writer that stays open.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass
 class CompactHere:
-    """Compacts in the caller."""
+    """A `CompactExecutor` that compacts in the caller."""
 
     table: FileStoreTable
 
@@ -75,24 +75,24 @@ def main() -> None:
     parser.add_argument("--near", type=int, default=0)
     parser.add_argument("--java", action="store_true")
     arguments = parser.parse_args()
-    base = 0.0
+    plain_seconds = 0.0
     keys = _keys(
         arguments.rows, arguments.epochs, arguments.changes, arguments.near or arguments.rows
     )
     for kind, options in KINDS.items():
         with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
-            seconds = _measure(_table(options, f"{folder}/t"), keys)
-            # Paimon leaves it to Flink's sink to begin full compactions.
+            run_s = _measure(_table(options, f"{folder}/t"), keys)
+            # In Paimon the sink of Flink begins full compactions.
             has_java = arguments.java and kind != "full-compaction"
-            java = _measure_java(options, keys, Path(folder)) if has_java else 0.0
-        base = base or seconds
+            java_s = _measure_java(options, keys, Path(folder)) if has_java else 0.0
+        plain_seconds = plain_seconds or run_s
         print(
-            f"{kind:24} {seconds / arguments.epochs:6.3f} s an epoch, "
-            f"{arguments.epochs * arguments.changes / seconds:10,.0f} changes/s, "
-            f"{seconds / base:5.2f} x none"
+            f"{kind:24} {run_s / arguments.epochs:6.3f} s an epoch, "
+            f"{arguments.epochs * arguments.changes / run_s:10,.0f} changes/s, "
+            f"{run_s / plain_seconds:5.2f} x none"
             + (
-                f"; Java {java / arguments.epochs:6.3f} s, {java / seconds:5.2f} x ours"
-                if java
+                f"; Java {java_s / arguments.epochs:6.3f} s, {java_s / run_s:5.2f} x ours"
+                if java_s
                 else ""
             )
         )
@@ -114,31 +114,31 @@ def _table(options: Mapping[str, str], path: str) -> FileStoreTable:
 
 
 def _measure(table: FileStoreTable, keys: Sequence[np.ndarray]) -> float:
-    """Seconds of all epochs but the first."""
+    """Return the processor seconds of all epochs but the first."""
     commit = StreamTableCommit(table, "bench", CompactHere(table))
     _epoch(table, commit, 0, keys[0])
     commit.compact_whole()
-    begun = time.process_time()
+    start_s = time.process_time()
     for epoch, changed in enumerate(keys[1:], 1):
         _epoch(table, commit, epoch, changed)
     commit.compact_due()
-    return time.process_time() - begun
+    return time.process_time() - start_s
 
 
 def _measure_java(options: Mapping[str, str], keys: Sequence[np.ndarray], folder: Path) -> float:
-    """The same of Paimon's writer; starting and compiling it is left out."""
+    """Return the processor seconds of Paimon's writer, without its start and compilation."""
     table = _table(options, f"{folder}/db.db/java")
     files = [folder / f"keys-{epoch}" for epoch in range(len(keys))]
     for path, numbers in zip(files, keys, strict=True):
         path.write_bytes(numbers.astype(">i8").tobytes())
-    done = subprocess.run(
+    process = subprocess.run(
         [
             java_tool("java"), "-Xmx2g", "-XX:+UseSerialGC", "-cp", class_path_of_paimon(),
             str(JAVA), table.location, str(folder), *map(str, files),
         ],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return sum(map(int, done.stdout.split()[1:])) / 1e9
+    return sum(map(int, process.stdout.split()[1:])) / 1e9
 
 
 def _epoch(table: FileStoreTable, commit: StreamTableCommit, epoch: int, keys: np.ndarray) -> None:

@@ -1,10 +1,10 @@
-"""Compaction beside decoding and encoding the same files without a merge: keys, columns, runs.
+"""Measures compaction beside decoding and encoding the same files without a merge.
 
     python -m bench.compact.compaction [--cells N] [--repeats N] [--profile KEY-COLUMNS-RUNS]
 
-One bucket with some sorted runs that overlap everywhere, a part of whose keys is in several of
-them. In one process, in turns, one core; ratios of medians, of the processor's time and of the
-clock's. About four minutes. Goal: ≤ 1.25.
+The cases differ in keys, columns and sorted runs. One bucket has some runs that overlap everywhere,
+and some keys are in several runs. One process, one core; both works take turns. Figures are ratios
+of medians, of the processor's time and of the clock's. About four minutes. Goal: ≤ 1.25.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stream_app.table.write.bucket_writer import flushed_files
 
 GOAL = 1.25
 CELLS = 6_000_000
-"""Values of all runs together: rows × columns."""
+"""The number of values in all runs together: rows × columns."""
 KEYS = {"int": "BIGINT", "string": "STRING", "composite": "STRING, INT"}
 COLUMNS = (10, 100)
 RUNS = (2, 5, 20)
@@ -49,7 +49,7 @@ _VALUE_TYPES = ("BIGINT", "DOUBLE", "STRING", "INT", "TIMESTAMP(6)")
 
 @dataclass(frozen=True)
 class Case:
-    """The input of a merge; `columns` counts the key's columns."""
+    """The input of a merge; `columns` includes the key's columns."""
 
     key: str
     columns: int
@@ -65,7 +65,7 @@ CASES = tuple(Case(*chosen) for chosen in product(KEYS, COLUMNS, RUNS))
 
 @dataclass(frozen=True)
 class Measured:
-    """Median seconds of a case: of the processor and of the clock."""
+    """The median seconds of a case: of the processor and of the clock."""
 
     case: Case
     rows: int
@@ -108,7 +108,7 @@ def a_table(folder: Path, case: Case) -> FileStoreTable:
 def random_rows(
     rng: np.random.Generator, table: FileStoreTable, rows: int, ids: int
 ) -> pa.RecordBatch:
-    """Inserts in no order; the key's columns say a number below `ids` in their types."""
+    """Return unsorted inserts, with keys from numbers below `ids`, in the key columns' types."""
     schema = table.schema
     fields = arrow_schema(schema.fields)
     numbers = rng.integers(0, ids, rows)
@@ -132,7 +132,7 @@ def random_rows(
 def sorted_runs(
     table: FileStoreTable, runs: int, batches: Iterator[Iterable[pa.RecordBatch]]
 ) -> tuple[DataFileMeta, ...]:
-    """Write each element as a level-0 file, the oldest first."""
+    """Write each group of batches as a level-0 file, the oldest first."""
     files: list[DataFileMeta] = []
     for run in range(runs):
         writer = bucket_writer(table, *BUCKET, next_sequence_number=run * 10**9)
@@ -179,30 +179,30 @@ def _measure(
         for rows in outputs:
             encode(table, rows, folder)
 
-    ours, without = in_turns(repeats, lambda: compact_bucket(table, request), limit)
+    compaction_times, limit_times = in_turns(repeats, lambda: compact_bucket(table, request), limit)
     return Measured(
         case,
         sum(file.row_count for file in files),
         sum(file.file_size for file in files),
-        ours.cpu_s,
-        without.cpu_s,
-        ours.wall_s,
-        without.wall_s,
+        compaction_times.cpu_s,
+        limit_times.cpu_s,
+        compaction_times.wall_s,
+        limit_times.wall_s,
     )
 
 
 def lines(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[str]:
     yield "| key | columns | runs | k rows/s | MB/s | processor's time ÷ limit | clock's |"
     yield f"| --- |{' ---: |' * 6}"
-    for measured in measure(folder, cells, repeats):
-        yield measured.markdown()
+    for result in measure(folder, cells, repeats):
+        yield result.markdown()
 
 
 def goals(folder: Path, cells: int = CELLS, repeats: int = 3) -> Iterator[Goal]:
-    """Each case, by the processor's time."""
-    for measured in measure(folder, cells, repeats):
-        ratio = measured.cpu_s / measured.limit_cpu_s
-        yield Goal(f"compaction ÷ decode and encode, {measured.case.name}", ratio, GOAL)
+    """Yield a goal for each case, by the processor's time."""
+    for result in measure(folder, cells, repeats):
+        ratio = result.cpu_s / result.limit_cpu_s
+        yield Goal(f"compaction ÷ decode and encode, {result.case.name}", ratio, GOAL)
 
 
 def profile(folder: Path, name: str, cells: int) -> None:

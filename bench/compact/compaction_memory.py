@@ -1,9 +1,10 @@
-"""Memory of a compaction of large runs beside the write buffer's budget.
+"""Measures the memory of a compaction of large runs beside the write buffer's budget.
 
     python -m bench.compact.compaction_memory [--runs N] [--run-mb N]
 
-One process writes the runs, another one compacts them, as a task would. What is measured is its
-peak resident size above what it had after a small compaction. Goal: at most the budget + 25 %.
+One process writes the runs, and another one compacts them, as a task would. The figure is the
+other's peak resident memory above its memory after a small compaction. Goal: at most the budget
++ 25 %.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.opening import create_or_open
 
 VALUE_BYTES = 100
-"""Of a row, random: a file is as large as what is in it."""
+"""The bytes of a row's value, which is random, so that files do not compress."""
 BLOCK_ROWS = 50_000
 SMALL_RUN = 1 << 20
 
@@ -49,7 +50,7 @@ def a_table(folder: Path, name: str) -> FileStoreTable:
 
 
 def blocks(rng: np.random.Generator, size: int) -> Iterator[pa.RecordBatch]:
-    """Rows of random keys until their values have this size."""
+    """Yield rows of random keys until their values have this size."""
     for _ in range(max(1, size // (BLOCK_ROWS * VALUE_BYTES))):
         values = pa.py_buffer(rng.bytes(BLOCK_ROWS * VALUE_BYTES))
         offsets = pa.array(np.arange(BLOCK_ROWS + 1, dtype=np.int32) * VALUE_BYTES)
@@ -64,21 +65,21 @@ def blocks(rng: np.random.Generator, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def lines(folder: Path, runs: int, run_bytes: int) -> Iterator[str]:
-    measured: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for mode in ("write", "compact"):
         job = {"mode": mode, "folder": str(folder), "runs": runs, "run_bytes": run_bytes}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "bench.compact.compaction_memory", "--worker", json.dumps(job)],
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "jemalloc"},  # as in the job
             stdout=subprocess.PIPE,
             check=True,
             text=True,
         )
-        measured |= json.loads(done.stdout)
+        figures |= json.loads(process.stdout)
     yield (
-        f"compaction of {runs} runs, {measured['bytes'] / 2**20:,.0f} MB in all: peak "
-        f"{measured['peak'] / 2**20:.0f} MB above idle, {measured['peak'] / BUDGET:.2f} × the "
-        f"budget of {BUDGET >> 20} MB (goal ≤ 1.25), {measured['s']:.0f} s"
+        f"compaction of {runs} runs, {figures['bytes'] / 2**20:,.0f} MB in all: peak "
+        f"{figures['peak'] / 2**20:.0f} MB above idle, {figures['peak'] / BUDGET:.2f} × the "
+        f"budget of {BUDGET >> 20} MB (goal ≤ 1.25), {figures['s']:.0f} s"
     )
 
 
@@ -89,7 +90,7 @@ def run_worker(job: dict[str, Any]) -> dict[str, Any]:
         for name, size in (("small", SMALL_RUN), ("large", job["run_bytes"])):
             table = a_table(folder, name)
             batches = (blocks(rng, size) for _ in range(job["runs"]))
-            # What a compaction is given on a cluster: the request, on its way to the task.
+            # As on a cluster, the task gets the pickled request.
             request = full_compaction(sorted_runs(table, job["runs"], batches))
             (folder / f"{name}.pickle").write_bytes(pickle.dumps(request))
         return {}
@@ -97,11 +98,11 @@ def run_worker(job: dict[str, Any]) -> dict[str, Any]:
         name: pickle.loads((folder / f"{name}.pickle").read_bytes()) for name in ("small", "large")
     }
     compact_bucket(a_table(folder, "small"), requests["small"])
-    before, began = peak(), time.perf_counter()
+    start_bytes, start_s = peak(), time.perf_counter()
     compact_bucket(a_table(folder, "large"), requests["large"])
     return {
-        "peak": peak() - before,
-        "s": time.perf_counter() - began,
+        "peak": peak() - start_bytes,
+        "s": time.perf_counter() - start_s,
         "bytes": requests["large"].unit.total_size,
     }
 

@@ -12,12 +12,12 @@ class Outcome:
 
     Attributes:
         write_amplification: bytes that flushes and compactions wrote ÷ bytes that flushes wrote.
-        space_max, space_mean: bytes of live files ÷ what they would be if fully merged.
-        runs_max, runs_mean: sorted runs that a reader of a new epoch meets.
-        waited: flushes that were held back by the stop trigger.
-        waited_s_max: the longest of these waits.
-        files: that are live at the end.
-        reasons: compactions by the rule that picked them.
+        space_max, space_mean: bytes of live files ÷ their bytes if they were fully merged.
+        runs_max, runs_mean: the number of sorted runs that a reader of a new epoch merges.
+        waited: the number of flushes that the stop trigger delayed.
+        waited_s_max: the longest of these delays.
+        files: the number of live files at the end.
+        reasons: the rule that picked compactions → their number.
     """
 
     flushes: int
@@ -33,7 +33,7 @@ class Outcome:
     reasons: Mapping[str, int]
 
     def markdown(self, load: str, options: str) -> str:
-        """A row below `HEAD`."""
+        """Return the row of a table with the head `HEAD`."""
         cells = [
             load,
             options,

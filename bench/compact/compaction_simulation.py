@@ -1,10 +1,11 @@
-"""Thousands of flushes into one bucket without a byte of data: what compaction costs, and what for.
+"""Simulates thousands of flushes into one bucket, to measure the cost and the effect of compaction.
 
     python -m bench.compact.compaction_simulation [--flushes N] [--set KEY=VALUE …]
 
-The job's own `BucketCoordinator` decides, from a table's real options; its real `CompactTask` runs
-over real metadata. Sizes come from a model of the keys, and time is simulated: epochs come at a
-fixed pace, a compaction takes as long as its input at a given rate, and epochs wait as in the job.
+The job's own `BucketCoordinator` decides by a table's real options, and its real `CompactTask` runs
+on real metadata, but there are no data files. Sizes come from a model of the keys, and time is
+simulated: epochs come at a fixed pace, a compaction reads its input at a given rate, and epochs
+wait as in the job.
 """
 
 from __future__ import annotations
@@ -42,21 +43,21 @@ from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.opening import create_or_open
 
 KEYS = 10**12
-"""Keys are 0 to this; a file that holds keys of all kinds covers them all."""
+"""The number of keys, from 0; a file with unordered keys covers all."""
 BUCKET = (serialize_row((), ()), 0)
 WARM_UP = 100
-"""Flushes after which space is looked at: the first few files are all of the table."""
+"""The number of flushes before space counts, because the first files are the whole table."""
 TRIGGERS = (3, 5, 10)
 FLUSHES = 10_000
 LONGER = 11
-"""Times the epochs' length that a freshness of a minute allows, where 5 s are usual."""
+"""The factor by which a freshness of one minute makes epochs longer than the usual 5 s."""
 LEVELS: tuple[Mapping[str, object], ...] = ({}, {"num-levels": 11}, {"num-levels": 18})
 FRESHNESS = 20  # the default of compaction-freshness
 
 
 @dataclass
 class SimulatedClock(Clock):
-    """The table's clock: local midnight at the start."""
+    """The table's clock, which starts at a local midnight."""
 
     seconds: float = field(default_factory=lambda: datetime(2026, 1, 5).astimezone().timestamp())
 
@@ -72,12 +73,12 @@ class SimulatedClock(Clock):
 
 @dataclass
 class SizeModel:
-    """Stands for the rewriter: makes files of the right sizes with nothing in them."""
+    """A stand-in for the rewriter, which makes metadata of files of the right sizes."""
 
     load: Load
     target_size: int
     written: dict[str, float] = field(default_factory=dict)
-    """Bytes of changes that went into each file."""
+    """File name → the bytes of changes that were merged into the file."""
 
     def flushed(self, number: int) -> DataFileMeta:
         first, last = (number * 1000, number * 1000 + 999) if self.load.in_order else (0, KEYS - 1)
@@ -88,31 +89,34 @@ class SizeModel:
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
         del drop_deletes  # the model has none
-        before = tuple(file for section in sections for run in section for file in run.files)
-        ends = [(key_in(file.min_key), key_in(file.max_key)) for file in before]
-        first, last = min(low for low, _ in ends), max(high for _, high in ends)
-        written = sum(self.written[file.file_name] for file in before)
-        ages = [file.max_sequence_number for file in before]
+        input_files = tuple(file for section in sections for run in section for file in run.files)
+        key_ranges = [(key_in(file.min_key), key_in(file.max_key)) for file in input_files]
+        first, last = (
+            min(min_key for min_key, _ in key_ranges),
+            max(max_key for _, max_key in key_ranges),
+        )
+        written = sum(self.written[file.file_name] for file in input_files)
+        sequence_numbers = [file.max_sequence_number for file in input_files]
         share = 1.0 if self.load.in_order else (last - first + 1) / KEYS
         size = self.load.merged_size(written, share)
-        after = []
+        output_files = []
         for start in range(0, size, self.target_size):
             end = min(size, start + self.target_size)
             keys = [first + (last - first + 1) * position // size for position in (start, end)]
-            part = (end - start) / size
-            after.append(
+            file_share = (end - start) / size
+            output_files.append(
                 self._file(
                     output_level,
                     end - start,
-                    written * part,
+                    written * file_share,
                     (keys[0], max(keys[0], keys[1] - 1)),
-                    (min(ages), max(ages)),
+                    (min(sequence_numbers), max(sequence_numbers)),
                 )
             )
-        return WrittenFiles(tuple(after))
+        return WrittenFiles(tuple(output_files))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
-        return WrittenFiles((file.upgraded(output_level),))
+        return WrittenFiles((file.at_level(output_level),))
 
     def _file(
         self,
@@ -149,13 +153,13 @@ def _row_of(key: int) -> bytes:
 
 
 def key_in(row: bytes) -> int:
-    """The one BIGINT of a BinaryRow."""
+    """Return the only value of a BinaryRow, a BIGINT."""
     return key_order(_KEY_TYPES)(row)[0]
 
 
 @dataclass
 class SimulatedExecutor:
-    """Runs compactions that end at a time of the simulated clock."""
+    """An executor of compactions that end at a time of the simulated clock."""
 
     table: FileStoreTable
     model: SizeModel
@@ -172,26 +176,28 @@ class SimulatedExecutor:
             min_file_size=self.table.schema.compaction_file_size,
         )
         result = task.run()
-        stays = {file.file_name for file in result.added}
-        taken = sum(file.file_size for file in result.removed if file.file_name not in stays)
+        kept_names = {file.file_name for file in result.added}
+        input_bytes = sum(
+            file.file_size for file in result.removed if file.file_name not in kept_names
+        )
         self.reasons[request.unit.reason] += 1
         self.bytes_written += sum(file.file_size for file in result.written)
         future: Future[BucketChange] = Future()
-        ends = self.clock.seconds + taken / self.model.load.compaction_rate
-        self.running.append((ends, result, future))
+        end_s = self.clock.seconds + input_bytes / self.model.load.compaction_rate
+        self.running.append((end_s, result, future))
         return future
 
     def advance(self, seconds: float) -> None:
-        """Go on to this time."""
+        """Advance the clock to this time, and end the compactions that are due."""
         self.clock.seconds = max(self.clock.seconds, seconds)
-        for ends, result, future in self.running:
-            if ends <= self.clock.seconds:
+        for end_s, result, future in self.running:
+            if end_s <= self.clock.seconds:
                 future.set_result(result)
         self.running = [compaction for compaction in self.running if not compaction[2].done()]
 
     def wait(self) -> None:
-        """Go on to the end of the compaction that ends first."""
-        self.advance(min(ends for ends, _, _ in self.running))
+        """Advance the clock to the end of the compaction that ends first."""
+        self.advance(min(end_s for end_s, _, _ in self.running))
 
 
 def simulate(
@@ -202,7 +208,7 @@ def simulate(
     start_hour: int = 0,
     freshness: int | None = None,
 ) -> Outcome:
-    """Flush into one bucket of a table with these options.
+    """Flush into one bucket of a table with these options, and return the outcome.
 
     Args:
         freshness: the number of sorted runs within which the job chooses its rules, or None to use
@@ -223,7 +229,7 @@ def simulate(
 def simulated_bucket(
     folder: Path, load: Load, options: Mapping[str, object], *, start_hour: int = 0
 ) -> Simulation:
-    """A bucket of a new table, which lies in `folder` and stays empty."""
+    """Return a simulated bucket of a new table in `folder`, which gets no data."""
     clock = SimulatedClock()
     clock.sleep(start_hour * 3600)
     schema = new_table_schema(
@@ -253,7 +259,7 @@ class Simulation:
         self.space: list[float] = []
 
     def flush(self) -> None:
-        """One epoch: wait when it must, commit a file and what has finished, begin what is due."""
+        """Run one epoch: wait if necessary, commit a file and ended compactions, begin due ones."""
         number = len(self.waits)
         self.executor.advance(self.started + number * self.load.interval_s)
         self.waits.append(self._back_pressure())
@@ -288,8 +294,8 @@ class Simulation:
         )
 
     def _back_pressure(self) -> float:
-        """Seconds that the epoch waited."""
-        began = self.executor.clock.seconds
+        """Wait as an epoch does, and return the seconds."""
+        start_s = self.executor.clock.seconds
         while self.coordinator.back_pressure.buckets_over_stop_trigger():
             self.coordinator.trigger()
             if self.coordinator.is_idle():
@@ -298,7 +304,7 @@ class Simulation:
                 self.executor.wait()
             self._apply(self.coordinator.finished_compactions())
             self.coordinator.trigger()
-        return self.executor.clock.seconds - began
+        return self.executor.clock.seconds - start_s
 
     def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
         self.coordinator.apply(finished)
@@ -309,48 +315,49 @@ class Simulation:
 
 
 def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
-    """Each load with each trigger."""
+    """Yield a line for each load with each trigger, and with chosen rules."""
     yield from HEAD
     for load in LOADS.values():
         for trigger in TRIGGERS:
             settings = {"num-sorted-run.compaction-trigger": trigger, **options}
             text = ", ".join(f"`{key}` = {value}" for key, value in settings.items())
             yield simulate(load, settings, flushes).markdown(load.name, text)
-        for added in LEVELS:
-            levels = "".join(f", `{key}` = {value}" for key, value in added.items())
-            outcome = simulate(load, {**added, **options}, flushes, freshness=FRESHNESS)
+        for level_options in LEVELS:
+            levels = "".join(f", `{key}` = {value}" for key, value in level_options.items())
+            outcome = simulate(load, {**level_options, **options}, flushes, freshness=FRESHNESS)
             yield outcome.markdown(load.name, f"`compaction-policy` = auto{levels}")
-        longer = load.with_longer_epochs(LONGER)
-        outcome = simulate(longer, options, flushes // LONGER, freshness=FRESHNESS)
+        longer_load = load.with_longer_epochs(LONGER)
+        outcome = simulate(longer_load, options, flushes // LONGER, freshness=FRESHNESS)
         yield outcome.markdown(load.name, f"`compaction-policy` = auto, epochs {LONGER} × as long")
     yield from decision_lines()
 
 
 def goals(flushes: int) -> Iterator[Goal]:
-    """Of each load, bytes that the job's own choice writes ÷ those of the best trigger."""
+    """Yield for each load the bytes that the job's choice writes ÷ those of the best trigger."""
     for load in LOADS.values():
         options = [{"num-sorted-run.compaction-trigger": trigger} for trigger in TRIGGERS]
-        best = min(simulate(load, fixed, flushes).write_amplification for fixed in options)
-        chosen = simulate(load, {}, flushes, freshness=FRESHNESS).write_amplification
+        best_writes = min(simulate(load, fixed, flushes).write_amplification for fixed in options)
+        chosen_writes = simulate(load, {}, flushes, freshness=FRESHNESS).write_amplification
         name = f"compaction-policy = auto, writes ÷ the best trigger's, {load.name}"
-        yield Goal(name, chosen / best, 1.3)
+        yield Goal(name, chosen_writes / best_writes, 1.3)
 
 
 def decision_lines() -> Iterator[str]:
-    """What a choice costs: of sizes that no bucket had before, and of known ones."""
-    rules, took = UniversalCompaction(), list[float]()
+    """Yield a line about the cost of a choice: for new sizes, and for known ones."""
+    rules, times_ms = UniversalCompaction(), list[float]()
     buckets = [
-        BucketSizes(size=MB << power, flush=MB, level=5, num_levels=6) for power in range(4, 16)
+        BucketSizes(size=MB << power, flush_size=MB, level=5, num_levels=6)
+        for power in range(4, 16)
     ]
     for _ in range(2):
         for sizes in buckets:
-            begun = time.process_time()
+            start_s = time.process_time()
             choose_rules(sizes, rules, FixedRules(), FRESHNESS)
-            took.append(1000 * (time.process_time() - begun))
-    first, again = took[: len(buckets)], took[len(buckets) :]
+            times_ms.append(1000 * (time.process_time() - start_s))
+    first_ms, repeated_ms = times_ms[: len(buckets)], times_ms[len(buckets) :]
     yield (
-        f"a choice: {min(first):.0f} to {max(first):.0f} ms of the processor for sizes that are "
-        f"not known, {max(again):.2f} ms for known ones"
+        f"a choice: {min(first_ms):.0f} to {max(first_ms):.0f} ms of the processor for sizes that "
+        f"are not known, {max(repeated_ms):.2f} ms for known ones"
     )
 
 

@@ -1,6 +1,6 @@
-"""The loads of simulated compactions: what each flush brings to a bucket.
+"""Defines the loads of simulated compactions: the content of each flush of a bucket.
 
-Simulated by `compaction_simulation`; tests and pages name them.
+`compaction_simulation` simulates the loads, and tests and pages name them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Load:
     Attributes:
         flush_bytes: the size of a flush's changes.
         key_bytes: the size of the rows of all keys, or None if every row has a new key.
-        in_order: keys ascend with time, so that flushes do not overlap.
-        interval_s: from one flush to the next.
-        compaction_rate: bytes of input that a compaction takes in a second.
+        in_order: whether keys ascend with time, so that flushes do not overlap.
+        interval_s: the seconds from one flush to the next.
+        compaction_rate: the bytes of input that a compaction reads in a second.
     """
 
     name: str
@@ -32,18 +32,18 @@ class Load:
     compaction_rate: float = 60.0 * MB
 
     def merged_size(self, written: float, share: float = 1.0) -> int:
-        """Bytes that are left of changes once each key has one row.
+        """Return the bytes of changes after a merge, which leaves one row for each key.
 
         Args:
-            written: bytes of changes, of keys in no order.
+            written: the bytes of the changes, with unordered keys.
             share: the share of all keys that the changes have.
         """
         return merged_size(written, None if self.key_bytes is None else self.key_bytes * share)
 
-    def with_longer_epochs(self, times: int) -> Load:
-        """The same rows in fewer and larger flushes."""
+    def with_longer_epochs(self, factor: int) -> Load:
+        """Return a load of the same rows in fewer and larger flushes."""
         return replace(
-            self, flush_bytes=times * self.flush_bytes, interval_s=times * self.interval_s
+            self, flush_bytes=factor * self.flush_bytes, interval_s=factor * self.interval_s
         )
 
 

@@ -1,10 +1,11 @@
-"""What local copies of data files spare look-ups: small epochs of random keys on a large table.
+"""Measures what local copies of data files save: small epochs of random keys on a large table.
 
     python -m bench.compact.lookup_copies [--rows N] [--epochs N] [--changes N] [--delay-ms N]
 
-For each kind of table, on local disk and on a store whose requests take a while, the time of an
-epoch without copies (``lookup.cache-max-disk-size`` = 0) over the time with them. Epochs take
-turns, so a busy machine slows both. The first epoch, which makes the copies, is told by itself.
+The tables are on local disk, and on a store with slow requests. A line for each kind of table has
+the time of an epoch without copies (``lookup.cache-max-disk-size`` = 0) ÷ the time with copies.
+Epochs take turns, so that a busy machine slows both. The first epoch, which makes the copies, has a
+column of its own.
 """
 
 from __future__ import annotations
@@ -71,14 +72,17 @@ class Arm:
         self._commit.compact_whole()
 
     def epoch(self, epoch: int, keys: np.ndarray) -> None:
-        begun = time.monotonic(), time.process_time()
+        start_s, processor_start_s = time.monotonic(), time.process_time()
         self._write(epoch, keys)
         self._commit.compact_due()
-        self.clock_s.append(time.monotonic() - begun[0])
-        self.processor_s.append(time.process_time() - begun[1])
+        self.clock_s.append(time.monotonic() - start_s)
+        self.processor_s.append(time.process_time() - processor_start_s)
 
     def _write(self, epoch: int, keys: np.ndarray) -> None:
-        """A number or its digits as the key, two texts that do not compress well, a number."""
+        """Write rows of a key, two texts that do not compress well, and a number.
+
+        The key is a number, or its digits.
+        """
         fields = arrow_schema(self.table.schema.fields)
         kind = RowKind.UPDATE_AFTER if epoch else RowKind.INSERT
         v, w = (_texts(len(keys), 2 * epoch + column) for column in (0, 1))
@@ -121,13 +125,13 @@ def _measure(
 ) -> str:
     name = f"{kind}-{columns}".replace(" ", "-")
     arms = []
-    for most in ("0", "10 gb"):
-        options = {"bucket": "1", "lookup.cache-max-disk-size": most, **KINDS[kind]}
+    for size_max in ("0", "10 gb"):
+        options = {"bucket": "1", "lookup.cache-max-disk-size": size_max, **KINDS[kind]}
         schema = new_table_schema(
             columns=parse_columns(COLUMNS[columns]),
             primary_keys=("k",), partition_keys=(), options=options, time_ms=0,
         )  # fmt: skip
-        table_name = f"{name}-{most[0]}"
+        table_name = f"{name}-{size_max[0]}"
         path = f"{s3.bucket}/{table_name}" if store.startswith("S3") else str(folder / table_name)
         table = create_or_open(path, schema, SystemClock(), file_io_options=s3.options)
         arms.append(Arm(table))
@@ -138,22 +142,22 @@ def _measure(
         keys = random.integers(0, arguments.rows, arguments.changes)
         for arm in arms:
             arm.epoch(epoch, keys)
-    without, with_ = arms
+    plain_arm, copies_arm = arms
     size = sum(path.stat().st_size for path in (folder.glob("stream_app-*/lookup/*/*/*")))
-    first = with_.processor_s[0] / without.processor_s[0]
-    clock, processor = (
-        _middle(getattr(without, clock)[1:]) / _middle(getattr(with_, clock)[1:])
-        for clock in ("clock_s", "processor_s")
+    first_ratio = copies_arm.processor_s[0] / plain_arm.processor_s[0]
+    clock_ratio, processor_ratio = (
+        _median(getattr(plain_arm, name)[1:]) / _median(getattr(copies_arm, name)[1:])
+        for name in ("clock_s", "processor_s")
     )
-    return f"{first:.2f} | {clock:.2f} | {processor:.2f} | {size:,}"
+    return f"{first_ratio:.2f} | {clock_ratio:.2f} | {processor_ratio:.2f} | {size:,}"
 
 
-def _middle(seconds: Sequence[float]) -> float:
+def _median(seconds: Sequence[float]) -> float:
     return float(np.median(seconds))
 
 
 def _texts(count: int, seed: int) -> pa.Array:
-    """32 digits each, which do not compress below a half."""
+    """Return texts of 32 digits, which do not compress below a half."""
     digits = pa.py_buffer(binascii.hexlify(np.random.default_rng(seed).bytes(count * 16)))
     fixed = pa.Array.from_buffers(pa.binary(32), count, [None, digits])
     return fixed.cast(pa.binary()).cast(pa.string())
@@ -161,12 +165,14 @@ def _texts(count: int, seed: int) -> pa.Array:
 
 @contextmanager
 def _store(delay_ms: int) -> Iterator[Store]:
-    """A store in a process of its own, whose work is not counted."""
-    ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, delay_ms))
+    """Run a store in another process, whose work does not count, within the block."""
+    connection, child_connection = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(child_connection, delay_ms)
+    )
     process.start()
-    yield ours.recv()
-    ours.send(None)
+    yield connection.recv()
+    connection.send(None)
     process.join()
 
 

@@ -1,6 +1,6 @@
-"""Rows of the tables of `bench.growth.growth`, for our writer and for the others.
+"""Makes the rows of the tables of `bench.growth.growth`, for all writers.
 
-Needs NumPy and Arrow alone: the other writers run in Python environments of their own.
+It needs only NumPy and Arrow, because the other writers run in other Python environments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 KEYS = ("p", "k")
 OLD_KEYS = 1_000
-"""Of a partition that does not change."""
+"""The number of keys of a partition that does not change."""
 _BATCH_ROWS = 500_000
 _STATUSES = pa.array(["new", "paid", "packed", "shipped", "delivered", "returned"])
 _NOTES = pa.array([f"{number:05x} of a thousand notes" for number in range(1000)])
@@ -27,7 +27,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def rows_of(rng: np.random.Generator, partitions: Numbers, keys: Numbers) -> pa.RecordBatch:
-    """A row of random values for each key and its partition; all int64 [n]."""
+    """Return a row of random values for each key and its partition; both int64 [n]."""
     count = len(keys)
     amounts = pa.array(rng.integers(100, 99_999, count)).cast(pa.decimal128(21, 2))
     columns = {
@@ -44,7 +44,7 @@ def rows_of(rng: np.random.Generator, partitions: Numbers, keys: Numbers) -> pa.
 def partition_rows(
     rng: np.random.Generator, partition: int, count: int
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of a partition, by ascending key."""
+    """Yield all rows of a partition, by ascending key."""
     for first in range(0, count, _BATCH_ROWS):
         keys = np.arange(first, min(count, first + _BATCH_ROWS))
         yield rows_of(rng, np.full(len(keys), partition), keys)
@@ -53,6 +53,6 @@ def partition_rows(
 def random_changes(
     rng: np.random.Generator, count: int, partitions: range, keys: int
 ) -> pa.RecordBatch:
-    """Changes of random keys below a number, spread over the partitions evenly."""
-    parts = np.asarray(partitions)[np.arange(count) % len(partitions)]
-    return rows_of(rng, parts, rng.integers(0, keys, count))
+    """Return changes of random keys below a number, spread over the partitions evenly."""
+    row_partitions = np.asarray(partitions)[np.arange(count) % len(partitions)]
+    return rows_of(rng, row_partitions, rng.integers(0, keys, count))

@@ -1,4 +1,4 @@
-"""Curves as SVG: what an epoch costs by what a table has, both axes logarithmic."""
+"""Draws curves as SVG: the cost of an epoch by the size of a table, with logarithmic axes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _COLOURS = ("#2f6db5", "#c0582b", "#4a9a4a", "#7a5ab5")
 
 
 def curves(
-    title: str, across: str, points: Sequence[int], values: Mapping[str, Sequence[float]]
+    title: str, x_title: str, points: Sequence[int], values: Mapping[str, Sequence[float]]
 ) -> str:
-    """A picture with a curve for each name.
+    """Return a picture with a curve for each name.
 
     Args:
-        across: what the points count.
-        points: ascending, [n].
-        values: seconds by name, [n] or fewer: the first points.
+        x_title: the unit of the points.
+        points: the ascending positions on the x axis, [n].
+        values: name → seconds at the first points, [n] or fewer.
     """
     seconds = [value for curve in values.values() for value in curve]
-    low, high = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
+    min_power, max_power = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
     first, last = math.log10(points[0]), math.log10(points[-1])
 
     def x(point: int) -> float:
         return _LEFT + _WIDTH * (math.log10(point) - first) / ((last - first) or 1)
 
     def y(value: float) -> float:
-        return _TOP + _HEIGHT * (high - math.log10(value)) / ((high - low) or 1)
+        return _TOP + _HEIGHT * (max_power - math.log10(value)) / ((max_power - min_power) or 1)
 
     width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + 54
     parts = [
@@ -37,13 +37,14 @@ def curves(
         f'<rect width="100%" height="100%" fill="white"/><text x="10" y="22">{html.escape(title)}'
         "</text>",
         f'<text x="{_LEFT + _WIDTH / 2:.0f}" y="{height - 10}" text-anchor="middle">'
-        f"{html.escape(across)}</text>",
+        f"{html.escape(x_title)}</text>",
     ]
-    for power in range(low, high + 1):
-        up = y(10.0**power)
+    for power in range(min_power, max_power + 1):
+        grid_y = y(10.0**power)
         parts.append(
-            f'<line x1="{_LEFT}" y1="{up:.1f}" x2="{_LEFT + _WIDTH}" y2="{up:.1f}" stroke="#ddd"/>'
-            f'<text x="{_LEFT - 8}" y="{up + 4:.1f}" text-anchor="end">{10.0**power:g} s</text>'
+            f'<line x1="{_LEFT}" y1="{grid_y:.1f}" x2="{_LEFT + _WIDTH}" y2="{grid_y:.1f}" '
+            f'stroke="#ddd"/><text x="{_LEFT - 8}" y="{grid_y + 4:.1f}" text-anchor="end">'
+            f"{10.0**power:g} s</text>"
         )
     for point in points:
         parts.append(
@@ -55,14 +56,14 @@ def curves(
             f'<text x="{_LEFT + 140 * number}" y="42" fill="{colour}">{html.escape(name)}</text>'
         )
         dots = [(x(point), y(value)) for point, value in zip(points, curve, strict=False)]
-        line = " ".join(f"{right:.1f},{up:.1f}" for right, up in dots)
+        line = " ".join(f"{dot_x:.1f},{dot_y:.1f}" for dot_x, dot_y in dots)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        for index, ((right, up), value) in enumerate(zip(dots, curve, strict=True)):
-            others = [other[index] for other in values.values() if index < len(other)]
-            beside = 18 if value == min(others) else -8
+        for index, ((dot_x, dot_y), value) in enumerate(zip(dots, curve, strict=True)):
+            point_values = [other[index] for other in values.values() if index < len(other)]
+            label_y = dot_y + (18 if value == min(point_values) else -8)
             parts.append(
-                f'<circle cx="{right:.1f}" cy="{up:.1f}" r="3" fill="{colour}"/>'
-                f'<text x="{right:.1f}" y="{up + beside:.1f}" text-anchor="middle" fill="{colour}">'
+                f'<circle cx="{dot_x:.1f}" cy="{dot_y:.1f}" r="3" fill="{colour}"/>'
+                f'<text x="{dot_x:.1f}" y="{label_y:.1f}" text-anchor="middle" fill="{colour}">'
                 f"{value:.2f}</text>"
             )
     return "\n".join([*parts, "</svg>", ""])

@@ -1,7 +1,7 @@
-"""A table of some size, into which epochs of changes are written, committed and compacted.
+"""Makes a table of some size, and writes, commits and compacts epochs of changes.
 
-The job's own `TableJob` runs in this process, with the writers of its tasks and with its upkeep;
-there is no Spark, no broker and no decoding. Seconds are those of the processor.
+The job's own `TableJob` runs in this process, with the writers of its tasks and with its upkeep.
+There is no Spark, no broker and no decoding. All seconds are the processor's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UPDATE_AFTER = 2
 
 @dataclass(frozen=True)
 class EpochCost:
-    """Seconds of the processor: of writing files, of compactions, and of all else on the driver."""
+    """The processor seconds of writing files, of compactions, and of all else on the driver."""
 
     write_s: float
     compact_s: float
@@ -54,17 +54,17 @@ class EpochCost:
 
 @dataclass
 class TimedCompactions:
-    """Implements `CompactExecutor`: in the caller."""
+    """A `CompactExecutor` that compacts in the caller, and counts the seconds."""
 
     table: FileStoreTable
     seconds: float = 0.0
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        """The change is there at once; the next epoch publishes it."""
-        began = time.process_time()
+        """Compact at once; the next epoch publishes the change."""
+        start_s = time.process_time()
         future: Future[BucketChange] = Future()
         future.set_result(compact_bucket(self.table, request))
-        self.seconds += time.process_time() - began
+        self.seconds += time.process_time() - start_s
         return future
 
 
@@ -74,9 +74,9 @@ class Size:
 
     Attributes:
         keys: the number of keys in each changing partition.
-        changed: partitions that each epoch changes.
-        old: further partitions, which stay as they are.
-        snapshots: that the table has, and keeps.
+        changed: the number of partitions that each epoch changes.
+        old: the number of further partitions, which do not change.
+        snapshots: the number of snapshots that the table has and keeps.
     """
 
     keys: int
@@ -133,47 +133,50 @@ class GrowingTable:
         return self._commit([random_changes(self._rng, self.changes, changed, self.size.keys)])
 
     def _commit(self, batches: Iterable[pa.RecordBatch]) -> EpochCost:
-        began, compacted = time.process_time(), self._compactions.seconds
-        first = self._job.prepare_epoch()
-        followed = time.process_time()
-        written = _write(self.table, batches, first)
-        wrote = time.process_time()
-        self._job.committer.commit_epoch(self._epoch, written)
+        start_s, earlier_compact_s = time.process_time(), self._compactions.seconds
+        next_sequence_number = self._job.prepare_epoch()
+        write_start_s = time.process_time()
+        changes = _write(self.table, batches, next_sequence_number)
+        write_s = time.process_time() - write_start_s
+        self._job.committer.commit_epoch(self._epoch, changes)
         self._job.upkeep.after_commit()
-        ended, compact_s = time.process_time(), self._compactions.seconds - compacted
+        compact_s = self._compactions.seconds - earlier_compact_s
         self._epoch += 1
-        write_s = wrote - followed
-        return EpochCost(write_s, compact_s, ended - began - write_s - compact_s)
+        commit_s = time.process_time() - start_s - write_s - compact_s
+        return EpochCost(write_s, compact_s, commit_s)
 
     def _load(self) -> None:
         """Commit the table's first rows, as one run of the highest level in each bucket."""
         options = {
             key: value for key, value in self.table.schema.options.items() if key not in _CHANGELOG
         }
-        quiet = replace(self.table, schema=replace(self.table.schema, options=options))
-        loaded = []
-        old = range(self.size.changed, self.size.changed + self.size.old)
-        for partitions, keys in ((range(self.size.changed), self.size.keys), (old, OLD_KEYS)):
+        table = replace(self.table, schema=replace(self.table.schema, options=options))
+        changes = []
+        old_partitions = range(self.size.changed, self.size.changed + self.size.old)
+        for partitions, keys in (
+            (range(self.size.changed), self.size.keys),
+            (old_partitions, OLD_KEYS),
+        ):
             for partition in partitions:
-                for change in _load(quiet, partition_rows(self._rng, partition, keys)):
-                    files = tuple(file.upgraded(_TOP_LEVEL) for file in change.added)
-                    loaded.append(replace(change, added=files))
+                for change in _load(table, partition_rows(self._rng, partition, keys)):
+                    files = tuple(file.at_level(_TOP_LEVEL) for file in change.added)
+                    changes.append(replace(change, added=files))
         commit = FileStoreCommit(self.table, CommitHistory(self.table, "filled", None))
-        commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(loaded)))
+        commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
 
 
 def _load(table: FileStoreTable, batches: Iterable[pa.RecordBatch]) -> Iterator[BucketChange]:
-    """Files of a partition's rows; all its buckets are written at once, within their buffers."""
+    """Yield the files of a partition's rows. All its buckets have open writers at the same time."""
     assigner = bucket_assigner(table)
     writers: dict[BucketId, BucketWriter] = {}
     for batch in batches:
         for partition, bucket, part in assigner.assign(_as_changes(batch)):
-            where = partition, bucket
-            if where not in writers:
-                writers[where] = bucket_writer(table, *where, next_sequence_number=0)
-            writers[where].write(part)
-    for where, writer in writers.items():
-        yield flushed_files(writer, *where)
+            if (partition, bucket) not in writers:
+                writer = bucket_writer(table, partition, bucket, next_sequence_number=0)
+                writers[partition, bucket] = writer
+            writers[partition, bucket].write(part)
+    for (partition, bucket), writer in writers.items():
+        yield flushed_files(writer, partition, bucket)
 
 
 def _as_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -182,7 +185,7 @@ def _as_changes(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _write(
-    table: FileStoreTable, batches: Iterable[pa.RecordBatch], first: int
+    table: FileStoreTable, batches: Iterable[pa.RecordBatch], next_sequence_number: int
 ) -> list[BucketChange]:
     """Return the output of one writing task of an epoch, bucket after bucket."""
     assigner = bucket_assigner(table)
@@ -190,8 +193,8 @@ def _write(
     for batch in batches:
         for partition, bucket, part in assigner.assign(_as_changes(batch)):
             parts.setdefault((partition, bucket), []).append(part)
-    with table_write(table, next_sequence_number=first) as task:
-        for where, blocks in parts.items():
+    with table_write(table, next_sequence_number=next_sequence_number) as task:
+        for bucket_id, blocks in parts.items():
             for block in blocks:
-                task.write(where, block)
+                task.write(bucket_id, block)
         return task.prepare_commit()

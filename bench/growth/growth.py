@@ -1,18 +1,19 @@
-"""What an epoch of changes costs as rows, partitions, snapshots, and tables of a job grow.
+"""Measures what an epoch of changes costs as rows, partitions, snapshots and tables grow in number.
 
     ./run.sh bench growth
     python -m bench.growth.growth [--axis NAME …] [--rows N] [--partitions N] [--snapshots N]
         [--tables N] [--delta PYTHON] [--svg FOLDER]
 
-An axis has tables of several sizes, by tens up to the given one; all else is equal. Their epochs
-take turns. Seconds are the processor's: of the driver and of its tasks, which
-`bench.growth.growing_table` runs in this process, compactions included. Goal: the last point of an
-axis costs 1.1 × the first at most. Where partitions or tables grow, the epoch changes the same one
-of them; `all partitions` changes each of up to a tenth as many, has files for each, and no goal.
+An axis has tables of several sizes, each ten times the previous one, which are otherwise equal.
+Their epochs take turns. Seconds are the processor's, of the driver and of its tasks, which
+`bench.growth.growing_table` runs in this process, and include compactions. Goal: the last point of
+an axis costs at most 1.1 × the first. On the axes of partitions and of tables each epoch changes
+the same one. On the axis `all partitions`, which has no goal and a tenth of the partitions, each
+epoch changes all.
 
-Beside it Paimon Rust writes the same tables by pypaimon-rust, and compacts nothing. With `--delta`,
-the Python of an environment with deltalake and NumPy, Delta's MERGE has tables of its own, up to
-`DELTA_KEYS` rows. Neither is asked for snapshots or tables.
+Beside the job, Paimon Rust writes the same tables by pypaimon-rust, and compacts nothing. `--delta`
+names the Python of an environment with deltalake and NumPy. Delta's MERGE then writes its own
+tables of up to `DELTA_KEYS` rows. Neither writes on the axes of snapshots and of tables.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tests.support.judges.pypaimon_reader import LOCK_LIST
 GOAL = 1.1
 CHANGES = 250_000
 KEYS = 1_000_000
-"""Rows of the changed partitions, where other things than rows grow."""
+"""The rows of the changed partitions, on the axes of other things than rows."""
 WARM_UP, EPOCHS = 1, 15
 """Three rounds of the five flushes after which a bucket is compacted."""
 EPOCHS_OF_OTHERS = 4
@@ -57,7 +58,7 @@ class Bounds:
     keys: int = KEYS
 
     def smaller(self) -> Bounds:
-        """A tenth of everything."""
+        """Return bounds with a tenth of everything."""
         tenths = (self.rows, self.partitions, self.snapshots, self.tables, self.changes, self.keys)
         return Bounds(*(number // 10 for number in tenths))
 
@@ -67,9 +68,10 @@ class Axis:
     """A dimension that grows, and the cost of an epoch at each of its points.
 
     Attributes:
-        has_goal: whether the last point is held against the first.
-        epochs: of each point, makes one and tells its cost.
-        others: mean seconds of other writers, at the first points or at all.
+        epochs: for each point, a function that runs one epoch and returns its cost.
+        has_goal: whether the cost at the last point has a goal.
+        costs: the mean cost at each point, after `measure`.
+        others: other writer → mean seconds, at the first points or at all.
     """
 
     name: str
@@ -81,52 +83,52 @@ class Axis:
 
     @property
     def ratio(self) -> float:
-        """The last point's seconds ÷ the first one's."""
+        """The seconds at the last point ÷ those at the first point."""
         return self.costs[-1].seconds / self.costs[0].seconds
 
     def measure(self) -> None:
-        """Run the points in turns, and keep the mean of each."""
-        seen: list[list[EpochCost]] = [[] for _ in self.points]
+        """Run epochs of all points in turns, and set the mean cost of each point."""
+        costs_of_points: list[list[EpochCost]] = [[] for _ in self.points]
         for _ in range(WARM_UP + EPOCHS):
-            for costs, epoch in zip(seen, self.epochs, strict=True):
+            for costs, epoch in zip(costs_of_points, self.epochs, strict=True):
                 costs.append(epoch())
-        self.costs = [_mean(costs[WARM_UP:]) for costs in seen]
+        self.costs = [_mean(costs[WARM_UP:]) for costs in costs_of_points]
 
     def lines(self) -> Iterator[str]:
         first = self.costs[0].seconds
         for index, (point, cost) in enumerate(zip(self.points, self.costs, strict=True)):
-            others = [self.others.get(name, [])[index : index + 1] for name in OTHERS]
+            other_seconds = [self.others.get(name, [])[index : index + 1] for name in OTHERS]
             cells = (
                 self.name,
                 f"{point:,}",
                 *(f"{part:.3f}" for part in (cost.write_s, cost.compact_s, cost.commit_s)),
                 f"{cost.seconds:.3f}",
                 f"{cost.seconds / first:.2f}",
-                *("".join(f"{seconds:.2f}" for seconds in other) for other in others),
+                *("".join(f"{seconds:.2f}" for seconds in other) for other in other_seconds),
             )
             yield f"| {' | '.join(cells)} |"
 
     def picture(self) -> str:
-        """Its curves as SVG."""
+        """Return the axis' curves as SVG."""
         ours = {"stream_app": [cost.seconds for cost in self.costs]}
         title = "Processor seconds of an epoch of changes"
         return curves(title, self.name, self.points, ours | self.others)
 
 
 OTHERS = {"Paimon Rust": "rust", "Delta MERGE": "delta"}
-OF_ONE_TABLE = ("rows", "partitions", "all partitions", "snapshots")
-AXES = (*OF_ONE_TABLE, "tables")
+ONE_TABLE_AXES = ("rows", "partitions", "all partitions", "snapshots")
+AXES = (*ONE_TABLE_AXES, "tables")
 
 
 def measure(
     folder: Path, bounds: Bounds, names: Sequence[str] = AXES, delta: Path | None = None
 ) -> Iterator[Axis]:
-    """Measure one axis after the other."""
+    """Measure axes one after another, and yield each."""
     pa.set_cpu_count(1)
     GrowingTable(folder / "warm-up", Size(bounds.keys // 10), bounds.changes).epoch()
     for name in names:
         with tempfile.TemporaryDirectory(dir=folder) as temporary_folder:
-            if name in OF_ONE_TABLE:
+            if name in ONE_TABLE_AXES:
                 yield _axis_of_one_table(name, Path(temporary_folder), bounds, delta)
             else:
                 yield _tables_axis(Path(temporary_folder), bounds)
@@ -148,7 +150,7 @@ def _axis_of_one_table(name: str, folder: Path, bounds: Bounds, delta: Path | No
 
 
 def _sizes(name: str, bounds: Bounds) -> tuple[Sequence[int], Callable[[int], Size]]:
-    """The points of an axis, and the table at each."""
+    """Return the points of an axis, and the function point → table."""
     keys = bounds.keys
     if name == "rows":
         return _tens(keys, bounds.rows), Size
@@ -160,7 +162,7 @@ def _sizes(name: str, bounds: Bounds) -> tuple[Sequence[int], Callable[[int], Si
 
 
 def _tens(first: int, last: int) -> list[int]:
-    """Powers of ten of the first, up to the last."""
+    """Return the first number, multiplied by powers of ten up to the last."""
     points = [first]
     while points[-1] * 10 <= last:
         points.append(points[-1] * 10)
@@ -168,7 +170,7 @@ def _tens(first: int, last: int) -> list[int]:
 
 
 def _tables_axis(folder: Path, bounds: Bounds) -> Axis:
-    """Jobs of so many tables, of which one changes; its messages are decoded too."""
+    """Measure jobs of several tables, of which one changes. Its messages are decoded too."""
 
     def epochs(tables: int) -> Callable[[], EpochCost]:
         database_folder = folder / f"database-{tables}"
@@ -183,7 +185,7 @@ def _tables_axis(folder: Path, bounds: Bounds) -> Axis:
 
 
 def _measure_others(python: Path, name: str, tables: Sequence[GrowingTable]) -> list[float]:
-    wanted = [
+    table_specs = [
         {
             "path": table.table.location,
             "keys": table.size.keys,
@@ -194,7 +196,7 @@ def _measure_others(python: Path, name: str, tables: Sequence[GrowingTable]) -> 
         }
         for table in tables
     ]
-    command = [str(python), "-m", "bench.growth.other_writers", name, json.dumps(wanted)]
+    command = [str(python), "-m", "bench.growth.other_writers", name, json.dumps(table_specs)]
     means: list[float] = json.loads(run_metered(command)[0])
     return means
 
@@ -214,7 +216,7 @@ def lines(
     delta: Path | None = None,
     svg: Path | None = None,
 ) -> Iterator[str]:
-    """A table for docs/performance/whole-jobs.md, and a picture for each axis."""
+    """Yield a table for docs/performance/whole-jobs.md, and write a picture for each axis."""
     yield (
         f"| {bounds.changes:,} changes: what grows | to | write, s | compactions, s "
         f"| the rest, s | an epoch, s | ÷ first | {' | '.join(f'{name}, s' for name in OTHERS)} |"
@@ -232,7 +234,7 @@ def lines(
 
 
 def goals(folder: Path, bounds: Bounds) -> Iterator[Goal]:
-    """The ratio of each axis."""
+    """Yield a goal for the ratio of each axis."""
     for axis in measure(folder, bounds):
         if axis.has_goal:
             name = f"an epoch with {axis.points[-1]:,} {axis.name} ÷ with {axis.points[0]:,}"
@@ -241,9 +243,9 @@ def goals(folder: Path, bounds: Bounds) -> Iterator[Goal]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.growth.growth")
-    whole = Bounds()
+    bounds = Bounds()
     for name in ("rows", "partitions", "snapshots", "tables", "changes", "keys"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(whole, name))
+        parser.add_argument(f"--{name}", type=int, default=getattr(bounds, name))
     parser.add_argument("--axis", nargs="+", choices=AXES, default=AXES)
     parser.add_argument("--delta", type=Path, metavar="PYTHON")
     parser.add_argument("--svg", type=Path, metavar="FOLDER", help="where pictures are written")

@@ -1,12 +1,12 @@
-"""Paimon Rust's writer and Delta's MERGE on tables of several sizes, for `bench.growth.growth`.
+"""Runs Paimon Rust's writer or Delta's MERGE on tables of several sizes, for `bench.growth.growth`.
 
     python -m bench.growth.other_writers rust|delta JSON
 
-JSON is a list of tables: where one lies, its keys, its changed and its old partitions, the changes
-of an epoch, and how many epochs there are. Prints, as JSON, the mean seconds of the processor of an
-epoch for each; tables take turns. Rust writes into tables that lie there already, and
-compacts nothing. Delta's tables are made here. Runs in a Python environment of its own, which needs
-NumPy, Arrow and pypaimon-rust or deltalake.
+JSON is a list of tables: the path, the numbers of keys and of changed and old partitions, the
+changes of an epoch, and the number of epochs. The program prints, as JSON, the mean processor
+seconds of an epoch for each table. Epochs of the tables take turns. Rust writes into existing
+tables, and compacts nothing. Delta's tables are created here. The program runs in another Python
+environment, which has NumPy, Arrow, and pypaimon-rust or deltalake.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def main() -> None:
     writers = [{"rust": rust, "delta": delta}[name](table) for table in tables]
     seconds: list[list[float]] = [[] for _ in tables]
     for _ in range(tables[0]["epochs"]):
-        for table, write, spent in zip(tables, writers, seconds, strict=True):
+        for table, write, table_seconds in zip(tables, writers, seconds, strict=True):
             partitions = range(table["changed"])
             changes = _distinct(random_changes(rng, table["changes"], partitions, table["keys"]))
-            began = time.process_time()
+            start_s = time.process_time()
             write(changes)
-            spent.append(time.process_time() - began)
-    print(json.dumps([statistics.mean(spent[1:]) for spent in seconds]))
+            table_seconds.append(time.process_time() - start_s)
+    print(json.dumps([statistics.mean(table_seconds[1:]) for table_seconds in seconds]))
 
 
 if __name__ == "__main__":

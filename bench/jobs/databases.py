@@ -1,15 +1,16 @@
-"""A job of 1,000 tables of which 50 change in an epoch: what a changed and an idle table cost.
+"""Measures what changed and idle tables cost, in a job of 1,000 tables of which 50 change.
 
     python -m bench.jobs.databases [--tables N] [--changed N] [--rows N] [--epochs N]
 
 The job's own driver, splitter, tasks and commits run in this process, without Spark and without a
-broker; plans are pickled for each task as Spark does it. Each line is a job: the same rows in one
-table, in as many tables as change, and in those among many idle ones. Times are seconds of the
-processor in an epoch; the driver's are those without the tasks'. `look` is a look for finished
-compactions and upkeep between two epochs. Beside them pyarrow alone writes as many Parquet files
-as tables change, with as many rows. Goals: 50 changed tables ≤ 1.5 × the same rows in one, an idle
-table ≤ 0.01 ms; with 10,000 tables, of which 500 change, ≤ 5 s on the driver and a plan of 1 MB at
-most.
+broker. Plans are pickled for each task, as Spark does. Each line is a job: the same rows in one
+table, in all changing tables, and in these among many idle tables. Times are processor seconds of
+an epoch; the driver's are those outside of tasks. `look` is a check for finished compactions and
+upkeep between two epochs. Beside the job, pyarrow alone writes a Parquet file of the same rows for
+each changed table.
+
+Goals: 50 changed tables ≤ 1.5 × the same rows in one table; an idle table ≤ 0.01 ms. With 10,000
+tables, of which 500 change: ≤ 5 s on the driver, and a plan of at most 1 MB.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ from tests.support.tables.small_table import CompactHere
 
 TABLES, CHANGED, ROWS, EPOCHS = 1000, 50, 20_000, 7
 _TASKS = 2
-"""That read, and as many that write: each gets the plan."""
+"""The number of tasks that read, and of those that write. Each gets the plan."""
 
 
 T = TypeVar("T")
 
 
-class Silent:
-    """Implements `TableListener`."""
+class SilentListener:
+    """A `TableListener` that ignores all events."""
 
     def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Ignore the event."""
@@ -77,13 +78,13 @@ class Silent:
 
 
 @dataclass
-class Shipped(EpochHere):
-    """Tasks in this process that get their plan as Spark's do.
+class ShippedPlans(EpochHere):
+    """An epoch runner in this process, whose tasks get pickled plans as Spark's tasks do.
 
     Attributes:
         plan_bytes: the size of each plan; an epoch has two, to decode and to write.
-        plan_s: seconds of the processor for pickling it and for unpickling it in each task.
-        task_s: the seconds of all tasks so far, without unpacking their plans.
+        plan_s: the processor seconds of pickling each plan, and of unpickling it in each task.
+        task_s: the processor seconds of all tasks so far, without unpickling.
     """
 
     plan_bytes: list[int] = field(default_factory=list)
@@ -91,29 +92,29 @@ class Shipped(EpochHere):
     task_s: float = 0.0
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-        shipped = self._ship(plan)
-        routed = self._time(lambda: EpochHere.route(self, epoch, messages, shipped))
+        task_plan = self._ship(plan)
+        routed = self._time(lambda: EpochHere.route(self, epoch, messages, task_plan))
 
         def write(plan: EpochPlan) -> EpochOutput:
-            ready = self._ship(plan)
-            return self._time(lambda: routed.write(ready))
+            write_plan = self._ship(plan)
+            return self._time(lambda: routed.write(write_plan))
 
         return RoutedEpoch(routed.messages, write, routed.tables)
 
     def _time(self, work: Callable[[], T]) -> T:
-        began = time.process_time()
-        done = work()
-        self.task_s += time.process_time() - began
-        return done
+        start_s = time.process_time()
+        result = work()
+        self.task_s += time.process_time() - start_s
+        return result
 
     def _ship(self, plan: EpochPlan) -> EpochPlan:
-        began = time.process_time()
+        start_s = time.process_time()
         data = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
         for _ in range(_TASKS):
-            shipped: EpochPlan = cloudpickle.loads(data)
+            task_plan: EpochPlan = cloudpickle.loads(data)
         self.plan_bytes.append(len(data))
-        self.plan_s.append(time.process_time() - began)
-        return shipped
+        self.plan_s.append(time.process_time() - start_s)
+        return task_plan
 
 
 @dataclass
@@ -121,7 +122,8 @@ class DatabaseJob:
     """A job of a database with tables that change and tables that are idle.
 
     Attributes:
-        moves: each epoch changes other tables, and adds rows; else all change the same rows.
+        moves: whether each epoch changes other tables and adds rows; if not, all epochs change the
+            same rows.
     """
 
     folder: Path
@@ -129,13 +131,13 @@ class DatabaseJob:
     changed: int
     rows: int
     moves: bool = True
-    runner: Shipped = field(default_factory=Shipped)
-    batch: EpochCommitter[Parts] = field(init=False)
+    runner: ShippedPlans = field(default_factory=ShippedPlans)
+    committer: EpochCommitter[Parts] = field(init=False)
     _sent: int = 0
     _parts: list[pa.RecordBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._spark("metadata", '{"id": "bench"}')
+        self._write_checkpoint_file("metadata", '{"id": "bench"}')
         sync = SyncConfig(
             warehouse=str(self.folder / "warehouse"),
             options={"bucket": "1"},
@@ -149,9 +151,9 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 table_job=TableJob(table, CompactHere),
-                format_of=lambda seen: job_pipeline(database, seen),
+                format_of=lambda table: job_pipeline(database, table),
                 quarantine=QuarantineWriter(None, 0),
-                listener=Silent(),
+                listener=SilentListener(),
             )
 
         database_tables = DatabaseTables(
@@ -165,7 +167,7 @@ class DatabaseJob:
             state_file=state,
             now_ms=SystemClock().now_ms,
         )
-        self.batch = EpochCommitter(
+        self.committer = EpochCommitter(
             EpochRounds(
                 tables=tables,
                 settings=EpochSettings(
@@ -197,33 +199,33 @@ class DatabaseJob:
         )
 
     def epoch(self, number: int) -> float:
-        """Seconds of the processor."""
-        first = number * self.changed if self.moves else 0
-        changed = [(first + number) % self.tables for number in range(self.changed)]
+        """Run an epoch, and return its processor seconds."""
+        first_table = number * self.changed if self.moves else 0
+        changed = [(first_table + index) % self.tables for index in range(self.changed)]
         if self.moves or not self._parts:
             messages = self._messages(changed, self.rows // self.changed)
             self._parts = messages.combine_chunks().to_batches()
         end = json.dumps({"shop": {"0": number}})
-        self._spark(f"offsets/{number}", f"v1\n{{}}\n{end}")
-        began = time.process_time()
-        self.batch.process_epoch(self._parts, number)
-        return time.process_time() - began
+        self._write_checkpoint_file(f"offsets/{number}", f"v1\n{{}}\n{end}")
+        start_s = time.process_time()
+        self.committer.process_epoch(self._parts, number)
+        return time.process_time() - start_s
 
-    def _spark(self, name: str, text: str) -> None:
-        """Write a file that Spark has in a checkpoint."""
+    def _write_checkpoint_file(self, name: str, text: str) -> None:
+        """Write a file of Spark's checkpoint."""
         path = self.folder / "checkpoint" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def look(self) -> float:
-        """Seconds of the processor for a look between epochs."""
-        began = time.process_time()
-        self.batch.while_idle()
-        return time.process_time() - began
+        """Do the work between epochs, and return its processor seconds."""
+        start_s = time.process_time()
+        self.committer.while_idle()
+        return time.process_time() - start_s
 
 
 def memory_mb() -> float:
-    """Resident memory of this process, at most so far."""
+    """Return the largest resident memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -257,18 +259,18 @@ class DatabaseCost:
 def measure_one(
     folder: Path, *, tables: int, changed: int, rows: int, epochs: int, moves: bool = True
 ) -> DatabaseCost:
-    """Let a job have its epochs; the first two do not count."""
+    """Run the epochs of a job, and return the costs. The first two epochs do not count."""
     job = DatabaseJob(folder, tables, changed, rows, moves)
-    seconds, driver = [], []
+    seconds, driver_seconds = [], []
     for number in range(epochs):
-        tasks = job.runner.task_s
+        task_s = job.runner.task_s
         seconds.append(job.epoch(number))
-        driver.append(seconds[-1] - (job.runner.task_s - tasks))
+        driver_seconds.append(seconds[-1] - (job.runner.task_s - task_s))
     return DatabaseCost(
         tables,
         changed,
         statistics.median(seconds[2:]),
-        statistics.median(driver[2:]),
+        statistics.median(driver_seconds[2:]),
         2 * statistics.median(job.runner.plan_s[4:]),
         max(job.runner.plan_bytes[-2:]),
         statistics.median(job.look() for _ in range(5)),
@@ -276,38 +278,41 @@ def measure_one(
 
 
 def bare_files_s(folder: Path, files: int, rows: int) -> float:
-    """Seconds of the processor in which pyarrow alone writes the files of an epoch; least of five.
+    """Return the processor seconds in which pyarrow alone writes the files of an epoch.
 
-    They have the columns of the tables' data files: key, number and kind of a row, and its values.
+    It is the shortest time of five. The files have the columns of the tables' data files: key,
+    number and kind of a row, and the row's values.
     """
     numbers, values = pa.array(range(rows)), pa.array([f"v{number}" for number in range(rows)])
     columns = dict.fromkeys(("_KEY_id", "_SEQUENCE_NUMBER", "id", "n"), numbers)
     table = pa.table({**columns, "_VALUE_KIND": pa.array([0] * rows, pa.int8()), "v": values})
     seconds = []
     for _ in range(5):
-        began = time.process_time()
+        start_s = time.process_time()
         for number in range(files):
             pq.write_table(table, folder / f"{number}.parquet", compression="zstd")
-        seconds.append(time.process_time() - began)
+        seconds.append(time.process_time() - start_s)
     return min(seconds)
 
 
 def measure(
     folder: Path, *, tables: int, changed: int, rows: int, epochs: int
 ) -> Iterator[DatabaseCost]:
-    """Measure the same rows in one table, in the changing tables, and in these among idle ones."""
+    """Yield the costs of the same rows in one table, in all changing ones, and among idle ones."""
     jobs = {"one": (1, 1), "some": (changed, changed), "many": (tables, changed)}
-    for name, (all_tables, its) in jobs.items():
-        yield measure_one(folder / name, tables=all_tables, changed=its, rows=rows, epochs=epochs)
+    for name, (table_count, changed_count) in jobs.items():
+        yield measure_one(
+            folder / name, tables=table_count, changed=changed_count, rows=rows, epochs=epochs
+        )
 
 
 def _idle_ms(few: DatabaseCost, many: DatabaseCost) -> float:
-    """Return what one more idle table costs per epoch."""
+    """Return the cost of one more idle table for each epoch, in milliseconds."""
     return 1000 * (many.epoch_s - few.epoch_s) / max(1, many.tables - few.tables)
 
 
 def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) -> Iterator[str]:
-    """One job after the other, and what follows from them."""
+    """Yield a line for each job, and lines that compare them."""
     costs = []
     for cost in measure(folder, tables=tables, changed=changed, rows=rows, epochs=epochs):
         costs.append(cost)
@@ -319,15 +324,15 @@ def lines(folder: Path, *, tables: int, changed: int, rows: int, epochs: int) ->
         f"{1000 * (few.epoch_s - single.epoch_s) / max(1, changed - 1):.1f} ms an epoch, an idle "
         f"one {_idle_ms(few, many):.3f} ms"
     )
-    bare = bare_files_s(folder, changed, rows // changed)
+    files_s = bare_files_s(folder, changed, rows // changed)
     yield (
-        f"pyarrow alone writes {changed} files of these rows in {bare:.3f} s, "
-        f"{bare / single.epoch_s:.2f} × the epoch of one table"
+        f"pyarrow alone writes {changed} files of these rows in {files_s:.3f} s, "
+        f"{files_s / single.epoch_s:.2f} × the epoch of one table"
     )
 
 
 def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal]:
-    """Of changed tables, of idle ones, and of many tables, of which a twentieth change."""
+    """Yield goals for changed tables, for idle ones, and for many of which a twentieth change."""
     single, several = (
         measure_one(folder / f"of-{count}", tables=count, changed=count, rows=rows, epochs=epochs)
         for count in (1, CHANGED)
@@ -341,10 +346,10 @@ def goals(folder: Path, *, tables: int, rows: int, epochs: int) -> Iterator[Goal
     )
     yield Goal("an idle table, ms an epoch", _idle_ms(few, many), 0.01)
     changed = tables // 20
-    most = measure_one(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
+    largest = measure_one(folder / "most", tables=tables, changed=changed, rows=rows, epochs=epochs)
     name = f"{tables:,} tables, {changed:,} change"
-    yield Goal(f"{name}: processor of the driver, s an epoch", most.driver_s, 5)
-    yield Goal(f"{name}: the plan, MB", most.plan_bytes / 1e6, 1)
+    yield Goal(f"{name}: processor of the driver, s an epoch", largest.driver_s, 5)
+    yield Goal(f"{name}: the plan, MB", largest.plan_bytes / 1e6, 1)
 
 
 def main() -> None:

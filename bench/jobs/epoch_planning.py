@@ -1,12 +1,12 @@
-"""What it costs to plan an epoch: three ways to cut a topic into epochs, without reading it.
+"""Measures the cost of planning an epoch, in three ways to cut a topic into epochs.
 
     python -m bench.jobs.epoch_planning [--epochs N] [--idle-seconds N] [--runs N]
 
-`spark` is Spark's Kafka source, `python` a streaming data source of PySpark that plans by the job's
-own questions to the brokers, `own` is the job's `topic_stream`. Each gives its epochs to a sink
-that does nothing. Read: the milliseconds of the processor for an epoch of three messages, and for a
-look that finds none, of Spark and all Python processes together, without the broker's.
-Results are in docs/adr/0027-the-job-plans-its-epochs.md.
+`spark` is Spark's Kafka source. `python` is a streaming data source of PySpark that plans by the
+job's own requests to the brokers. `own` is the job's `topic_stream`. Each passes its epochs to a
+sink that reads nothing. The figures are processor milliseconds of Spark and all Python processes,
+without the broker: for an epoch of three messages, and for a check that finds no message. ADR 27
+has results (docs/adr/0027-the-job-plans-its-epochs.md).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def offsets_of(bootstrap: str, topic: str) -> ClusterOffsets:
 
 
 class PlannedTopic(DataSource):
-    """A source whose epochs PySpark's planning process cuts; options: bootstrap, topic."""
+    """A source that PySpark's planning process cuts into epochs; options: bootstrap, topic."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = dict(options)
@@ -73,7 +73,7 @@ class PlannedTopic(DataSource):
 
 
 class PlannedTopicReader(DataSourceStreamReader):
-    """Limits an epoch by what it remembers: 4.0 and 4.1 know no limits."""
+    """A reader that limits an epoch itself, because PySpark 4.0 and 4.1 have no limits."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._cluster = offsets_of(bootstrap, topic)
@@ -94,7 +94,7 @@ class PlannedTopicReader(DataSourceStreamReader):
         raise AssertionError("nobody reads")
 
 
-def by_spark(messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
+def spark_epochs(messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
     counter = EpochCounter()
     writer = messages.writeStream.foreachBatch(lambda _, epoch: counter(epoch))
     writer = writer.option("checkpointLocation", f"file://{folder}")
@@ -103,7 +103,7 @@ def by_spark(messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
     return counter
 
 
-def by_the_job(
+def job_epochs(
     spark: SparkSession, bootstrap: str, topic: str, folder: Path, seconds: float
 ) -> EpochCounter:
     counter = EpochCounter()
@@ -130,7 +130,7 @@ def by_the_job(
 
 
 class EpochCounter:
-    """A sink that counts."""
+    """A sink that counts epochs."""
 
     def __init__(self) -> None:
         self.stop: Stop = lambda: None
@@ -150,55 +150,61 @@ class EpochCounter:
 def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str]:
     spark = bench_session(2, **spark_folder_settings(str(folder), {}, {}))
     spark.dataSource.register(PlannedTopic)
-    taken: dict[str, list[tuple[float, float]]] = {}
+    times_of: dict[str, list[tuple[float, float]]] = {}
     with (
         EmbeddedBroker(folder / "kafka") as broker,
         ProcessorMeter(os.getpid(), without=broker.pid) as meter,
     ):
         topic = new_topic(broker, partitions=PARTITIONS)
-        for partition in range(PARTITIONS):  # of each an epoch takes a message
+        for partition in range(PARTITIONS):  # an epoch takes one message of each partition
             produce(broker, topic, [(None, b"v")] * (epochs + 1), partition=partition)
         source = KafkaSource(
             bootstrap_servers=broker.bootstrap, topics=(topic,), max_offsets_per_trigger=1
         )
         options = {"bootstrap": broker.bootstrap, "topic": topic}
         planned = spark.readStream.format("planned_topic").options(**options).load()
-        ways: dict[str, Callable[[Path, float], EpochCounter]] = {
-            "spark": lambda run_folder, s: by_spark(source.read_stream(spark), run_folder, s),
-            "python": lambda run_folder, s: by_spark(planned, run_folder, s),
-            "own": lambda run_folder, s: by_the_job(spark, broker.bootstrap, topic, run_folder, s),
+        starts: dict[str, Callable[[Path, float], EpochCounter]] = {
+            "spark": lambda run_folder, interval_s: spark_epochs(
+                source.read_stream(spark), run_folder, interval_s
+            ),
+            "python": lambda run_folder, interval_s: spark_epochs(planned, run_folder, interval_s),
+            "own": lambda run_folder, interval_s: job_epochs(
+                spark, broker.bootstrap, topic, run_folder, interval_s
+            ),
         }
         for run in range(runs + 1):
-            for name, way in ways.items():
+            for name, start in starts.items():
                 run_folder = folder / f"{name}-{run}"
-                full = _full(way(run_folder, 0.0), epochs, meter)
-                idle = _idle(way(run_folder, _IDLE_TRIGGER_S), idle_s, meter)
-                if run:  # the first one warms up
-                    taken.setdefault(name, []).append((full, idle))
+                epoch_s = _epoch_s(start(run_folder, 0.0), epochs, meter)
+                idle_check_s = _check_s(start(run_folder, _IDLE_TRIGGER_S), idle_s, meter)
+                if run:  # the first run warms up
+                    times_of.setdefault(name, []).append((epoch_s, idle_check_s))
     spark.stop()
     yield "| plans epochs | ms of the processor for an epoch | for a look that finds nothing |"
     yield "| --- | --- | --- |"
-    for name, times in taken.items():
-        full, idle = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
-        yield f"| {name} | {full:.1f} | {idle:.1f} |"
+    for name, times in times_of.items():
+        epoch_s, idle_check_s = (
+            statistics.median(column) * 1000 for column in zip(*times, strict=True)
+        )
+        yield f"| {name} | {epoch_s:.1f} | {idle_check_s:.1f} |"
 
 
-def _full(counter: EpochCounter, epochs: int, meter: ProcessorMeter) -> float:
+def _epoch_s(counter: EpochCounter, epochs: int, meter: ProcessorMeter) -> float:
     counter.wait_for(2)
-    before = meter.seconds()
+    start_s = meter.seconds()
     counter.wait_for(epochs)
-    used = meter.seconds() - before
+    seconds = meter.seconds() - start_s
     counter.stop()
-    return used / (epochs - 2)
+    return seconds / (epochs - 2)
 
 
-def _idle(counter: EpochCounter, seconds: float, meter: ProcessorMeter) -> float:
-    time.sleep(2.0)  # the begin is another cost
-    before = meter.seconds()
+def _check_s(counter: EpochCounter, seconds: float, meter: ProcessorMeter) -> float:
+    time.sleep(2.0)  # without the cost of the start
+    start_s = meter.seconds()
     time.sleep(seconds)
-    used = meter.seconds() - before
+    processor_s = meter.seconds() - start_s
     counter.stop()
-    return used / (seconds / _IDLE_TRIGGER_S)
+    return processor_s / (seconds / _IDLE_TRIGGER_S)
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
-"""A first load from PostgreSQL, beside the same rows through Debezium and Kafka.
+"""Measures a first load from PostgreSQL, beside the same rows through Debezium and Kafka.
 
     python -m bench.jobs.first_load [--rows N]
 
 Both ways fill a new table of the lake from a table of the source: once with half of the rows, once
-with all. Processor seconds are those of the job and all below it, of Kafka Connect and of the
-broker; the database's are left out. What one more row costs is the slope between both, so no
-start is in it. A load has six times the rows of a topic: else the error of the start, a second or
-two, would be larger than the slope. Messages have no schema, the least that Debezium sends.
-A first run of a few rows is not counted: it compiles what others find compiled.
+with all. Processor seconds are those of the job's process tree, of Kafka Connect and of the broker,
+but not of the database. The cost of one more row is the slope between both runs, without the start.
+A load has six times the rows of a topic. Otherwise the error of the start, a second or two, would
+be larger than the slope. Messages have no schema, which is the cheapest form of Debezium's
+messages. A first run of a few rows does not count, because it compiles code for the others.
 Goal: ≥ 5 × the rows a processor second.
 """
 
@@ -37,7 +37,7 @@ ROWS = 600_000
 GOAL = 5.0
 LOAD, TOPIC = "first load", "Debezium and Kafka"
 TIMES = {LOAD: 6, TOPIC: 1}
-"""Multiples of the rows."""
+"""Way → the factor by which its rows are multiplied."""
 _WARM_ROWS = 1_000
 COLUMNS = (
     "id BIGINT, customer STRING, amount DECIMAL(12, 2), status STRING, updated_at TIMESTAMP(6), "
@@ -52,24 +52,24 @@ _FILL = """
 
 @dataclass(frozen=True)
 class LoadNumbers:
-    """Processor seconds of each way, with half of the rows and with all."""
+    """The processor seconds of each way, with half of the rows and with all."""
 
     rows: int
     seconds: Mapping[str, tuple[float, float]]
 
     def rate(self, way: str) -> float:
-        """Rows a processor second, without the start."""
-        half, whole = self.seconds[way]
-        return TIMES[way] * (self.rows - self.rows // 2) / (whole - half)
+        """Return the rows per processor second, without the start."""
+        half_s, all_s = self.seconds[way]
+        return TIMES[way] * (self.rows - self.rows // 2) / (all_s - half_s)
 
     @property
     def ratio(self) -> float:
         return self.rate(LOAD) / self.rate(TOPIC)
 
     def lines(self) -> Iterator[str]:
-        for way, (half, whole) in self.seconds.items():
+        for way, (half_s, all_s) in self.seconds.items():
             yield (
-                f"{way:20} half {half:.1f} s, all {whole:.1f} s of the processor; "
+                f"{way:20} half {half_s:.1f} s, all {all_s:.1f} s of the processor; "
                 f"{self.rate(way):,.0f} rows a processor second"
             )
         yield f"{LOAD} ÷ {TOPIC}: {self.ratio:.1f} (goal ≥ {GOAL:g})"
@@ -80,27 +80,33 @@ def measure(rows: int, folder: Path) -> LoadNumbers:
     seconds: dict[str, list[float]] = {LOAD: [], TOPIC: []}
     with EmbeddedBroker(folder / "kafka") as broker, running_testbed(broker) as testbed:
         for way in TIMES:
-            with testbed.postgres_database(f"bench_warm_{_short(way)}") as database:
-                _one(way, _WARM_ROWS, folder / database.name, testbed, database)
+            with testbed.postgres_database(f"bench_warm_{_short_name(way)}") as database:
+                _load_s(way, _WARM_ROWS, folder / database.name, testbed, database)
         for count in (rows // 2, rows):
-            for way, used in seconds.items():
-                name = f"bench_{len(used)}_{_short(way)}"
+            for way, way_seconds in seconds.items():
+                name = f"bench_{len(way_seconds)}_{_short_name(way)}"
                 with testbed.postgres_database(name) as database:
-                    used.append(_one(way, TIMES[way] * count, folder / name, testbed, database))
-    return LoadNumbers(rows, {way: (used[0], used[1]) for way, used in seconds.items()})
+                    way_seconds.append(
+                        _load_s(way, TIMES[way] * count, folder / name, testbed, database)
+                    )
+    return LoadNumbers(
+        rows, {way: (way_seconds[0], way_seconds[1]) for way, way_seconds in seconds.items()}
+    )
 
 
 def goals(rows: int, folder: Path) -> Iterator[Goal]:
-    """The ratio of both ways."""
+    """Yield the goal for the ratio of both ways."""
     name = f"rows a processor second, {LOAD} ÷ {TOPIC}"
     yield Goal(name, measure(rows, folder).ratio, GOAL, at_least=True)
 
 
-def _short(way: str) -> str:
+def _short_name(way: str) -> str:
     return "load" if way == LOAD else "topic"
 
 
-def _one(way: str, count: int, folder: Path, testbed: Testbed, database: PostgresDatabase) -> float:
+def _load_s(
+    way: str, count: int, folder: Path, testbed: Testbed, database: PostgresDatabase
+) -> float:
     database.execute(
         "create table orders (id bigint primary key, customer text, amount numeric(12, 2), "
         "status text, updated_at timestamp(6), note text)"
@@ -108,7 +114,7 @@ def _one(way: str, count: int, folder: Path, testbed: Testbed, database: Postgre
     database.execute(_FILL.format(rows=count))
     topic = new_topic(testbed.broker, name=f"{database.name}.shop.orders")
     servers = (testbed.connect.pid, testbed.broker.pid or 0)
-    before = [ProcessorMeter(pid).seconds() for pid in servers]
+    earlier_s = [ProcessorMeter(pid).seconds() for pid in servers]
     mode = "no_data" if way == LOAD else "initial"
     settings = {"snapshot.mode": mode, "value.converter.schemas.enable": "false"}
     database.start_connector(testbed.connect, {**settings, "key.converter.schemas.enable": "false"})
@@ -135,19 +141,17 @@ def _one(way: str, count: int, folder: Path, testbed: Testbed, database: Postgre
         stream={"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
         spark={"spark.master": "local[2]"},
     )
-    _, used = run_metered([sys.executable, "-m", "stream_app", "ingest", "--conf", str(conf)])
+    _, timeline = run_metered([sys.executable, "-m", "stream_app", "ingest", "--conf", str(conf)])
     table = open_table(str(folder / "warehouse" / "default.db" / "orders"))
     assert table.read().read_all().num_rows == count
-    after = [ProcessorMeter(pid).seconds() for pid in servers]
-    return used.total + sum(after) - sum(before)
+    later_s = [ProcessorMeter(pid).seconds() for pid in servers]
+    return timeline.total + sum(later_s) - sum(earlier_s)
 
 
 def _wait_for(broker: EmbeddedBroker, topic: str, count: int) -> None:
-    """Wait until the topic has so many messages."""
-    consumer, partition = (
-        KafkaConsumer(bootstrap_servers=broker.bootstrap),
-        TopicPartition(topic, 0),
-    )
+    """Wait until the topic has this number of messages."""
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
+    partition = TopicPartition(topic, 0)
     while consumer.end_offsets([partition])[partition] < count:
         time.sleep(0.5)
     consumer.close()

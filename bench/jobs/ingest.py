@@ -1,15 +1,14 @@
-"""Whole ingest, Kafka → table, beside Spark alone reading and parsing the same topic.
+"""Measures ingest, Kafka → table, beside Spark alone that reads and parses the same topic.
 
     python -m bench.jobs.ingest [--messages N] [--epoch N] [--runs N]
 
-Both run in processes of their own, one after the other, `--runs` times in turns, with the same
-cores, poll sizes and epochs; Spark's start is left out of both times, its warm-up is in both.
-Spark alone: Kafka → from_json → noop sink. Ingest: changelog input, compaction on.
-Goal: ingest ≥ 1.7 × the rate of Spark alone.
+Both run in their own processes, `--runs` times in turns, with equal cores, poll sizes and epochs.
+Both times include Spark's warm-up, but not its start. Spark alone: Kafka → from_json → noop sink.
+Ingest: changelog input, compaction on. Goal: ingest ≥ 1.7 × the rate of Spark alone.
 
-The processor's seconds are those of the process and all below it. What one more million messages
-cost is the slope between half of the messages and all of them: no start and no warm-up are in it.
-Goal: 3.5 µs a message.
+The processor seconds are those of the process and all below it. The cost of one more million
+messages is the slope between half of the messages and all, without start and warm-up. Goal: 3.5 µs
+a message.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from stream_app.spark.stream.kafka_source import KafkaSource
 
 GOAL = 1.7
 SLOPE_GOAL = 3.5
-"""Microseconds of the processor for one more message."""
+"""Processor microseconds for one more message."""
 PROCESSOR_GOAL = 1.0
 LOOKUP_GOAL = 0.8
 CORES = 2
@@ -70,14 +69,16 @@ class IngestNumbers:
     processor_s: Mapping[str, list[tuple[float, float]]]
     last_run: dict[str, Any]
 
-    def ratio(self, arm: str, other: str) -> float:
-        """The ratio of the rates."""
-        return statistics.median(self.rates[arm]) / statistics.median(self.rates[other])
+    def ratio(self, arm: str, base: str) -> float:
+        """Return the ratio of two arms' median rates."""
+        return statistics.median(self.rates[arm]) / statistics.median(self.rates[base])
 
     def slope(self, arm: str) -> float:
-        """Seconds of the processor for one more million messages; the median of the runs."""
-        more = (self.messages - self.messages // 2) / 1e6
-        return statistics.median((whole - half) / more for half, whole in self.processor_s[arm])
+        """Return the processor seconds for one more million messages, the median of the runs."""
+        more_millions = (self.messages - self.messages // 2) / 1e6
+        return statistics.median(
+            (all_s - half_s) / more_millions for half_s, all_s in self.processor_s[arm]
+        )
 
     @property
     def processor_ratio(self) -> float:
@@ -85,16 +86,16 @@ class IngestNumbers:
 
     def lines(self) -> list[str]:
         lines = [f"messages of {self.message_bytes:.0f} bytes, {CORES} cores"]
-        for name, measured in self.rates.items():
-            shown = ", ".join(
-                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in measured
+        for name, rates in self.rates.items():
+            rate_texts = ", ".join(
+                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in rates
             )
-            lines.append(f"  {name:12} {shown}")
-            spent = ", ".join(
-                f"{half:.1f} s → {whole:.1f} s" for half, whole in self.processor_s[name]
+            lines.append(f"  {name:12} {rate_texts}")
+            pairs = ", ".join(
+                f"{half_s:.1f} s → {all_s:.1f} s" for half_s, all_s in self.processor_s[name]
             )
             lines.append(
-                f"  {'':12} processor, half of the messages → all: {spent}; "
+                f"  {'':12} processor, half of the messages → all: {pairs}; "
                 f"{self.slope(name):.2f} s for one more million"
             )
         lines.append(
@@ -114,41 +115,41 @@ def measure(
     folder: Path,
     arms: Mapping[str, tuple[str, dict[str, str]]] = ARMS,
 ) -> IngestNumbers:
-    """Fill two topics, one with half of the messages, and let each arm read them."""
-    file, half = folder / "messages.parquet", folder / "half.parquet"
+    """Fill two topics, one with half of the messages, and let each arm read both."""
+    file, half_file = folder / "messages.parquet", folder / "half.parquet"
     size = write_messages(file, messages)
-    write_messages(half, messages // 2)
+    write_messages(half_file, messages // 2)
     rates: dict[str, list[float]] = {name: [] for name in arms}
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in arms}
-    last: dict[str, Any] = {}
+    processor_s: dict[str, list[tuple[float, float]]] = {name: [] for name in arms}
+    result: dict[str, Any] = {}
     with (
         EmbeddedBroker(folder / "kafka") as broker,
         EmbeddedBroker(folder / "kafka-of-half") as broker_of_half,
     ):
         run_apart("fill", broker, folder, "fill", epoch, {"messages": str(file)})
-        run_apart("fill", broker_of_half, folder, "fill-half", epoch, {"messages": str(half)})
+        run_apart("fill", broker_of_half, folder, "fill-half", epoch, {"messages": str(half_file)})
         for run in range(runs):
-            for name, (mode, more) in arms.items():
+            for name, (mode, options) in arms.items():
                 run_name = f"{name.replace(' ', '-')}-{run}"
-                first = run_apart(mode, broker_of_half, folder, f"half-{run_name}", epoch, more)
-                last = run_apart(mode, broker, folder, run_name, epoch, more)
-                rates[name].append(messages / last["s"])
-                spent[name].append((first["processor_s"], last["processor_s"]))
-    return IngestNumbers(messages, size / messages, rates, spent, last)
+                half_result = run_apart(
+                    mode, broker_of_half, folder, f"half-{run_name}", epoch, options
+                )
+                result = run_apart(mode, broker, folder, run_name, epoch, options)
+                rates[name].append(messages / result["s"])
+                processor_s[name].append((half_result["processor_s"], result["processor_s"]))
+    return IngestNumbers(messages, size / messages, rates, processor_s, result)
 
 
 def goals(messages: int, epoch: int, runs: int, folder: Path) -> Iterator[Goal]:
-    """Rates beside Spark alone and beside each other, and the slope."""
+    """Yield goals for the rates, beside Spark alone and with look-ups, and for the slope."""
     numbers = measure(messages, epoch, runs, folder, WITH_LOOKUP)
-    ratio, lookup = (
-        numbers.ratio("ingest", "Spark alone"),
-        numbers.ratio("lookup", "ingest"),
-    )
+    ratio = numbers.ratio("ingest", "Spark alone")
     yield Goal("ingest ÷ Spark alone, by the clock", ratio, GOAL, at_least=True)
     name = "processor of one more million messages, ingest ÷ Spark alone"
     yield Goal(name, numbers.processor_ratio, PROCESSOR_GOAL)
     yield Goal("processor of one more message, µs", numbers.slope("ingest"), SLOPE_GOAL)
-    yield Goal("lookup ÷ input, by the clock", lookup, LOOKUP_GOAL, at_least=True)
+    lookup_ratio = numbers.ratio("lookup", "ingest")
+    yield Goal("lookup ÷ input, by the clock", lookup_ratio, LOOKUP_GOAL, at_least=True)
 
 
 def run_apart(
@@ -159,21 +160,21 @@ def run_apart(
     epoch: int,
     extra: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One run in a process of its own: `fill` the topic, Spark `alone`, or `ours`.
+    """Run once in another process: `fill` the topic, Spark `alone`, or `ours`.
 
-    `processor_s` of what it gives: seconds of the whole process, its start and end too.
+    `processor_s` of the result are the seconds of the whole process, from its start to its end.
     """
     job = {"mode": mode, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
     job["bootstrap"] = broker.bootstrap
-    output, used = run_metered(
+    output, timeline = run_metered(
         [sys.executable, "-m", "bench.jobs.ingest", "--worker", json.dumps(job)]
     )
-    last = output.strip().splitlines()[-1:]
-    return {**(json.loads(last[0]) if last else {}), "processor_s": used.total}
+    last_line = output.strip().splitlines()[-1:]
+    return {**(json.loads(last_line[0]) if last_line else {}), "processor_s": timeline.total}
 
 
 _BOTH_COMPILERS = "-XX:TieredStopAtLevel=4"
-"""As Java itself does: Spark alone parses in the JVM, where the best compiler's code is faster."""
+"""Java's default. Spark alone parses in the JVM, and the second compiler makes faster code."""
 
 
 def _session(java: str = "") -> Any:
@@ -197,7 +198,7 @@ def _source(job: dict[str, Any]) -> KafkaSource:
 
 
 def run_worker(job: dict[str, Any]) -> dict[str, Any]:
-    """Run once, in a separate process."""
+    """Run once in this process, which `run_apart` has started."""
     if job["mode"] == "ours":
         return _ingest(job)
     spark = _session(_BOTH_COMPILERS)
@@ -217,7 +218,7 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         parsed.select("partition", "offset", "v.*").write.format("noop").mode("overwrite").save()
 
     messages = _source(job).read_stream(spark)
-    began = time.perf_counter()
+    start_s = time.perf_counter()
     query = (
         messages.writeStream.foreachBatch(parse)
         .option("checkpointLocation", job["folder"])
@@ -225,11 +226,11 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         .start()
     )
     query.awaitTermination()
-    return {"s": time.perf_counter() - began}
+    return {"s": time.perf_counter() - start_s}
 
 
 def write_conf(job: dict[str, Any]) -> Path:
-    """The job's configuration in its folder."""
+    """Write the job's configuration into its folder, and return the file."""
     folder = Path(job["folder"])
     conf = folder / "job.toml"
     conf.write_text(
@@ -263,7 +264,7 @@ checkpoint = "{folder}/checkpoint"
 
 
 def _ingest(job: dict[str, Any]) -> dict[str, Any]:
-    """The job itself, with the time from the query's start to the last epoch's commit."""
+    """Run the job, and return the seconds from its start to the last commit, and other figures."""
     from stream_app.app.config.app_config import load_config
     from stream_app.app.submit import ingest_main
     from stream_app.app.submit.job_settings import job_settings
@@ -276,18 +277,18 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     from stream_app.clock import SystemClock
 
     ingest_main.run(job_settings(load_config(conf, [], {}), events), SystemClock())
-    reported = [json.loads(line) for line in events.read_text().splitlines()]
-    start = next(event["time_ms"] for event in reported if event["event"] == "started")
-    epochs = [event for event in reported if event["event"] == "epoch"]
+    events_of_run = [json.loads(line) for line in events.read_text().splitlines()]
+    start_ms = next(event["time_ms"] for event in events_of_run if event["event"] == "started")
+    epochs = [event for event in events_of_run if event["event"] == "epoch"]
     compactions = [
         snapshot
-        for event in reported
+        for event in events_of_run
         for snapshot in event.get("snapshots", ())
         if snapshot["kind"] == "COMPACT"
     ]
     return {
-        "s": (epochs[-1]["time_ms"] - start) / 1000,
-        "drained_s": (reported[-1]["time_ms"] - start) / 1000,
+        "s": (epochs[-1]["time_ms"] - start_ms) / 1000,
+        "drained_s": (events_of_run[-1]["time_ms"] - start_ms) / 1000,
         "epochs": [round(sum(event[part] for part in PARTS), 3) for event in epochs],
         "commit_s": [event["commit_s"] for event in epochs],
         "changes": sum(event["changes"] for event in epochs),

@@ -1,10 +1,10 @@
-"""Reading a topic into Arrow: the native reader beside the two Python clients of Kafka.
+"""Measures reads of a topic into Arrow: the native reader beside two Python clients of Kafka.
 
     python -m bench.jobs.kafka_clients [--messages N] [--rounds N]
 
-One process, one partition, messages of about 330 bytes that nobody compressed. All arms in turns,
-after one round that warms up; figures are the processor's microseconds a message, threads of the
-client included, the median of the rounds. A quarter of a minute.
+One process, one partition, uncompressed messages of about 330 bytes. All arms take turns, after one
+round that warms up. Figures are the processor's microseconds a message, with those of the client's
+threads, and the median of the rounds. It takes 15 seconds.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ NATIVE = "native reader → Arrow"
 
 
 def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Iterator[str]:
-    """A table of all arms."""
+    """Yield a table of all arms."""
     with EmbeddedBroker(folder / "clients-kafka") as broker:
         fill(broker, messages)
         arms = arms_of(broker.bootstrap, messages)
         seconds: dict[str, list[float]] = {name: [] for name in arms}
-        for number in range(rounds + 1):
+        for round_number in range(rounds + 1):
             for name, read in arms.items():
-                began = time.process_time()
+                start_s = time.process_time()
                 read()
-                if number:
-                    seconds[name].append(time.process_time() - began)
+                if round_number:
+                    seconds[name].append(time.process_time() - start_s)
     micros_of = {name: statistics.median(runs) / messages * 1e6 for name, runs in seconds.items()}
     yield "| client | µs a message | × the native reader |"
     yield "| --- | ---: | ---: |"
@@ -98,19 +98,19 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
         consumer.seek(partition, 0)
         while count < messages:
             for records in consumer.poll(timeout_ms=500).values():
-                count += batch_of_python(records).num_rows
+                count += kafka_python_batch(records).num_rows
         consumer.close()
 
     return {
         NATIVE: native,
         "confluent-kafka, `consume` alone": lambda: confluent(len),
-        "confluent-kafka, `consume` → Arrow": lambda: confluent(columns_of),
+        "confluent-kafka, `consume` → Arrow": lambda: confluent(confluent_batch),
         "kafka-python → Arrow": python,
     }
 
 
-def batch_of_python(records: list[Any]) -> pa.RecordBatch:
-    """The same of kafka-python's objects."""
+def kafka_python_batch(records: list[Any]) -> pa.RecordBatch:
+    """Return messages of kafka-python as a batch of `MESSAGE_SCHEMA`."""
     columns = [
         [record.topic for record in records],
         [record.partition for record in records],
@@ -123,8 +123,8 @@ def batch_of_python(records: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(arrays), schema=MESSAGE_SCHEMA)
 
 
-def columns_of(messages: list[Message]) -> pa.RecordBatch:
-    """The shortest way from confluent-kafka's objects to the same columns."""
+def confluent_batch(messages: list[Message]) -> pa.RecordBatch:
+    """Return messages of confluent-kafka as a batch of `MESSAGE_SCHEMA`."""
     columns = [
         [message.topic() for message in messages],
         [message.partition() for message in messages],

@@ -1,11 +1,12 @@
-"""What compaction costs the epochs that it runs beside: the real job with it and without it.
+"""Measures what compaction costs the epochs beside it: the real job with and without compaction.
 
     python -m bench.jobs.latency [--epochs N] [--messages N] [--runs N]
 
-Broker, Spark and job as in `bench.jobs.ingest`; epochs follow each other at once, which is the
+Broker, Spark and job as in `bench.jobs.ingest`. Epochs follow each other at once, which is the
 hardest case for other work on the same two cores. The seconds of an epoch are those of waiting,
-writing and committing; the first ones, in which Java warms up, are left out. With and without in
-turns, in a process each. About four minutes. Goals: median ≤ 1.15 ×, 99th percentile ≤ 2 ×.
+writing and committing. The first epochs, in which Java warms up, are left out. Jobs with and
+without compaction take turns, each in its own process. About four minutes. Goals: median ≤ 1.15 ×,
+99th percentile ≤ 2 ×.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def lines(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[str]:
         run_apart("fill", broker, folder, "fill", messages, {"messages": str(file)})
         for run in range(runs):
             for arm, options in ARMS.items():
-                measured = run_apart(
+                result = run_apart(
                     "ours", broker, folder, f"{arm}{run}", messages, {"options": options}
                 )
-                pairs = zip(measured["epochs"], measured["commit_s"], strict=True)
+                pairs = zip(result["epochs"], result["commit_s"], strict=True)
                 seconds[arm] += [write + commit for write, commit in pairs][WARM_UP:]
-                compactions[arm] += measured["compact_snapshots"]
+                compactions[arm] += result["compact_snapshots"]
     yield "| compaction | epochs | compactions committed | median, s | 99th percentile, s |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     summary = {}
@@ -49,7 +50,7 @@ def lines(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[str]:
         summary[arm] = statistics.median(times), statistics.quantiles(times, n=100)[98]
         cells = (arm, len(times), compactions[arm], *(f"{value:.2f}" for value in summary[arm]))
         yield f"| {' | '.join(map(str, cells))} |"
-    ratios = [ours / alone for ours, alone in zip(summary["with"], summary["without"], strict=True)]
+    ratios = [ours / plain for ours, plain in zip(summary["with"], summary["without"], strict=True)]
     yield ""
     yield f"median {ratios[0]:.2f} × (goal ≤ 1.15), 99th percentile {ratios[1]:.2f} × (goal ≤ 2)"
 

@@ -1,11 +1,11 @@
-"""The first stage of an epoch, Kafka → decoded → routed, piece by piece on real Spark.
+"""Measures the first stage of an epoch, Kafka → decoded → routed, piece by piece on real Spark.
 
     python -m bench.jobs.route [--messages N] [--epoch N] [--runs N] [--only A,B] [--set KEY=VALUE]
 
 Each line adds one thing to the line above it: Spark reads the topic; the bytes reach Python;
 pyarrow.json parses them (the limit of decoding); they are decoded; they are routed and shuffled.
-`from_json` is Spark alone. Beside the rate stand the processor's seconds for a million messages, of
-Spark and its Python workers, without the broker: they hardly depend on what else the machine does.
+`from_json` is Spark alone. A line also has the processor seconds for a million messages, of Spark
+and its Python workers, but not of the broker. Other work on the machine hardly changes these.
 
 `--set spark.…=…` and `--set kafka.…=…` try another setting.
 """
@@ -95,55 +95,61 @@ def pieces(plan: EpochPlan) -> dict[str, Epoch]:
 
 @dataclass(frozen=True)
 class Piece:
-    """Medians over the runs: seconds of the clock, and of the processor."""
+    """The medians of the runs: seconds of the clock, and of the processor."""
 
     name: str
     messages: int
     size: int
-    clock: float
-    processor: float
+    clock_s: float
+    processor_s: float
 
     def line(self) -> str:
         return (
-            f"{self.name:10} {self.messages / self.clock / 1e3:6.0f} k/s "
-            f"{self.size / self.clock / 1e6:5.0f} MB/s   processor "
-            f"{self.processor / self.messages * 1e6:5.2f} s per million"
+            f"{self.name:10} {self.messages / self.clock_s / 1e3:6.0f} k/s "
+            f"{self.size / self.clock_s / 1e6:5.0f} MB/s   processor "
+            f"{self.processor_s / self.messages * 1e6:5.2f} s per million"
         )
 
 
 def measure(
-    messages: int, epoch: int, runs: int, only: list[str], settings: dict[str, str]
+    messages: int, epoch: int, runs: int, names: list[str], settings: dict[str, str]
 ) -> Iterator[Piece]:
-    kafka = {k.removeprefix("kafka."): v for k, v in settings.items() if k.startswith("kafka.")}
-    user = {k: v for k, v in settings.items() if k.startswith("spark.")}
+    kafka_options = {
+        key.removeprefix("kafka."): value
+        for key, value in settings.items()
+        if key.startswith("kafka.")
+    }
+    spark_settings = {key: value for key, value in settings.items() if key.startswith("spark.")}
     buckets = settings.get("buckets", "2")
     schema = shop_schema(bucket=buckets)
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
-        part = TablePlan(table=table, message_format=shop_format(schema))
-        plan = EpochPlan(tables={0: part}, settings=EpochSettings(tasks=CORES))
-        chosen = {name: piece for name, piece in pieces(plan).items() if not only or name in only}
+        table_plan = TablePlan(table=table, message_format=shop_format(schema))
+        plan = EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=CORES))
+        chosen_pieces = {
+            name: piece for name, piece in pieces(plan).items() if not names or name in names
+        }
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)
         with (
             EmbeddedBroker(Path(folder) / "kafka") as broker,
             ProcessorMeter(os.getpid(), without=broker.pid) as meter,
         ):
-            spark = bench_session(CORES, **user)
+            spark = bench_session(CORES, **spark_settings)
             fill_topic(spark, broker, file)
-            taken: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
+            times_of: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen_pieces}
             for run in range(runs + 1):
-                for name, piece in chosen.items():
-                    source = source_of(broker.bootstrap, TOPIC, epoch, **kafka)
-                    before = meter.seconds()
+                for name, piece in chosen_pieces.items():
+                    source = source_of(broker.bootstrap, TOPIC, epoch, **kafka_options)
+                    start_s = meter.seconds()
                     timing = drain(source.read_stream(spark), piece)
-                    used = meter.seconds() - before
-                    if run:  # the first one warms up
-                        taken[name].append((timing.seconds, used))
+                    processor_s = meter.seconds() - start_s
+                    if run:  # the first run warms up
+                        times_of[name].append((timing.seconds, processor_s))
             spark.stop()
-    for name, times in taken.items():
-        clock, processor = (statistics.median(column) for column in zip(*times, strict=True))
-        yield Piece(name, messages, size, clock, processor)
+    for name, times in times_of.items():
+        clock_s, processor_s = (statistics.median(column) for column in zip(*times, strict=True))
+        yield Piece(name, messages, size, clock_s, processor_s)
 
 
 def main() -> None:
@@ -155,18 +161,21 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
     settings = dict(setting.split("=", 1) for setting in args.set)
-    only = args.only.split(",") if args.only else []
-    measured = {}
-    for piece in measure(args.messages, args.epoch, args.runs, only, settings):
-        measured[piece.name] = piece
+    names = args.only.split(",") if args.only else []
+    pieces_by_name = {}
+    for piece in measure(args.messages, args.epoch, args.runs, names, settings):
+        pieces_by_name[piece.name] = piece
         print(piece.line(), flush=True)
-    if {"decode", "route", "from_json", "parse", "bytes"} <= measured.keys():
-        spent = {name: piece.processor for name, piece in measured.items()}
-        print(f"route ÷ decode {spent['route'] / spent['decode']:.2f} of the processor's time")
-        alone = measured["from_json"].clock / measured["route"].clock
-        print(f"route ÷ from_json {alone:.2f} of the rate")
-        parsing = spent["parse"] - spent["bytes"]
-        print(f"all but parsing: {1 - parsing / spent['route']:.0%} of the stage")
+    if {"decode", "route", "from_json", "parse", "bytes"} <= pieces_by_name.keys():
+        seconds_of = {name: piece.processor_s for name, piece in pieces_by_name.items()}
+        print(
+            f"route ÷ decode {seconds_of['route'] / seconds_of['decode']:.2f} "
+            "of the processor's time"
+        )
+        rate_ratio = pieces_by_name["from_json"].clock_s / pieces_by_name["route"].clock_s
+        print(f"route ÷ from_json {rate_ratio:.2f} of the rate")
+        parse_s = seconds_of["parse"] - seconds_of["bytes"]
+        print(f"all but parsing: {1 - parse_s / seconds_of['route']:.0%} of the stage")
 
 
 if __name__ == "__main__":

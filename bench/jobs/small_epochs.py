@@ -1,12 +1,12 @@
-"""What an epoch of a few messages costs, by the driver alone and by Spark's tasks.
+"""Measures the cost of an epoch of few messages, by the driver alone and by Spark's tasks.
 
     ./run.sh bench small
     python -m bench.jobs.small_epochs [--epochs N] [--messages N] [--runs N]
 
 The real job, broker and Spark, as in `bench.jobs.ingest`: a topic of four partitions, changelog
-input, compaction on, one epoch after the other. Seconds are the processor's, of the job and all
-below it. They are the slope between a job of `FEW` epochs and one of many, so the start is not in
-them. Both ways take turns (`stream.driver-messages`). `nothing`: epochs of tombstones alone.
+input, compaction on, one epoch after another. Seconds are the processor's, of the job and all below
+it. They are the slope between a job of `FEW` epochs and a job of many, without the start. Both ways
+take turns (`stream.driver-messages`). `nothing`: epochs of tombstones alone.
 Goal: ≤ 0.05 s for an epoch of a few messages.
 """
 
@@ -31,21 +31,21 @@ FEW = 30
 BY_DRIVER = "the driver"
 WAYS = {"Spark's tasks": "driver-messages = 0", BY_DRIVER: ""}
 Send = Callable[[EmbeddedBroker, Path, int], None]
-"""Sends so many messages to a broker, by way of a file."""
+"""Sends this number of messages to a broker, by way of a file."""
 
 
 def lines(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[str]:
-    """The table."""
+    """Yield a table of all costs."""
     yield "| an epoch of | by | s of the processor | clock, s |"
     yield "| --- | --- | ---: | ---: |"
     for kind, send in (("changes", _send_changes), ("nothing", _send_tombstones)):
         costs = _costs(folder / kind, send, WAYS, epochs, messages, runs)
-        for way, (used, clock) in costs.items():
-            yield f"| {messages} × {kind} | {way} | {used:.3f} | {clock:.3f} |"
+        for way, (processor_s, clock_s) in costs.items():
+            yield f"| {messages} × {kind} | {way} | {processor_s:.3f} | {clock_s:.3f} |"
 
 
 def goals(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[Goal]:
-    """An epoch of changes that the driver writes itself."""
+    """Yield the goal for an epoch of changes that the driver writes itself."""
     ways = {BY_DRIVER: WAYS[BY_DRIVER]}
     costs = _costs(folder / "changes", _send_changes, ways, epochs, messages, runs)
     yield Goal(f"processor of an epoch of {messages} changes, s", costs[BY_DRIVER][0], GOAL_S)
@@ -54,7 +54,7 @@ def goals(folder: Path, epochs: int, messages: int, runs: int) -> Iterator[Goal]
 def _costs(
     folder: Path, send: Send, ways: Mapping[str, str], epochs: int, messages: int, runs: int
 ) -> Mapping[str, tuple[float, float]]:
-    """Seconds of the processor and of the clock of one more epoch, for each way: medians."""
+    """Return way → the median seconds of the processor and of the clock for one more epoch."""
     brokers: dict[int, EmbeddedBroker] = {}
     folder.mkdir()
     with (
@@ -65,7 +65,10 @@ def _costs(
             send(broker, folder / f"fill-{count}", count * messages)
         slopes = _slopes(brokers, folder, ways, messages, runs)
     return {
-        way: (statistics.median(used for used, _ in pairs), statistics.median(s for _, s in pairs))
+        way: (
+            statistics.median(processor_s for processor_s, _ in pairs),
+            statistics.median(clock_s for _, clock_s in pairs),
+        )
         for way, pairs in slopes.items()
     }
 
@@ -77,19 +80,29 @@ def _slopes(
     messages: int,
     runs: int,
 ) -> Mapping[str, list[tuple[float, float]]]:
-    """Seconds of the processor and of the clock for one more epoch, for each way and run."""
+    """Return way → the seconds of the processor and of the clock for one more epoch, by run."""
     slopes: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     for run in range(runs):
-        for number, (way, stream) in enumerate(ways.items()):
+        for number, (way, stream_line) in enumerate(ways.items()):
             seconds = []
             for count, broker in brokers.items():
-                done = run_apart(
-                    "ours", broker, folder, f"{run}-{number}-{count}", messages, {"stream": stream}
+                result = run_apart(
+                    "ours",
+                    broker,
+                    folder,
+                    f"{run}-{number}-{count}",
+                    messages,
+                    {"stream": stream_line},
                 )
-                seconds.append((done["processor_s"], done["s"], len(done["epochs"])))
-            few, many = seconds
-            more = many[2] - few[2]
-            slopes[way].append(((many[0] - few[0]) / more, (many[1] - few[1]) / more))
+                seconds.append((result["processor_s"], result["s"], len(result["epochs"])))
+            few_epochs, many_epochs = seconds
+            epochs = many_epochs[2] - few_epochs[2]
+            slopes[way].append(
+                (
+                    (many_epochs[0] - few_epochs[0]) / epochs,
+                    (many_epochs[1] - few_epochs[1]) / epochs,
+                )
+            )
     return slopes
 
 

@@ -1,7 +1,6 @@
-"""Spark alone on the shop's topic: Kafka → from_json → nowhere. What our numbers are held against.
+"""Runs Spark alone on the shop's topic, Kafka → from_json → noop, as the baseline of benches.
 
-Also what every measurement on a real topic needs: a session as the job starts it, and a stream of
-epochs with the clock running.
+Measurements on a real topic also take their session and the times of their epochs from here.
 """
 
 from __future__ import annotations
@@ -26,51 +25,51 @@ Epoch = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of a drained stream, and of each of its epochs."""
+    """The seconds of a drained stream, and of each of its epochs."""
 
     seconds: float
     epochs: tuple[float, ...]
 
 
 def bench_session(cores: int, **settings: str) -> SparkSession:
-    """A session as the job starts it, with Spark's Kafka source."""
-    user = {
+    """Start a session as the job does, with Spark's Kafka source."""
+    session_settings = {
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": "2g",
-        # Each stream leaves consumers behind, with all that they have fetched ahead.
+        # Each stream leaves consumers behind, with the messages that they have prefetched.
         "spark.kafka.consumer.cache.timeout": "1s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
         **settings,
     }
     launch = launch_settings(
-        user, jars=spark_kafka_jars(installed_spark_version()), scheduler=SCHEDULER
+        session_settings, jars=spark_kafka_jars(installed_spark_version()), scheduler=SCHEDULER
     )
-    return start_session("bench", user, launch)
+    return start_session("bench", session_settings, launch)
 
 
 def drain(messages: DataFrame, take: Epoch) -> Timing:
-    """Run all epochs of a stream; the clock runs from the query's start to its end."""
+    """Run all epochs of a stream, and return the times from the query's start to its end."""
     epochs: list[float] = []
 
     def timed(batch: DataFrame, epoch: int) -> None:
-        start = time.perf_counter()
+        start_s = time.perf_counter()
         take(batch, epoch)
-        epochs.append(time.perf_counter() - start)
+        epochs.append(time.perf_counter() - start_s)
 
     with tempfile.TemporaryDirectory() as checkpoint:
-        start = time.perf_counter()
+        start_s = time.perf_counter()
         writer = messages.writeStream.foreachBatch(timed).trigger(availableNow=True)
         writer.option("checkpointLocation", checkpoint).start().awaitTermination()
-        return Timing(time.perf_counter() - start, tuple(epochs))
+        return Timing(time.perf_counter() - start_s, tuple(epochs))
 
 
 def from_json_epoch(messages: DataFrame, _: int) -> None:
-    """Spark parses an epoch and throws the columns away."""
+    """Parse an epoch by Spark, and discard the columns."""
     to_noop(messages.select(F.from_json(F.col("value").cast("string"), ENVELOPE).alias("change")))
 
 
 def to_noop(rows: DataFrame) -> None:
-    """Compute all rows and throw them away."""
+    """Compute all rows, and discard them."""
     rows.write.format("noop").mode("overwrite").save()
 
 

@@ -1,12 +1,12 @@
-"""The job beside Paimon's own streaming sink for Spark: the same epochs of the same files.
+"""Measures the job beside Paimon's own streaming sink for Spark: equal epochs of the same files.
 
     python -m bench.jobs.spark_sink --python PYTHON --jars JARS
         [--rows N] [--epochs N] [--changes N]
 
-PYTHON is that of an environment with PySpark 4.0; JARS are Paimon's connector for Spark 4.0 and
-what it needs, parted by commas. Both have two cores, two buckets, and one file of messages an
-epoch. For each kind of table: seconds of the clock and of the processor, sink ÷ job. Start, load
-and the first small epochs are left out.
+PYTHON is that of an environment with PySpark 4.0. JARS are Paimon's connector for Spark 4.0 and its
+dependencies, separated by commas. Both have two cores, two buckets, and one file of messages for
+each epoch. The figures for each kind of table are seconds of the clock and of the processor,
+sink ÷ job. Start, load and the first small epochs are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CORES = 2
 COLUMNS = "k BIGINT NOT NULL, v STRING, w STRING, n BIGINT"
 ROW = "k BIGINT, v STRING, w STRING, n BIGINT"
 WARM = 4
-"""Epochs that are not counted: the load, and small ones in which code gets compiled."""
+"""The number of epochs that do not count: the load, and small ones in which code is compiled."""
 KINDS: Mapping[str, Mapping[str, str]] = {
     "none": {},
     "input": {"changelog-producer": "input"},
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def goals(folder: Path, python: str | None, jars: str | None, changes: int) -> Iterator[Goal]:
-    """By the clock, with changelog input; not measured without the sink's Python and jars."""
+    """Yield the goal by the clock, with changelog input; not measured without Python and jars."""
     name, bound = "ingest ÷ Paimon's sink for Spark, by the clock", 4.5
     if python is None or jars is None:
         yield Goal(f"{name} (needs --sink-python and --sink-jars)", None, bound, at_least=True)
@@ -75,38 +75,46 @@ def goals(folder: Path, python: str | None, jars: str | None, changes: int) -> I
 
 
 def _compare(kind: str, folder: Path, python: str, jars: str) -> float:
-    """Seconds of the clock, sink ÷ job."""
+    """Measure both, and return the seconds of the clock, sink ÷ job."""
     job = {
         "options": {"bucket": "2", **KINDS[kind]}, "cores": CORES, "columns": COLUMNS, "row": ROW,
         "first": str(folder / "first"), "rest": str(folder / "rest"), "jars": jars,
     }  # fmt: skip
     folder_name = kind.replace(" ", "-")
-    theirs = _run([python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{folder_name}-sink")
-    ours = _run(
+    sink_result = _run(
+        [python, "-m", "bench.jobs.spark_sink_peer"], job, folder / f"{folder_name}-sink"
+    )
+    job_result = _run(
         [sys.executable, "-m", "bench.jobs.spark_sink", "--worker"], job, folder / folder_name
     )
-    assert (ours["rows"], ours["total"]) == (theirs["rows"], theirs["total"]), "the same table"
-    (processor, clock), (our_processor, our_clock) = theirs["seconds"], ours["seconds"]
+    assert (job_result["rows"], job_result["total"]) == (
+        sink_result["rows"],
+        sink_result["total"],
+    ), "the same table"
+    (sink_processor_s, sink_s), (job_processor_s, job_s) = (
+        sink_result["seconds"],
+        job_result["seconds"],
+    )
     print(
-        f"{kind:18} sink: {clock:6.1f} s, processor {processor:6.1f} s; job: {our_clock:6.1f} s, "
-        f"processor {our_processor:6.1f} s; sink / job: {clock / our_clock:5.2f}, "
-        f"processor {processor / our_processor:5.2f}",
+        f"{kind:18} sink: {sink_s:6.1f} s, processor {sink_processor_s:6.1f} s; "
+        f"job: {job_s:6.1f} s, processor {job_processor_s:6.1f} s; "
+        f"sink / job: {sink_s / job_s:5.2f}, processor {sink_processor_s / job_processor_s:5.2f}",
         flush=True,
     )
-    return float(clock / our_clock)
+    return float(sink_s / job_s)
 
 
 def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str, Any]:
     folder.mkdir()
     job_text = json.dumps({**job, "folder": str(folder)})
-    output, used = run_metered([*command, job_text])
+    output, timeline = run_metered([*command, job_text])
     result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     begin, end = result["between"]
-    return {**result, "seconds": (used.seconds_between(begin, end), end - begin)}
+    return {**result, "seconds": (timeline.seconds_between(begin, end), end - begin)}
 
 
 def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
-    """A file an epoch; the first has all keys."""
+    """Write a file for each epoch. The first has all keys."""
     random = np.random.default_rng(0)
     offset = 0
     for epoch in range(WARM + epochs):
@@ -128,7 +136,7 @@ def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
 
 
 def _ours(job: dict[str, Any]) -> dict[str, Any]:
-    """The job in this process; a thread looks at the clock when the first epochs are committed."""
+    """Run the job in this process, and return its rows and the times between which epochs count."""
     from stream_app.app.config.app_config import load_config
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
     from stream_app.app.submit import ingest_main
@@ -146,13 +154,13 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     launch = launch_settings(settings, jars=spark_kafka_jars(installed_spark_version()))
     start_session("bench", settings, launch)
     conf, events = _conf(job, folder, source, settings), folder / "events.jsonl"
-    began: list[float] = []
-    watch = threading.Thread(target=_watch, args=(events, began), daemon=True)
-    watch.start()
+    start_times: list[float] = []
+    watch_thread = threading.Thread(target=_watch, args=(events, start_times), daemon=True)
+    watch_thread.start()
     ingest_main.run(job_settings(load_config(conf, [], {}), events), SystemClock())
-    between = began[0], time.monotonic()
+    interval = start_times[0], time.monotonic()
     rows = read_rows(open_file_store_table(str(folder / "warehouse/db.db/t")))
-    return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}
+    return {"between": interval, "rows": len(rows), "total": sum(row["n"] for row in rows)}
 
 
 def _conf(job: dict[str, Any], folder: Path, source: Path, settings: Mapping[str, str]) -> Path:
@@ -177,11 +185,11 @@ def _conf(job: dict[str, Any], folder: Path, source: Path, settings: Mapping[str
     return conf
 
 
-def _watch(events: Path, began: list[float]) -> None:
-    """Note the clock when `WARM` epochs are committed."""
+def _watch(events: Path, start_times: list[float]) -> None:
+    """Add the time at which `WARM` epochs are committed to `start_times`."""
     while True:
         if events.exists() and events.read_text().count('"event": "epoch"') >= WARM:
-            began.append(time.monotonic())
+            start_times.append(time.monotonic())
             return
         time.sleep(0.02)
 

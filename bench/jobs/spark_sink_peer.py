@@ -1,7 +1,7 @@
-"""Paimon's own sink for Spark, for bench.jobs.spark_sink: a process of another Python environment.
+"""Runs Paimon's own sink for Spark, for `bench.jobs.spark_sink`, in another Python environment.
 
-Imports nothing of stream_app: the environment has PySpark 4.0 alone. Prints, as JSON, between
-which moments of the monotonic clock the epochs behind the first ones ran.
+It imports nothing of stream_app, because the environment has only PySpark 4.0. It prints, as JSON,
+the times of the monotonic clock between which the counted epochs ran.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def main(job: dict[str, Any]) -> None:
         writer.start(f"file://{folder}/warehouse/db.db/t").awaitTermination()
 
     drain(job["first"])
-    began = time.monotonic()
+    start_s = time.monotonic()
     drain(job["rest"])
-    between = began, time.monotonic()
+    interval = start_s, time.monotonic()
     rows, total = spark.sql("SELECT count(*), sum(n) FROM paimon.db.t").collect()[0]
-    print(json.dumps({"between": between, "rows": rows, "total": total}))
+    print(json.dumps({"between": interval, "rows": rows, "total": total}))
 
 
 if __name__ == "__main__":

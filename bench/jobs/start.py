@@ -1,10 +1,11 @@
-"""From the command to the first commit: the job of the shop's orders on a topic that is full.
+"""Measures the time from the command to the first commit, for the job of the shop's orders.
 
     python -m bench.jobs.start [--runs N]
 
-Seconds of the clock, and of the processor of the job and all below it until then. Each start has a
-table and a checkpoint of its own; the broker runs before. Goals: 5 s, and 4 s of the processor. It
-prints how much of the processor each part of the job had, in the median of the starts.
+The figures are seconds of the clock, and processor seconds of the job and of all below it. Each
+start has a new table and a new checkpoint. The broker already runs, and the topic has messages.
+Goals: 5 s, and 4 s of the processor. The bench prints the processor seconds of each part of the
+job, as the median of the starts.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ GOAL_S, PROCESSOR_GOAL_S = 5.0, 4.0
 
 @dataclass(frozen=True)
 class Start:
-    """Seconds of one start, to the first commit.
+    """The seconds of one start, until the first commit.
 
     Attributes:
-        parts: of `processor_s`, what each part of the job has used; processes that have ended count
-            for the process that waited for them.
+        parts: part of the job → its share of `processor_s`; an ended process counts for the process
+            that has waited for it.
     """
 
     clock_s: float
@@ -50,7 +51,7 @@ class Start:
 
 
 def goals(starts: Sequence[Start]) -> Iterator[Goal]:
-    """Medians of some starts."""
+    """Yield goals for the medians of some starts."""
     clock = statistics.median(start.clock_s for start in starts)
     processor = statistics.median(start.processor_s for start in starts)
     yield Goal("from the command to the first commit, s", clock, GOAL_S)
@@ -58,7 +59,7 @@ def goals(starts: Sequence[Start]) -> Iterator[Goal]:
 
 
 def lines(starts: Sequence[Start]) -> Iterator[str]:
-    """The table of parts, the largest first."""
+    """Yield a table of the parts, the largest first."""
     names = {name for start in starts for name in start.parts}
     medians = {
         name: statistics.median(start.parts.get(name, 0.0) for start in starts) for name in names
@@ -82,7 +83,7 @@ def _start(broker: EmbeddedBroker, folder: Path) -> Start:
     conf = write_conf({"bootstrap": broker.bootstrap, "folder": str(folder), "epoch": EPOCH})
     events = folder / "events.jsonl"
     command = [sys.executable, "-P", "-m", "stream_app", "ingest"]
-    began = time.time()
+    start_s = time.time()
     with (
         (folder / "log.txt").open("wb") as log,
         subprocess.Popen(
@@ -97,21 +98,24 @@ def _start(broker: EmbeddedBroker, folder: Path) -> Start:
                 lines = events.read_text().splitlines() if events.exists() else []
                 for line in lines:
                     if line.endswith("}") and (event := json.loads(line))["event"] == "epoch":
-                        clock_s = event["time_ms"] / 1000 - began
+                        clock_s = event["time_ms"] / 1000 - start_s
                         return Start(clock_s, meter.seconds(), _parts(process.pid))
         finally:
             process.terminate()
 
 
 def _parts(job: int) -> dict[str, float]:
-    """Seconds of each part so far. The command becomes the JVM, which starts all the others."""
+    """Return the seconds of each part so far.
+
+    The command becomes the JVM, which starts all other processes.
+    """
     parts: dict[str, float] = defaultdict(float)
     for process in process_tree(job):
         folder = Path(f"/proc/{process}")
         with contextlib.suppress(OSError):  # it has just ended
             *_, children_user, children_system = _times(folder / "stat")
-            words = (folder / "cmdline").read_text()
-            is_driver = "ingest.py" in words
+            command_line = (folder / "cmdline").read_text()
+            is_driver = "ingest.py" in command_line
             name = "driver" if is_driver else "Python workers"
             if process != job:
                 parts[name] += sum(_times(folder / "stat"))

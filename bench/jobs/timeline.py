@@ -1,12 +1,12 @@
-"""One steady epoch as a picture: which threads have the processor, and which wait for it.
+"""Draws one steady epoch: which threads have the processor, and which wait for it.
 
     ./run.sh bench timeline
     python -m bench.jobs.timeline [--messages N] [--epoch N] [--options TOML] [--svg FILE]
 
-A job ingests a topic on two cores, changelog input, compaction on. This process looks from outside
-at every thread of the job and of the broker (``/proc/PID/task/TID/schedstat``: nanoseconds on a
-core, nanoseconds ready without one). It shows threads by groups. The table is of all steady epochs,
-the picture of their median one. What looking costs is in nobody's figures.
+A job ingests a topic on two cores, changelog input, compaction on. This process reads the times of
+every thread of the job and of the broker (``/proc/PID/task/TID/schedstat``: nanoseconds on a core,
+and nanoseconds ready without one). It shows threads by groups. The table is about all steady
+epochs, and the picture about the median one. The figures do not contain the cost of reading.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 INTERVAL_S = 0.05
 EPOCH = 250_000
 WARM_UP = 3
-"""Epochs that are left out: Spark's code is not compiled yet."""
+"""The number of first epochs that are left out, because Spark's code is not compiled yet."""
 
 _JVM_GROUPS = {
     "Executor task": "JVM: tasks",
@@ -52,30 +52,30 @@ _JVM_GROUPS = {
     "stdout writer": "JVM: to workers",
     "Thread-": "JVM: calls of the driver",
 }
-"""By the beginning of a thread's name, of which Linux keeps 15 bytes."""
+"""Beginning of a thread's name, of which Linux keeps 15 bytes → group."""
 
 
-class Moment(NamedTuple):
-    """The seconds that one group had used at a moment."""
+class ThreadSeconds(NamedTuple):
+    """The seconds of a thread or group so far: on a core, and ready without one."""
 
-    on_core: float
-    ready: float
+    core_s: float
+    ready_s: float
 
 
 @dataclass(frozen=True)
-class Look:
-    """All groups at one moment.
+class Sample:
+    """The seconds of all groups at one time.
 
     Attributes:
-        time_s: seconds of the clock, as events have them.
+        time_s: the time of the clock, as in events.
     """
 
     time_s: float
-    groups: Mapping[str, Moment]
+    groups: Mapping[str, ThreadSeconds]
 
 
 class ThreadWatch:
-    """Looks at the threads of a job and of its broker until it is left.
+    """A sampler of the threads of a job and of its broker, for a ``with`` block.
 
     Args:
         job: the number of the job's process, the driver.
@@ -85,10 +85,10 @@ class ThreadWatch:
     def __init__(self, job: int, broker: int) -> None:
         self._job, self._broker = job, broker
         self._names: dict[tuple[int, int], str] = {}
-        self._latest: dict[tuple[int, int], Moment] = {}
-        self.looks: list[Look] = []
-        self._left = threading.Event()
-        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._latest: dict[tuple[int, int], ThreadSeconds] = {}
+        self.samples: list[Sample] = []
+        self._has_left = threading.Event()
+        self._thread = threading.Thread(target=self._sample_repeatedly, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -100,55 +100,55 @@ class ThreadWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._left.set()
+        self._has_left.set()
         self._thread.join()
 
-    def _look_on(self) -> None:
-        while not self._left.wait(INTERVAL_S):
-            self._look()
+    def _sample_repeatedly(self) -> None:
+        while not self._has_left.wait(INTERVAL_S):
+            self._take_sample()
 
-    def _look(self) -> None:
+    def _take_sample(self) -> None:
         time_s = time.time()
         for process, process_group in self._processes():
             for thread in _threads(process):
-                self._see(process, thread, process_group)
-        groups: dict[str, Moment] = defaultdict(lambda: Moment(0, 0))
-        for key, moment in self._latest.items():
-            before = groups[self._names[key]]
-            groups[self._names[key]] = Moment(
-                before.on_core + moment.on_core, before.ready + moment.ready
+                self._read_thread(process, thread, process_group)
+        groups: dict[str, ThreadSeconds] = defaultdict(lambda: ThreadSeconds(0, 0))
+        for key, seconds in self._latest.items():
+            total = groups[self._names[key]]
+            groups[self._names[key]] = ThreadSeconds(
+                total.core_s + seconds.core_s, total.ready_s + seconds.ready_s
             )
-        self.looks.append(Look(time_s, dict(groups)))
+        self.samples.append(Sample(time_s, dict(groups)))
 
-    def _see(self, process: int, thread: int, process_group: str) -> None:
+    def _read_thread(self, process: int, thread: int, process_group: str) -> None:
         folder = Path(f"/proc/{process}/task/{thread}")
         try:
-            on_core, ready, _ = (folder / "schedstat").read_text().split()
+            core_ns, ready_ns, _ = (folder / "schedstat").read_text().split()
             if (process, thread) not in self._names:
                 self._names[process, thread] = group(
                     process_group, (folder / "comm").read_text().strip()
                 )
         except OSError:
             return
-        self._latest[process, thread] = Moment(int(on_core) / 1e9, int(ready) / 1e9)
+        self._latest[process, thread] = ThreadSeconds(int(core_ns) / 1e9, int(ready_ns) / 1e9)
 
     def _processes(self) -> Iterator[tuple[int, str]]:
-        """The processes of the job, each with what it is."""
+        """Yield the processes of the job and of the broker, each with its group."""
         yield self._broker, "broker"
         yield self._job, "driver"
-        waiting = [(child, "JVM") for child in _children(self._job)]
-        while waiting:
-            process, process_group = waiting.pop()
+        unvisited = [(child, "JVM") for child in _children(self._job)]
+        while unvisited:
+            process, process_group = unvisited.pop()
             yield process, process_group
-            waiting += [(child, "workers") for child in _children(process)]
+            unvisited += [(child, "workers") for child in _children(process)]
 
 
 def group(process: str, thread: str) -> str:
-    """The group of a thread.
+    """Return the group of a thread.
 
     Args:
         process: `broker`, `driver`, `JVM` or `workers`.
-        thread: its name, as Linux has it.
+        thread: the name of the thread in Linux.
     """
     if process != "JVM":
         return "Python workers" if process == "workers" else process
@@ -159,7 +159,7 @@ def group(process: str, thread: str) -> str:
 
 
 def process_tree(process: int) -> Iterator[int]:
-    """A process and all below it."""
+    """Yield a process and all processes below it."""
     yield process
     for child in _children(process):
         yield from process_tree(child)
@@ -174,7 +174,7 @@ def _children(process: int) -> list[int]:
 
 
 def _threads(process: int) -> list[int]:
-    """Its threads; none when it has ended."""
+    """Return the threads of a process; none after its end."""
     try:
         return [int(folder.name) for folder in Path(f"/proc/{process}/task").iterdir()]
     except OSError:
@@ -186,47 +186,50 @@ class Epoch:
     """One epoch of the job.
 
     Attributes:
-        begin, end: seconds of the clock, from the commit before to its own.
+        begin_s, end_s: the times of the previous commit and of its own commit.
     """
 
-    begin: float
-    end: float
+    begin_s: float
+    end_s: float
     messages: int
 
 
 @dataclass(frozen=True)
-class Watched:
-    """The steady epochs of a run, and all looks at it."""
+class WatchedRun:
+    """The steady epochs of a run, and all samples of its threads."""
 
     epochs: Sequence[Epoch]
-    looks: Sequence[Look]
+    samples: Sequence[Sample]
 
-    def used(self, epoch: Epoch) -> dict[str, Moment]:
-        """Return the seconds that each group used in an epoch."""
-        first, last = self._look_near(epoch.begin), self._look_near(epoch.end)
-        nothing = Moment(0, 0)
+    def used(self, epoch: Epoch) -> dict[str, ThreadSeconds]:
+        """Return group → the seconds that it used in an epoch."""
+        first, last = self._sample_near(epoch.begin_s), self._sample_near(epoch.end_s)
+        nothing = ThreadSeconds(0, 0)
         return {
-            name: Moment(
-                moment.on_core - first.groups.get(name, nothing).on_core,
-                moment.ready - first.groups.get(name, nothing).ready,
+            name: ThreadSeconds(
+                seconds.core_s - first.groups.get(name, nothing).core_s,
+                seconds.ready_s - first.groups.get(name, nothing).ready_s,
             )
-            for name, moment in last.groups.items()
+            for name, seconds in last.groups.items()
         }
 
     def median(self) -> Epoch:
-        """The epoch whose length is the median."""
-        return sorted(self.epochs, key=lambda epoch: epoch.end - epoch.begin)[len(self.epochs) // 2]
+        """Return the epoch whose length is the median."""
+        epochs = sorted(self.epochs, key=lambda epoch: epoch.end_s - epoch.begin_s)
+        return epochs[len(epochs) // 2]
 
-    def steps(self, epoch: Epoch) -> list[tuple[Look, Look]]:
-        """Pairs of looks, one after the other, that cover an epoch."""
-        inside = [look for look in self.looks if epoch.begin <= look.time_s <= epoch.end]
+    def steps(self, epoch: Epoch) -> list[tuple[Sample, Sample]]:
+        """Return the pairs of successive samples in an epoch."""
+        inside = [
+            sample for sample in self.samples if epoch.begin_s <= sample.time_s <= epoch.end_s
+        ]
         return list(itertools.pairwise(inside))
 
-    def _look_near(self, moment: float) -> Look:
-        return min(self.looks, key=lambda look: abs(look.time_s - moment))
+    def _sample_near(self, time_s: float) -> Sample:
+        return min(self.samples, key=lambda sample: abs(sample.time_s - time_s))
 
 
-def watch(messages: int, epoch: int, options: str, folder: Path) -> Watched:
+def watch(messages: int, epoch: int, options: str, folder: Path) -> WatchedRun:
     """Fill a topic, let a job ingest it, and look at its threads."""
     file, job_folder = folder / "messages.parquet", folder / "ours"
     write_messages(file, messages)
@@ -243,7 +246,7 @@ def watch(messages: int, epoch: int, options: str, folder: Path) -> Watched:
                 raise subprocess.CalledProcessError(process.returncode, command)
     lines = (job_folder / "events.jsonl").read_text().splitlines()
     events = [event for event in map(json.loads, lines) if event["event"] == "epoch"]
-    return Watched(_steady(events), threads.looks)
+    return WatchedRun(_steady(events), threads.samples)
 
 
 def _steady(events: Sequence[Mapping[str, Any]]) -> list[Epoch]:
@@ -253,42 +256,43 @@ def _steady(events: Sequence[Mapping[str, Any]]) -> list[Epoch]:
     return epochs[WARM_UP:-1]
 
 
-def lines(watched: Watched) -> Iterator[str]:
-    """The table of all steady epochs."""
+def lines(watched: WatchedRun) -> Iterator[str]:
+    """Yield a table of all steady epochs."""
     messages = sum(epoch.messages for epoch in watched.epochs)
-    seconds = sum(epoch.end - epoch.begin for epoch in watched.epochs)
-    sums: dict[str, Moment] = defaultdict(lambda: Moment(0, 0))
+    seconds = sum(epoch.end_s - epoch.begin_s for epoch in watched.epochs)
+    sums: dict[str, ThreadSeconds] = defaultdict(lambda: ThreadSeconds(0, 0))
     for epoch in watched.epochs:
-        for name, moment in watched.used(epoch).items():
-            sums[name] = Moment(
-                sums[name].on_core + moment.on_core, sums[name].ready + moment.ready
+        for name, used in watched.used(epoch).items():
+            sums[name] = ThreadSeconds(
+                sums[name].core_s + used.core_s, sums[name].ready_s + used.ready_s
             )
     count = len(watched.epochs)
     yield f"{count} epochs, {messages / count:,.0f} messages and {seconds / count:.2f} s each"
     yield "| threads | processor, us a message | cores | ready without a core, us a message |"
     yield "| --- | ---: | ---: | ---: |"
-    for name, moment in sorted(sums.items(), key=lambda item: -item[1].on_core):
-        spent, ready = moment.on_core / messages * 1e6, moment.ready / messages * 1e6
-        yield f"| {name} | {spent:.2f} | {moment.on_core / seconds:.2f} | {ready:.2f} |"
-    whole = sum(moment.on_core for name, moment in sums.items() if name != "broker")
-    yield f"| job, without the broker | {whole / messages * 1e6:.2f} | {whole / seconds:.2f} | |"
+    for name, used in sorted(sums.items(), key=lambda item: -item[1].core_s):
+        core_us, ready_us = used.core_s / messages * 1e6, used.ready_s / messages * 1e6
+        yield f"| {name} | {core_us:.2f} | {used.core_s / seconds:.2f} | {ready_us:.2f} |"
+    job_core_s = sum(used.core_s for name, used in sums.items() if name != "broker")
+    job_us, job_cores = job_core_s / messages * 1e6, job_core_s / seconds
+    yield f"| job, without the broker | {job_us:.2f} | {job_cores:.2f} | |"
 
 
 _LEFT, _LANE, _WIDTH = 210, 46, 900
 
 
-def picture(watched: Watched) -> str:
-    """The median epoch as SVG: a lane for each group, dark for cores, light for waiting."""
+def picture(watched: WatchedRun) -> str:
+    """Return the median epoch as SVG: a lane for each group, dark for cores, light for waiting."""
     epoch = watched.median()
     used, steps = watched.used(epoch), watched.steps(epoch)
-    names = sorted(used, key=lambda name: -used[name].on_core)
-    length = epoch.end - epoch.begin
+    names = sorted(used, key=lambda name: -used[name].core_s)
+    length_s = epoch.end_s - epoch.begin_s
     height = _LANE * len(names) + 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 90} {height}" '
         'font-family="sans-serif" font-size="13">',
         f'<rect width="100%" height="100%" fill="white"/><text x="10" y="20">'
-        f"{epoch.messages:,} messages in {length:.2f} s: cores that threads use (dark) and are "
+        f"{epoch.messages:,} messages in {length_s:.2f} s: cores that threads use (dark) and are "
         "ready for (light); a lane is two cores high</text>",
     ]
     for row, name in enumerate(names):
@@ -300,30 +304,28 @@ def picture(watched: Watched) -> str:
         )
         for earlier, later in steps:
             parts += _bars(epoch, earlier, later, name, top)
-        spent = used[name].on_core / epoch.messages * 1e6
-        parts.append(f'<text x="{_LEFT + _WIDTH + 8}" y="{top + 26}">{spent:.2f} us</text>')
+        core_us = used[name].core_s / epoch.messages * 1e6
+        parts.append(f'<text x="{_LEFT + _WIDTH + 8}" y="{top + 26}">{core_us:.2f} us</text>')
     base = 34 + len(names) * _LANE
     for tick in range(5):
         x = _LEFT + _WIDTH * tick / 4
-        parts.append(f'<text x="{x:.0f}" y="{base + 14}">{length * tick / 4:.2f} s</text>')
+        parts.append(f'<text x="{x:.0f}" y="{base + 14}">{length_s * tick / 4:.2f} s</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _bars(epoch: Epoch, earlier: Look, later: Look, name: str, top: float) -> Iterator[str]:
-    seconds, nothing = later.time_s - earlier.time_s, Moment(0, 0)
+def _bars(epoch: Epoch, earlier: Sample, later: Sample, name: str, top: float) -> Iterator[str]:
+    seconds, nothing = later.time_s - earlier.time_s, ThreadSeconds(0, 0)
     before, after = earlier.groups.get(name, nothing), later.groups.get(name, nothing)
-    scale = _WIDTH / (epoch.end - epoch.begin)
-    x, width = _LEFT + (earlier.time_s - epoch.begin) * scale, seconds * scale
-    cores, ready = (
-        (after.on_core - before.on_core) / seconds,
-        (after.ready - before.ready) / seconds,
-    )
+    scale = _WIDTH / (epoch.end_s - epoch.begin_s)
+    x, width = _LEFT + (earlier.time_s - epoch.begin_s) * scale, seconds * scale
+    cores = (after.core_s - before.core_s) / seconds
+    ready = (after.ready_s - before.ready_s) / seconds
     bottom = top + _LANE - 4
     for share, colour in ((min(2.0, cores + ready), "#cfe0f5"), (min(2.0, cores), "#2f6db5")):
-        high = share / 2 * (_LANE - 6)
+        bar_height = share / 2 * (_LANE - 6)
         yield (
-            f'<rect x="{x:.1f}" y="{bottom - high:.1f}" width="{width:.1f}" height="{high:.1f}" '
-            f'fill="{colour}"/>'
+            f'<rect x="{x:.1f}" y="{bottom - bar_height:.1f}" width="{width:.1f}" '
+            f'height="{bar_height:.1f}" fill="{colour}"/>'
         )
 
 

@@ -1,10 +1,10 @@
-"""Rows looked up by key, beside a read of the whole bucket by merge.
+"""Measures look-ups of rows by key, beside a merge read of the whole bucket.
 
     python -m bench.read.key_lookup [--rows N]
 
-Prints, for each key and number of keys, the keys looked up in a second of processor time, and the
-share of a whole merge read that the lookup takes. The bucket has one large run and three files of
-level 0.
+The bench prints, for each type and number of keys, the keys looked up in a processor second, and
+the time of the look-up as a share of a whole merge read. The bucket has one large run and three
+files of level 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stream_app.table.opening import create_or_open
 from stream_app.table.read.diff_read import merged_rows
 
 PARTITION = bytes(12)
-ASKED = (10, 1_000, 100_000)
+KEY_COUNTS = (10, 1_000, 100_000)
 
 
 def main() -> None:
@@ -43,8 +43,8 @@ def main() -> None:
 
 def _measure(kind: str, rows: int, folder: str) -> None:
     table, files = _bucket(kind, rows, folder)
-    whole = _seconds(lambda: _read_all(table, files))
-    for count in ASKED:
+    merge_read_s = _seconds(lambda: _read_all(table, files))
+    for count in KEY_COUNTS:
         random = np.random.default_rng(count)
         numbers = random.choice(rows, min(count, rows), replace=False) * 2
         keys = pa.RecordBatch.from_arrays([_keys(kind, numbers)], ["k"])
@@ -53,10 +53,11 @@ def _measure(kind: str, rows: int, folder: str) -> None:
             rows = bucket_lookup(table, PARTITION, 0, ["v"]).rows(keys, files)
             assert len(rows.key_indices) == keys.num_rows
 
-        taken = _seconds(look_up)
+        lookup_s = _seconds(look_up)
         print(
-            f"{kind:8} {len(numbers):8,} keys of {rows:,}: {len(numbers) / taken:12,.0f} keys/s, "
-            f"{taken / whole:6.1%} of a merge read"
+            f"{kind:8} {len(numbers):8,} keys of {rows:,}: "
+            f"{len(numbers) / lookup_s:12,.0f} keys/s, "
+            f"{lookup_s / merge_read_s:6.1%} of a merge read"
         )
 
 
@@ -66,18 +67,21 @@ def _bucket(kind: str, rows: int, folder: str) -> tuple[FileStoreTable, list[Dat
         primary_keys=("k",), partition_keys=(), options={"bucket": "1"}, time_ms=0,
     )  # fmt: skip
     table = create_or_open(f"{folder}/t", schema, SystemClock())
-    every = np.arange(rows) * 2
-    files, first = [], 0
+    all_numbers = np.arange(rows) * 2
+    files, next_sequence_number = [], 0
     random = np.random.default_rng(0)
-    for level, numbers in ((5, every), *((0, random.choice(every, rows // 20)) for _ in range(3))):
-        writer = bucket_writer(table, PARTITION, 0, next_sequence_number=first)
-        first += len(numbers)
+    for level, numbers in (
+        (5, all_numbers),
+        *((0, random.choice(all_numbers, rows // 20)) for _ in range(3)),
+    ):
+        writer = bucket_writer(table, PARTITION, 0, next_sequence_number=next_sequence_number)
+        next_sequence_number += len(numbers)
         texts = pa.array(numbers.astype(str)).cast(pa.string())
         columns = [_keys(kind, numbers), texts, texts, pa.array(numbers)]
         kinds = pa.array(np.zeros(len(numbers), np.int8))
         names = [VALUE_KIND, *arrow_schema(schema.fields).names]
         writer.write(pa.RecordBatch.from_arrays([kinds, *columns], names))
-        files += [file.upgraded(level) for file in writer.prepare_commit().data]
+        files += [file.at_level(level) for file in writer.prepare_commit().data]
     return table, files
 
 
@@ -93,12 +97,12 @@ def _read_all(table: FileStoreTable, files: list[DataFileMeta]) -> None:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Processor time, the least of three."""
+    """Return the shortest processor time of three runs."""
     seconds = []
     for _ in range(3):
-        began = time.process_time()
+        start_s = time.process_time()
         work()
-        seconds.append(time.process_time() - began)
+        seconds.append(time.process_time() - start_s)
     return min(seconds)
 
 

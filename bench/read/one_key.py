@@ -1,9 +1,10 @@
-"""Reads one key of a compacted table, with and without its row.
+"""Measures the read of one key of a compacted table, which has a row or none.
 
     python -m bench.read.one_key [--rows N]
 
-Prints for each case the least seconds of the processor and of the clock, of five reads in one
-process after a first one. The table has seven columns, four buckets and one sorted run in each.
+The bench prints for each case the shortest seconds of the processor and of the clock, of five reads
+in one process after a first read. The table has seven columns, four buckets and one sorted run in
+each.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.write.bucket_writer import flushed_files
 
 BUCKETS = 4
-STEP = 500_000
+BATCH_ROWS = 500_000
 READS = 5
 COLUMNS = "k BIGINT, a DOUBLE, b STRING, c INT, d TIMESTAMP(6), e BIGINT, f STRING"
 
@@ -43,23 +44,24 @@ def main() -> None:
         path = f"{folder}/one-key"
         _write(path, rows)
         for name, key in (("there", rows), ("not there", rows + 1)):
-            processor, clock = _least(path, key)
+            processor_s, clock_s = _shortest_seconds(path, key)
             print(
-                f"one key of {rows:,} rows, {name}: {processor:.3f} s, by the clock {clock:.3f} s"
+                f"one key of {rows:,} rows, {name}: {processor_s:.3f} s, "
+                f"by the clock {clock_s:.3f} s"
             )
 
 
-def _least(path: str, key: int) -> tuple[float, float]:
+def _shortest_seconds(path: str, key: int) -> tuple[float, float]:
     seconds = [_seconds(path, key) for _ in range(1 + READS)][1:]
-    return min(processor for processor, _ in seconds), min(clock for _, clock in seconds)
+    return min(processor_s for processor_s, _ in seconds), min(clock_s for _, clock_s in seconds)
 
 
 def _seconds(path: str, key: int) -> tuple[float, float]:
-    processor, clock = time.process_time(), time.perf_counter()
+    processor_start_s, start_s = time.process_time(), time.perf_counter()
     batches = list(stream_app.open_table(path).read(where=f"k = {key}", threads=1))
-    taken = time.process_time() - processor, time.perf_counter() - clock
+    seconds = time.process_time() - processor_start_s, time.perf_counter() - start_s
     assert sum(batch.num_rows for batch in batches) == 1 - key % 2  # keys are even
-    return taken
+    return seconds
 
 
 def _write(path: str, rows: int) -> None:
@@ -76,8 +78,8 @@ def _write(path: str, rows: int) -> None:
         bucket_writer(table, partition, bucket, next_sequence_number=0) for bucket in range(BUCKETS)
     ]
     rng = np.random.default_rng(0)
-    for first in range(0, rows, STEP):
-        batch = _batch(table, rng, np.arange(first, min(first + STEP, rows)) * 2)
+    for first in range(0, rows, BATCH_ROWS):
+        batch = _batch(table, rng, np.arange(first, min(first + BATCH_ROWS, rows)) * 2)
         buckets = bucket_of([batch.column("k")], key_types, BUCKETS)
         for bucket, writer in enumerate(writers):
             writer.write(batch.take(pa.array(np.flatnonzero(buckets == bucket))))

@@ -1,14 +1,16 @@
-"""Reading beside Paimon's readers in Java, Python and Rust, and Arrow on the same files, unmerged.
+"""Measures reads beside Paimon's readers in Java, Python and Rust, and beside Arrow.
 
     python -m bench.read.reading [--rows N] [--repeats N] [--keep FOLDER]
 
-One table of 20 columns in four buckets, first with five sorted runs in each, then compacted. Every
-reader is a process of its own with one thread; each case is run several times in it, and the
-fastest counts, so that Java is warm. Rates are rows that come out by seconds of the processor; a
-scan is also held against Arrow's seconds for the same files. PyPaimon merges row by row: of whole
-tables it reads one bucket. With 20 M rows about fifteen minutes. `--keep` only makes the table with
-its runs and prints its path, for `reading_arms`. Goals: three times PyPaimon's
-rate, Java's rate, 1.2 × that of Paimon Rust, 1.5 × Arrow's time with five runs, 1.1 × compacted.
+The table has 20 columns and four buckets, first with five sorted runs in each, then compacted.
+Every reader is another process with one thread. It runs each case several times, and the fastest
+run counts, so that Java is warm. A rate is the number of returned rows ÷ processor seconds. The
+time of a whole read is also compared with that of Arrow, which reads the same files without a
+merge. PyPaimon merges row by row, so it reads only one bucket of a whole table.
+
+20 M rows take about fifteen minutes. `--keep` only makes the table with its runs, and prints its
+path for `reading_arms`. Goals: three times PyPaimon's rate, Java's rate, 1.2 × the rate of Paimon
+Rust, 1.5 × Arrow's time with five runs, 1.1 × compacted.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ ARMS = HERE / "reading_arms.py"
 JAVA = HERE / "ReadingJava.java"
 READERS = {"java": "Java", "pypaimon": "PyPaimon", "rust": "Rust"}
 GOALS = {"java": 1, "pypaimon": 3, "rust": 1.2}
-"""Of our rate ÷ that of each reader."""
+"""Reader → the goal of our rate ÷ its rate."""
 _MB = 1 << 20
 
 
@@ -54,12 +56,12 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """Rows in a second of the processor; looking for a key that is not there counts as one."""
+        """The rows in a processor second; a read of a missing key counts as one row."""
         return max(1, self.rows) / self.cpu_s
 
 
 def cases(rows: int) -> dict[str, str]:
-    """Return the cases by name. Keys are spread over `KEY_SPACE` × rows."""
+    """Return name → case. Keys are spread over `KEY_SPACE` × rows."""
     keys = rows * KEY_SPACE
     low = keys // 2
     return {
@@ -76,9 +78,9 @@ class Reads:
     """One case, read by each reader.
 
     Attributes:
-        table: which of the two.
-        goal: of our time ÷ Arrow's.
-        others: the fastest run of each other reader that was asked for.
+        table: the title of the table: with its runs, or compacted.
+        goal: the goal of our time ÷ Arrow's.
+        others: other reader → its fastest run.
     """
 
     table: str
@@ -88,14 +90,14 @@ class Reads:
     others: Mapping[str, Run]
 
     def rate_ratio(self, other: str) -> float:
-        """Our rows in a second of the processor ÷ another reader's."""
+        """Return our rate ÷ another reader's."""
         return self.ours.rate / self.others[other].rate
 
     @property
     def arrow_ratio(self) -> float | None:
-        """This reader's time ÷ Arrow's, or None, because Arrow reads only whole tables."""
-        plain = self.others.get("pyarrow")
-        return None if plain is None else self.ours.cpu_s / plain.cpu_s
+        """Our time ÷ Arrow's, or None, because Arrow reads only whole tables."""
+        arrow = self.others.get("pyarrow")
+        return None if arrow is None else self.ours.cpu_s / arrow.cpu_s
 
     def markdown(self) -> str:
         rates = [self.ours.rate, *(self.others[name].rate for name in READERS)]
@@ -128,7 +130,7 @@ def lines(folder: Path, rows: int, repeats: int) -> Iterator[str]:
 
 
 def measure(folder: Path, rows: int, repeats: int, readers: Sequence[str]) -> Iterator[Reads]:
-    """Both tables, each case; of whole tables Arrow reads too."""
+    """Read each case of both tables; Arrow reads only whole tables."""
     table = runs_table(folder, rows)
     for name, case in cases(rows).items():
         yield _reads(table, f"{RUNS} runs a bucket", name, case, 1.5, repeats, readers)
@@ -140,7 +142,7 @@ def measure(folder: Path, rows: int, repeats: int, readers: Sequence[str]) -> It
 
 
 def goals(folder: Path, rows: int, repeats: int) -> Iterator[Goal]:
-    """Beside Paimon Rust in each case, and beside Arrow on whole tables."""
+    """Yield goals beside Paimon Rust for each case, and beside Arrow for whole tables."""
     for reads in measure(folder, rows, repeats, ("rust",)):
         case = f"{reads.name}, {reads.table}"
         name = f"reading ÷ Paimon Rust, {case}"
@@ -169,8 +171,8 @@ def _reads(
         others["pyarrow"] = _arm("pyarrow", table, repeats, case)
     for reader in ("java", "rust"):
         if reader in others and others[reader].rows != ours.rows:
-            read = others[reader].rows
-            raise RuntimeError(f"{name}: {READERS[reader]} reads {read} rows, we {ours.rows}")
+            rows = others[reader].rows
+            raise RuntimeError(f"{name}: {READERS[reader]} reads {rows} rows, we {ours.rows}")
     return Reads(title, name, goal, ours, others)
 
 
@@ -182,8 +184,8 @@ def _for_pypaimon(table: FileStoreTable, case: str) -> str:
 
 
 def _arm(arm: str, table: FileStoreTable, repeats: int, case: str) -> Run:
-    theirs = arm in ("pypaimon", "rust")
-    python = python_of("pypaimon", LOCK_LIST) if theirs else Path(sys.executable)
+    is_other = arm in ("pypaimon", "rust")
+    python = python_of("pypaimon", LOCK_LIST) if is_other else Path(sys.executable)
     command = [
         str(python),
         str(ARMS),
@@ -207,11 +209,11 @@ def _java(table: FileStoreTable, repeats: int, case: str) -> Run:
 
 
 def _fastest(command: Sequence[str], environment: dict[str, str]) -> Run:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr[-4000:]}")
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}\n{process.stderr[-4000:]}")
     runs = []
-    for line in done.stdout.splitlines():
+    for line in process.stdout.splitlines():
         words = line.split()
         if words[:1] == ["case"]:
             peak = int(words[4]) if len(words) > 4 else None
@@ -220,7 +222,7 @@ def _fastest(command: Sequence[str], environment: dict[str, str]) -> Run:
 
 
 def _delete_old_files(table: FileStoreTable) -> None:
-    """Arrow must see the compacted files alone."""
+    """Delete the files that are not live, so that Arrow reads only compacted files."""
     from stream_app.table.versions.file_store_scan import FileStoreScan
 
     live = {entry.file.file_name for entry in FileStoreScan(table).live(table.snapshots.latest())}

@@ -1,10 +1,10 @@
-"""The readers of `bench.read.reading`, each as a process of its own, in one thread.
+"""Runs one of the readers of `bench.read.reading`, in one thread of this process.
 
     python bench/read/reading_arms.py ours|pyarrow|pypaimon|rust TABLE REPEATS CASE…
 
-A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. Prints a line a run: name,
-rows, seconds of the clock and of the processor, most memory and what was read (bytes). PyPaimon and
-Paimon Rust have an environment of their own, so nothing here needs the project, except `ours`.
+A case is ``NAME;columns=a,b;low=1;high=2;equal=3;incremental=3,4``. The program prints a line for
+each run: name, rows, seconds of the clock and of the processor, peak memory and read bytes.
+PyPaimon and Paimon Rust run in another Python environment, so only `ours` imports the project.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def ours(path: str, case: Case) -> Iterator[pa.RecordBatch]:
 
 
 def pyarrow(path: str, case: Case) -> Iterator[pa.RecordBatch]:
-    """Read every data file without a merge, so that keys occur several times."""
+    """Read every data file without a merge, so that a key may occur several times."""
     import pyarrow.parquet as pq
 
     for file in sorted(Path(path).glob("bucket-*/data-*")):
@@ -68,9 +68,9 @@ def pypaimon(path: str, case: Case) -> Iterator[pa.RecordBatch]:
         "high": conditions.less_or_equal,
         "equal": conditions.equal,
     }
-    wanted = [sign("k", int(case[key])) for key, sign in signs.items() if key in case]
-    if wanted:
-        builder = builder.with_filter(conditions.and_predicates(wanted))
+    predicates = [sign("k", int(case[key])) for key, sign in signs.items() if key in case]
+    if predicates:
+        builder = builder.with_filter(conditions.and_predicates(predicates))
     if (columns := columns_of(case)) is not None:
         builder = builder.with_projection(columns)
     splits = builder.new_scan().plan().splits()
@@ -80,7 +80,7 @@ def pypaimon(path: str, case: Case) -> Iterator[pa.RecordBatch]:
 
 
 def rust(path: str, case: Case) -> Iterator[pa.RecordBatch]:
-    """Paimon Rust by its Python package; it may use more threads than one."""
+    """Read by the Python package of Paimon Rust, which may use several threads."""
     from pypaimon_rust.datafusion import PaimonCatalog
 
     table_folder = Path(path)
@@ -89,13 +89,13 @@ def rust(path: str, case: Case) -> Iterator[pa.RecordBatch]:
         f"{table_folder.parent.stem}.{table_folder.name}"
     ).new_read_builder()
     methods = {"low": "greaterOrEqual", "high": "lessOrEqual", "equal": "equal"}
-    wanted = [
+    predicates = [
         {"method": method, "field": "k", "literals": [int(case[key])]}
         for key, method in methods.items()
         if key in case
     ]
-    if wanted:
-        builder = builder.with_filter({"method": "and", "children": wanted})
+    if predicates:
+        builder = builder.with_filter({"method": "and", "children": predicates})
     if (columns := columns_of(case)) is not None:
         builder = builder.with_projection(columns)
     scan = builder.new_scan()
@@ -111,23 +111,27 @@ def main() -> None:
     read = {"ours": ours, "pyarrow": pyarrow, "pypaimon": pypaimon, "rust": rust}[arm]
     for name, case in map(parse, cases):
         for _ in range(int(repeats)):
-            before, wall, cpu = _read_bytes(), time.perf_counter(), time.process_time()
+            start_bytes, start_s, processor_start_s = (
+                _read_bytes(),
+                time.perf_counter(),
+                time.process_time(),
+            )
             rows = sum(batch.num_rows for batch in read(path, case))
-            seconds = time.perf_counter() - wall, time.process_time() - cpu
-            sizes = _peak(), _read_bytes() - before
+            seconds = time.perf_counter() - start_s, time.process_time() - processor_start_s
+            sizes = _peak(), _read_bytes() - start_bytes
             print(name, rows, *(f"{value:.6f}" for value in seconds), *sizes, flush=True)
 
 
 def _peak() -> int:
-    """Most memory of this process, bytes. What getrusage says may be its parent's."""
-    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(peak[1]) * 1024 if peak else 0
+    """Return the peak memory of this process in bytes; getrusage may return its parent's."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) * 1024 if match else 0
 
 
 def _read_bytes() -> int:
     """Return the bytes that this process has read from files, including the system's cache."""
-    read = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
-    return int(read[1]) if read else 0
+    match = re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text())
+    return int(match[1]) if match else 0
 
 
 if __name__ == "__main__":

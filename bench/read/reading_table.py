@@ -1,6 +1,6 @@
-"""The table of `bench.read.reading`: 20 columns, four buckets, five runs that overlap in each.
+"""Makes the table of `bench.read.reading`: 20 columns, four buckets, five overlapping runs in each.
 
-A sorted run is an epoch of random keys, of which four in ten are in another run too.
+A sorted run is an epoch of random keys. Four of ten keys are in another run too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stream_app.table.write.bucket_writer import flushed_files
 BUCKETS = 4
 RUNS = 5
 KEY_SPACE = 2
-"""Possible keys for each row of the table."""
+"""The number of possible keys for each row of the table."""
 _TYPES = ("BIGINT", "DOUBLE", "STRING", "INT", "TIMESTAMP(6)")
 COLUMNS = ("k BIGINT", *(f"v{number} {_TYPES[number % len(_TYPES)]}" for number in range(19)))
 
@@ -46,7 +46,7 @@ class CompactionHere:
 
 
 def runs_table(folder: Path, rows: int) -> FileStoreTable:
-    """`rows` in all, in `RUNS` runs that nothing has compacted."""
+    """Make a table with these rows, in `RUNS` runs that are not compacted."""
     schema = new_table_schema(
         columns=parse_columns(", ".join(COLUMNS)),
         primary_keys=("k",),
@@ -58,23 +58,23 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
     commit = StreamTableCommit(table, "bench", CompactionHere(table))
     rng = np.random.default_rng(7)
     for epoch in range(RUNS):
-        first = commit.follow_and_wait()
-        commit.commit_epoch(epoch, list(_messages(table, rng, rows, first)))
+        next_sequence_number = commit.follow_and_wait()
+        commit.commit_epoch(epoch, list(_bucket_changes(table, rng, rows, next_sequence_number)))
     return table
 
 
 def compact_all(table: FileStoreTable) -> None:
-    """Every bucket becomes one run."""
+    """Compact every bucket into one run."""
     StreamTableCommit(table, "bench", CompactionHere(table)).compact_whole()
 
 
-def _messages(
-    table: FileStoreTable, rng: np.random.Generator, rows: int, first: int
+def _bucket_changes(
+    table: FileStoreTable, rng: np.random.Generator, rows: int, next_sequence_number: int
 ) -> Iterator[BucketChange]:
     batch = random_rows(rng, table, rows // RUNS, rows * KEY_SPACE)
     buckets = bucket_of([batch.column("k")], table.schema.fields.project(("k",)).types, BUCKETS)
     for bucket in range(BUCKETS):
-        where = BUCKET[0], bucket
-        writer = bucket_writer(table, *where, next_sequence_number=first)
+        bucket_id = BUCKET[0], bucket
+        writer = bucket_writer(table, *bucket_id, next_sequence_number=next_sequence_number)
         writer.write(batch.take(pa.array(np.flatnonzero(buckets == bucket))))
-        yield flushed_files(writer, *where)
+        yield flushed_files(writer, *bucket_id)

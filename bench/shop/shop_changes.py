@@ -1,4 +1,4 @@
-"""Decoded changes of the shop, as writers get them."""
+"""Makes messages and decoded changes of the shop, as tasks get them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATUSES = ["new", "paid", "packed", "shipped"]
 
 
 def shop_schema(**options: str) -> TableSchema:
-    """The shop's table."""
+    """Return the schema of the shop's table."""
     return new_table_schema(
         columns=parse_columns(COLUMNS),
         primary_keys=("dt", "id"),
@@ -48,7 +48,7 @@ def shop_format(schema: TableSchema) -> Pipeline:
 
 
 def message_batches(count: int, seed: int = 5) -> Iterator[pa.RecordBatch]:
-    """Messages as Spark hands them to a task, in batches."""
+    """Yield messages in batches, as a task gets them."""
     changes = Shop(Random(seed)).changes(count)
     offset = 0
     while chunk := list(islice(changes, BATCH_MESSAGES)):
@@ -76,7 +76,7 @@ def fresh_folder(folder: Path, name: str) -> str:
 def random_orders(
     rng: np.random.Generator, rows: int, schema: TableSchema, *, ids: int
 ) -> pa.RecordBatch:
-    """Inserts of orders with ids below `ids`, in no order, all of one day."""
+    """Return inserts of orders of one day, unsorted, with ids below `ids`."""
     fields = arrow_schema(schema.fields)
     numbers = rng.integers(0, ids, rows)
     amounts = pa.array(rng.integers(100, 99_999, rows)).cast(pa.decimal128(21, 2))

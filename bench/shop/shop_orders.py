@@ -1,9 +1,9 @@
-"""A small web shop whose orders change, as Debezium would tell of it: what benches and soaks read.
+"""Simulates a small web shop, and writes the changes of its orders as Debezium does.
 
-Orders come in, are changed a few times (new ones far more often than old ones) and are sometimes
-cancelled. Each change is a message of Debezium's PostgreSQL connector without schema envelope, with
-REPLICA IDENTITY FULL and the connector's default modes. Decimals are base64 of their bytes,
-timestamps are microseconds.
+Benches and soaks read the messages. Customers place orders, change them a few times, new ones far
+more often than old ones, and sometimes cancel them. Each change is a message of Debezium's
+PostgreSQL connector without schema envelope, with REPLICA IDENTITY FULL and the connector's default
+modes. Decimals are base64 of their bytes, and timestamps are microseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEW_SHARE, _CANCEL_SHARE = 0.45, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A row of the source's table; `cents` of the amount, `updated_at` in microseconds."""
+    """A row of the source's table. The amount is in cents, and `updated_at` in microseconds."""
 
     order_id: int
     customer: str
@@ -38,14 +38,14 @@ class Order:
     dt: str
 
     def values(self) -> tuple[int, str, Decimal, str, int, str]:
-        """The columns in the table's order; the time in microseconds."""
+        """Return the columns in the table's order, with the time in microseconds."""
         amount = Decimal(self.cents).scaleb(-2)
         return self.order_id, self.customer, amount, self.status, self.updated_at, self.dt
 
 
 @dataclass(slots=True)
 class Shop:
-    """Invents changes and remembers what the table must hold after them."""
+    """A simulated shop, which remembers the rows that its table must have after the changes."""
 
     random: Random
     orders: dict[int, Order] = field(default_factory=dict)
@@ -55,21 +55,21 @@ class Shop:
     _position: int = 0
 
     def changes(self, count: int) -> Iterator[tuple[bytes, bytes]]:
-        """The next messages as (key, value)."""
+        """Yield the next messages as (key, value)."""
         for _ in range(count):
             self._now_us += self.random.randrange(1, 4_000_000)
             draw = self.random.random()
-            old = None if draw < _NEW_SHARE else self._some_order()
+            old = None if draw < _NEW_SHARE else self._random_order()
             if old is None:
                 yield self._message("c", None, self._new_order())
             elif draw > 1 - _CANCEL_SHARE:
                 del self.orders[old.order_id]
                 yield self._message("d", old, None)
             else:
-                yield self._message("u", old, self._changed(old))
+                yield self._message("u", old, self._change(old))
 
-    def _some_order(self) -> Order | None:
-        """Mostly one of the newest; None when the one that was drawn is cancelled."""
+    def _random_order(self) -> Order | None:
+        """Return an order, mostly one of the newest, or None if the drawn order was cancelled."""
         if not self._ids:
             return None
         distance = int(len(self._ids) * self.random.random() ** 4)
@@ -92,7 +92,7 @@ class Shop:
         self._ids.append(number)
         return order
 
-    def _changed(self, old: Order) -> Order:
+    def _change(self, old: Order) -> Order:
         order = Order(
             old.order_id,
             old.customer,

@@ -1,4 +1,4 @@
-"""A topic full of the shop's changes, filled once for all runs that measure it."""
+"""Fills a topic with the shop's changes, once for all runs that read it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 100_000
 
 
 def write_messages(path: Path, count: int) -> int:
-    """Keys and values as a Parquet file; bytes of all values."""
+    """Write keys and values into a Parquet file, and return the bytes of all values."""
     changes = Shop(Random(5)).changes(count)
     schema = pa.schema([("key", pa.binary()), ("value", pa.binary())])
     size = 0
@@ -33,7 +33,7 @@ def write_messages(path: Path, count: int) -> int:
 
 
 def fill_topic(spark: SparkSession, broker: EmbeddedBroker, messages: Path) -> None:
-    """Make the topic and send the messages by Spark's own sink; order by key is kept."""
+    """Create the topic, and send the messages by Spark's own sink, which keeps their order."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])

@@ -1,10 +1,9 @@
-"""What hidden changes cost an epoch of a table that keeps every version of a row.
+"""Measures what hidden changes cost an epoch of a table that keeps every version of a row.
 
     python -m bench.write.history [--keys N] [--epochs N]
 
-Epochs of N / 4 changes in order, a tenth of them with equal values, are written and committed to
-tables with and without hidden changes, in one process and in turns. Figures are seconds of the
-processor.
+An epoch has N / 4 ordered changes, a tenth of them with equal values. Tables with and without
+hidden changes take turns in one process. Figures are processor seconds of writing and committing.
 """
 
 from __future__ import annotations
@@ -51,25 +50,25 @@ def main() -> None:
 
 
 def lines(folder: Path, keys: int, epochs: int) -> Iterator[str]:
-    """Yield the lines of the table."""
+    """Yield the lines of a table."""
     tables = {name: _table(folder / str(index), ARMS[name]) for index, name in enumerate(ARMS)}
     seconds = dict.fromkeys(ARMS, 0.0)
     random = np.random.default_rng(1)
     cities = random.integers(0, 1000, keys)
     for epoch in range(epochs):
-        changed = random.permutation(keys)[: keys // 4]
-        moves = random.random(len(changed)) >= 0.1
-        cities[changed[moves]] += 1
-        starts = np.sort(random.integers(0, 60_000, len(changed))) + 60_000 * epoch
+        changed_keys = random.permutation(keys)[: keys // 4]
+        is_moved = random.random(len(changed_keys)) >= 0.1
+        cities[changed_keys[is_moved]] += 1
+        starts = np.sort(random.integers(0, 60_000, len(changed_keys))) + 60_000 * epoch
         for name, table in tables.items():
-            began = time.process_time()
-            _commit(table, _rows(table, changed, cities[changed], starts))
-            seconds[name] += time.process_time() - began
-    least = seconds["none kept"]
+            start_s = time.process_time()
+            _commit(table, _rows(table, changed_keys, cities[changed_keys], starts))
+            seconds[name] += time.process_time() - start_s
+    plain_s = seconds["none kept"]
     yield "| hidden changes | seconds of the processor an epoch | ratio |"
     yield "| --- | ---: | ---: |"
     for name in ARMS:
-        yield f"| {name} | {seconds[name] / epochs:.3f} | {seconds[name] / least:.2f} |"
+        yield f"| {name} | {seconds[name] / epochs:.3f} | {seconds[name] / plain_s:.2f} |"
 
 
 def _table(path: Path, options: dict[str, str]) -> FileStoreTable:

@@ -1,10 +1,10 @@
-"""Measures the index that finds a key's row in any partition: building, updating, looking up.
+"""Measures the index that finds a key's row in any partition: its build and its update.
 
     python -m bench.write.key_index [--keys N]
 
-A table of N keys in 40 partitions, and an epoch of N / 20 changes of which each fifth moves its
-row. Prints seconds of processor time, memory and disk; the same changes written to a table whose
-key holds the partition show what the index adds.
+The table has N keys in 40 partitions. An epoch has N / 20 changes, of which every fifth moves its
+row. The bench prints processor seconds, memory and disk. The same changes are written to a table
+whose key includes the partition, to show what the index adds.
 """
 
 from __future__ import annotations
@@ -45,34 +45,44 @@ def main() -> None:
 
 
 def _measure(folder: Path, keys: int) -> None:
-    with_index = _table(folder / "indexed", ("id",), {"bucket": "-1"})
-    without = _table(folder / "plain", ("id", "p"), {"bucket": "4"})
+    indexed_table = _table(folder / "indexed", ("id",), {"bucket": "-1"})
+    plain_table = _table(folder / "plain", ("id", "p"), {"bucket": "4"})
     numbers = np.random.default_rng(1).permutation(keys)
-    for part in np.array_split(numbers, EPOCHS):
-        for table in (with_index, without):
-            _commit(table, _rows(table, part, part % PARTITIONS))
-    rule = index_rule(with_index.schema)
+    for keys_of_epoch in np.array_split(numbers, EPOCHS):
+        for table in (indexed_table, plain_table):
+            _commit(table, _rows(table, keys_of_epoch, keys_of_epoch % PARTITIONS))
+    rule = index_rule(indexed_table.schema)
     assert rule is not None
-    indexes = KeyIndexes.of_table(with_index, rule)
-    newest = with_index.snapshots.latest_id() or 0
-    _forget(indexes.folder)
-    before = _memory_mb("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-    built = _seconds(lambda: indexes.index_at(0, newest))
-    peak = _memory_mb("VmHWM") - before
-    disk = sum(file.stat().st_size for file in indexes.folder.rglob("*.arrow"))
-    print(f"made: {built:.1f} s for {keys:,} keys, all {rule.shares} shares")
-    print(f"      {disk / keys:.1f} bytes a key on disk, {peak:,.0f} MB of memory")
-    changed = np.random.default_rng(2).choice(keys, keys // 20, replace=False)
-    moved = np.where(np.arange(len(changed)) % 5 == 0, changed + 1, changed) % PARTITIONS
-    plain = _seconds(lambda: _commit(without, _rows(without, changed, moved)))
-    epoch_s = _seconds(lambda: _commit(with_index, _rows(with_index, changed, moved)))
-    print(
-        f"an epoch of {len(changed):,}: {epoch_s:.2f} s, {epoch_s / plain:.2f} × one without index"
+    indexes = KeyIndexes.of_table(indexed_table, rule)
+    newest = indexed_table.snapshots.latest_id() or 0
+    _delete_index(indexes.folder)
+    start_mb = _memory_mb("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    build_s = _seconds(lambda: indexes.index_at(0, newest))
+    peak_mb = _memory_mb("VmHWM") - start_mb
+    disk_bytes = sum(file.stat().st_size for file in indexes.folder.rglob("*.arrow"))
+    print(f"made: {build_s:.1f} s for {keys:,} keys, all {rule.shares} shares")
+    print(f"      {disk_bytes / keys:.1f} bytes a key on disk, {peak_mb:,.0f} MB of memory")
+    changed_keys = np.random.default_rng(2).choice(keys, keys // 20, replace=False)
+    new_partitions = (
+        np.where(np.arange(len(changed_keys)) % 5 == 0, changed_keys + 1, changed_keys) % PARTITIONS
     )
-    newest = with_index.snapshots.latest_id() or 0
-    forward = _seconds(lambda: [indexes.index_at(share, newest) for share in range(rule.shares)])
-    print(f"brought forward by that epoch: {forward:.2f} s, {forward / plain:.2f} × of its writing")
+    plain_s = _seconds(
+        lambda: _commit(plain_table, _rows(plain_table, changed_keys, new_partitions))
+    )
+    epoch_s = _seconds(
+        lambda: _commit(indexed_table, _rows(indexed_table, changed_keys, new_partitions))
+    )
+    print(
+        f"an epoch of {len(changed_keys):,}: {epoch_s:.2f} s, "
+        f"{epoch_s / plain_s:.2f} × one without index"
+    )
+    newest = indexed_table.snapshots.latest_id() or 0
+    update_s = _seconds(lambda: [indexes.index_at(share, newest) for share in range(rule.shares)])
+    print(
+        f"brought forward by that epoch: {update_s:.2f} s, "
+        f"{update_s / plain_s:.2f} × of its writing"
+    )
 
 
 def _table(path: Path, keys: tuple[str, ...], options: dict[str, str]) -> FileStoreTable:
@@ -108,15 +118,15 @@ def _commit(table: FileStoreTable, rows: pa.RecordBatch) -> None:
     append.commit(changes, {})
 
 
-def _forget(folder: Path) -> None:
+def _delete_index(folder: Path) -> None:
     for file in folder.rglob("*.arrow"):
         file.unlink()
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    began = time.process_time()
+    start_s = time.process_time()
     work()
-    return time.process_time() - began
+    return time.process_time() - start_s
 
 
 def _memory_mb(name: str) -> float:

@@ -1,9 +1,9 @@
-"""Memory of a writing task beside its budget, whatever the size of its input.
+"""Measures the memory of a writing task beside its budget, for inputs of several sizes.
 
     python -m bench.write.memory
 
-A task of its own process writes 1, 2 and 8 times its `write-buffer-size` into one bucket. What is
-measured is the process's peak resident size above what it had before the first row. Goal: at most
+A task in another process writes 1, 2 and 8 times its `write-buffer-size` into one bucket. The
+figure is the process's peak resident memory above its memory before the first row. Goal: at most
 the budget + 25 %.
 """
 
@@ -36,14 +36,14 @@ def lines(folder: Path) -> Iterator[str]:
     yield f"writer with `write-buffer-size` {BUDGET >> 20} MB:"
     for times in TIMES:
         job = {"folder": str(folder), "times": times}
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "bench.write.memory", json.dumps(job)],
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "jemalloc"},  # as in the job
             stdout=subprocess.PIPE,
             check=True,
             text=True,
         )
-        peak = json.loads(done.stdout)["peak"]
+        peak = json.loads(process.stdout)["peak"]
         yield (
             f"  input {times * BUDGET >> 20} MB: peak {peak / 2**20:.0f} MB above idle, "
             f"{peak / BUDGET:.2f} × budget (goal ≤ 1.25)"
@@ -51,27 +51,27 @@ def lines(folder: Path) -> Iterator[str]:
 
 
 def run_worker(folder: Path, times: int) -> int:
-    """Bytes of the peak above the start."""
+    """Return the bytes of the peak above the memory at the start."""
     table = create_or_open(
         fresh_folder(folder, f"memory{times}"),
         shop_schema(**{"write-buffer-size": f"{BUDGET >> 20} mb"}),
     )
     partition = serialize_row(("2026-01-01",), table.schema.partition_type.types)
     rng = np.random.default_rng(3)
-    # One small file first, so that libraries, pools and code are loaded before the count begins.
+    # Write a small file first, so that libraries, pools and code are loaded before the count.
     _write(table, partition, iter([random_orders(rng, 1000, table.schema, ids=IDS)]))
-    before = peak()
-    written = 0
+    start_bytes = peak()
+    written_bytes = 0
 
     def blocks() -> Iterator[pa.RecordBatch]:
-        nonlocal written
-        while written < times * BUDGET:
+        nonlocal written_bytes
+        while written_bytes < times * BUDGET:
             block = random_orders(rng, BLOCK_ROWS, table.schema, ids=IDS)
-            written += block.nbytes
+            written_bytes += block.nbytes
             yield block
 
     _write(table, partition, blocks())
-    return peak() - before
+    return peak() - start_bytes
 
 
 def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) -> None:
@@ -82,7 +82,7 @@ def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) ->
 
 
 def peak() -> int:
-    # What getrusage tells begins with the peak of the process that started this one.
+    # The peak of getrusage includes that of the process that has started this one.
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 

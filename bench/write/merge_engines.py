@@ -1,11 +1,11 @@
-"""Merge engines: the processor's time of each merge beside that of deduplicate, for the same rows.
+"""Measures each merge engine's processor time beside that of deduplicate, for the same rows.
 
     ./run.sh bench engines [--messages N] [--quick]
 
-A window of three runs, each of which has half of all keys, is sorted and merged. Every column is
-computed: an engine of functions gives one to each. The goal is twice deduplicate's time.
+The bench sorts and merges a window of three runs, each of which has half of all keys. An engine
+with functions computes every column. The goal is at most twice the time of deduplicate.
 
-Then how many values a second the functions of sets unite, in pairs.
+Further lines have the number of values a second that functions of sets unite, in pairs.
 """
 
 from __future__ import annotations
@@ -122,38 +122,39 @@ def _window(rows: int) -> tuple[pa.RecordBatch, KeyValueLayout]:
 
 def _seconds(schema: TableSchema, batch: pa.RecordBatch, layout: KeyValueLayout) -> float:
     function = merge_function_of(schema)
-    began = time.process_time()
+    start_s = time.process_time()
     function.merge(sorted_window(batch, layout), layout)
-    return time.process_time() - began
+    return time.process_time() - start_s
 
 
 def lines(messages: int) -> Iterator[str]:
-    """The ratio of each engine."""
+    """Yield a line with the ratio of each engine, and lines about functions of sets."""
     batch, layout = _window(max(3000, messages // 5))
-    base = _schema({})
+    deduplicate = _schema({})
     yield f"merge of {batch.num_rows} rows in {RUNS} runs, beside deduplicate (goal {GOAL})"
     for engine in ENGINES:
         schema = _schema(engine.options)
         # In turns, so that a busy machine slows both.
         pairs = [
-            (_seconds(base, batch, layout), _seconds(schema, batch, layout)) for _ in range(ROUNDS)
+            (_seconds(deduplicate, batch, layout), _seconds(schema, batch, layout))
+            for _ in range(ROUNDS)
         ]
-        ratio = min(other for _, other in pairs) / min(mine for mine, _ in pairs)
+        ratio = min(engine_s for _, engine_s in pairs) / min(base_s for base_s, _ in pairs)
         missed = "" if ratio <= GOAL else "  missed"
         yield f"  {engine.name:32} {ratio:.2f}{missed}"
     for function, value_of in SETS.items():
-        rates = [f"{_united_a_second(function, value_of, size):9,.0f}" for size in SET_SIZES]
+        rates = [f"{_unions_per_s(function, value_of, size):9,.0f}" for size in SET_SIZES]
         yield f"  {function:14} values/s of {SET_SIZES[0]} and {SET_SIZES[1]}: {' '.join(rates)}"
 
 
-def _united_a_second(function: str, value_of: Callable[[list[int]], bytes], size: int) -> float:
+def _unions_per_s(function: str, value_of: Callable[[list[int]], bytes], size: int) -> float:
     rng = np.random.default_rng(7)
     sets = [rng.integers(0, 10**6, size).tolist() for _ in range(SET_NUMBERS // size)]
     column = pa.array([value_of(numbers) for numbers in sets], pa.binary())
     changes = SegmentChanges(np.arange(len(sets)), np.arange(0, len(sets), 2))
-    began = time.process_time()
+    start_s = time.process_time()
     fold_column(column, changes, ColumnAggregate(function=function))
-    return len(sets) / (time.process_time() - began)
+    return len(sets) / (time.process_time() - start_s)
 
 
 def _hll_sketch(numbers: list[int]) -> bytes:

@@ -1,11 +1,11 @@
-"""What the checksums of Parquet pages cost when a job writes, reads and compacts.
+"""Measures what checksums of Parquet pages cost when a job writes, reads and compacts.
 
     python -m bench.write.page_checksums [--rows N] [--rounds N]
 
-Each step as it is and without: writers then make no checksums, readers look at none. In one
-process, one core, in turns that begin with the one and the other; the ratio is that of the least
-times of the processor, because the difference is smaller than what others do to a time. About two
-minutes. Goal: ≤ 1.03.
+Each step runs with checksums and without: writers then compute none, and readers verify none. One
+process, one core; both take turns, and each begins every second round. The ratio is that of the
+shortest processor times, because other work on the machine changes a time by more than checksums
+do. About two minutes. Goal: ≤ 1.03.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WRITER, _READER = pq.ParquetWriter, pq.ParquetFile
 
 @contextmanager
 def without_checksums() -> Iterator[None]:
-    """Files are written and read as if pages had none."""
+    """Write and read files without checksums of pages, within the block."""
 
     def writer(*args: Any, **settings: Any) -> pq.ParquetWriter:
         return _WRITER(*args, **{**settings, "write_page_checksum": False})
@@ -58,7 +58,7 @@ def without_checksums() -> Iterator[None]:
 
 
 def steps(folder: Path, case: Case, rows: int) -> dict[str, Work]:
-    """Return the measured steps. Files that are read have checksums."""
+    """Return name → measured step. The files that are read have checksums."""
     table = a_table(folder, case)
     rng = np.random.default_rng(17)
     batches = [random_rows(rng, table, rows // case.runs, rows) for _ in range(case.runs)]
@@ -78,19 +78,19 @@ def steps(folder: Path, case: Case, rows: int) -> dict[str, Work]:
 
 
 def ratio(work: Work, rounds: int) -> tuple[float, float]:
-    """Least seconds of the processor, and the same ÷ that without checksums."""
+    """Return the shortest processor time, and its ratio to the time without checksums."""
 
-    def plain() -> None:
+    def work_without() -> None:
         with without_checksums():
             work()
 
-    least = {work: float("inf"), plain: float("inf")}
+    shortest_s = {work: float("inf"), work_without: float("inf")}
     for turn in range(rounds):
-        for job in (work, plain) if turn % 2 else (plain, work):
-            began = time.process_time()
+        for job in (work, work_without) if turn % 2 else (work_without, work):
+            start_s = time.process_time()
             job()
-            least[job] = min(least[job], time.process_time() - began)
-    return least[work], least[work] / least[plain]
+            shortest_s[job] = min(shortest_s[job], time.process_time() - start_s)
+    return shortest_s[work], shortest_s[work] / shortest_s[work_without]
 
 
 def lines(folder: Path, rows: int = ROWS, rounds: int = ROUNDS) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""What the checksum of a table's rows costs an epoch: decode and write, with and without.
+"""Measures what the checksum of a table's rows costs an epoch: decode and write, with and without.
 
     python -m bench.write.row_checksum [--messages N] [--rounds N]
 
-Messages of the shop, with both images, into a table of two buckets with changelog input. In one
-process, one core, in turns that begin with the one and the other. Figures are the least times of
-the processor. Goal: at most 5 % of what one more message costs an epoch (`./run.sh bench
+Messages of the shop, with both images, are written into a table of two buckets with changelog
+input. One process, one core; both take turns, and each begins every second round. Figures are the
+shortest processor times. Goal: at most 5 % of what one more message costs an epoch (`./run.sh bench
 timeline`).
 """
 
@@ -49,53 +49,57 @@ def epoch(table: FileStoreTable, batches: list[pa.RecordBatch]) -> None:
         flushed_files(writer, partition, bucket)
 
 
-def least_seconds(work: Callable[[], object], rounds: int) -> float:
+def shortest_seconds(work: Callable[[], object], rounds: int) -> float:
     """Return the shortest processor time of the work."""
-    least = float("inf")
+    shortest_s = float("inf")
     for _ in range(rounds):
-        began = time.process_time()
+        start_s = time.process_time()
         work()
-        least = min(least, time.process_time() - began)
-    return least
+        shortest_s = min(shortest_s, time.process_time() - start_s)
+    return shortest_s
 
 
 def lines(folder: Path, messages: int = MESSAGES, rounds: int = ROUNDS) -> Iterator[str]:
-    """The lines of the table."""
+    """Yield the lines of a table."""
     pa.set_cpu_count(1)
     schema = shop_schema()
     batches = list(message_batches(messages))
-    files, least = LocalFileIO(), {"false": float("inf"), "true": float("inf")}
+    files, shortest_s = LocalFileIO(), {"false": float("inf"), "true": float("inf")}
     for turn in range(2 * rounds):
         value = ("false", "true")[(turn + turn // 2) % 2]
         options = {**schema.options, ROW_CHECKSUM.key: value}
         table_folder = fresh_folder(folder, f"t{turn}")
         table = FileStoreTable(table_folder, replace(schema, options=options), files, SystemClock())
-        began = time.process_time()
+        start_s = time.process_time()
         epoch(table, batches)
-        least[value] = min(least[value], time.process_time() - began)
-    pieces = [shop_format(schema).decode(batch).changes.rows for batch in batches]
+        shortest_s[value] = min(shortest_s[value], time.process_time() - start_s)
+    row_batches = [shop_format(schema).decode(batch).changes.rows for batch in batches]
     columns = tuple(enumerate(schema.fields))
-    count = sum(rows.num_rows for rows in pieces)
-    alone = least_seconds(lambda: [sum_of_changes(rows, columns) for rows in pieces], rounds)
-    compiled = least_seconds(lambda: [row_hashes(rows, columns) for rows in pieces], rounds)
-    arrays = least_seconds(
-        lambda: [row_hashes(rows, columns, compiled=False) for rows in pieces], rounds
+    count = sum(rows.num_rows for rows in row_batches)
+    checksum_s = shortest_seconds(
+        lambda: [sum_of_changes(rows, columns) for rows in row_batches], rounds
     )
-    # What MD5 pads, and hashes in blocks of 64 bytes.
-    texts = [row_texts(rows, columns) for rows in pieces]
+    compiled_s = shortest_seconds(
+        lambda: [row_hashes(rows, columns) for rows in row_batches], rounds
+    )
+    arrays_s = shortest_seconds(
+        lambda: [row_hashes(rows, columns, compiled=False) for rows in row_batches], rounds
+    )
+    # MD5 pads each text, and hashes blocks of 64 bytes.
+    texts = [row_texts(rows, columns) for rows in row_batches]
     blocks = sum(int(((ends[1:] - ends[:-1] + 8) // 64 + 1).sum()) for _, ends in texts)
     zeros = bytes(64 * blocks)
-    of_blocks = least_seconds(lambda: hashlib.md5(zeros, usedforsecurity=False).digest(), rounds)
+    md5_s = shortest_seconds(lambda: hashlib.md5(zeros, usedforsecurity=False).digest(), rounds)
     yield "| | µs of the processor a message |"
     yield "| --- | ---: |"
-    yield f"| decode and write | {least['false'] / messages * 1e6:.2f} |"
-    yield f"| with the checksum | {least['true'] / messages * 1e6:.2f} |"
-    yield f"| more | {(least['true'] - least['false']) / messages * 1e6:.2f} |"
+    yield f"| decode and write | {shortest_s['false'] / messages * 1e6:.2f} |"
+    yield f"| with the checksum | {shortest_s['true'] / messages * 1e6:.2f} |"
+    yield f"| more | {(shortest_s['true'] - shortest_s['false']) / messages * 1e6:.2f} |"
     for label, seconds in (
-        ("one row: all", alone),
-        ("its text and MD5 by machine code", compiled),
-        ("the same by Arrow and hashlib", arrays),
-        ("OpenSSL's MD5 of as many blocks, in one call", of_blocks),
+        ("one row: all", checksum_s),
+        ("its text and MD5 by machine code", compiled_s),
+        ("the same by Arrow and hashlib", arrays_s),
+        ("OpenSSL's MD5 of as many blocks, in one call", md5_s),
     ):
         yield f"| {label} | {seconds / count * 1e6:.3f} |"
 

@@ -1,10 +1,10 @@
-"""Memory and time of the write buffer and of a flush.
+"""Measures memory and time of the write buffer and of a flush.
 
     python -m bench.write.write_buffer [--rows N] [--limit-mb N] [--case NAME] [--profile]
 
-Prints for each case the peak of Arrow's memory ÷ the limit (goal: ≤ 1.25; what arrives is in it,
-the files are not), the peak of NumPy's (row orders), and the rows a second through the buffer
-alone and through a whole flush into Parquet.
+The bench prints for each case the peak of Arrow's memory ÷ the limit (goal: ≤ 1.25), which includes
+the arriving batches but not the files. It also prints the peak of NumPy's memory (row orders), and
+the rows a second through the buffer alone and through a whole flush into Parquet.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Case:
     changelog: bool = False
     spillable: bool = True
     limit_share: float = 1.0
-    """Of the limit given: below one, so that the rows do not fit."""
+    """The share of the given limit; a share below 1 makes the rows spill."""
 
 
 CASES = (
@@ -82,8 +82,8 @@ def layout_of(case: Case) -> KeyValueLayout:
     )
 
 
-def arriving(case: Case, layout: KeyValueLayout, rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches as they come from the shuffle; always the same for the same case."""
+def arriving_batches(case: Case, layout: KeyValueLayout, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches as they come from the shuffle, always the same for a case."""
     rng = np.random.default_rng(7)
     for start in range(0, rows, BATCH_ROWS):
         count = min(BATCH_ROWS, rows - start)
@@ -107,38 +107,38 @@ def arriving(case: Case, layout: KeyValueLayout, rows: int) -> Iterator[pa.Recor
         updated_at = rng.integers(0, 10**15, count)
         columns.append(pa.array(updated_at, pa.timestamp("us")))
         batch = pa.RecordBatch.from_arrays(columns, names=layout.schema.names[1:])
-        # Copied, so that it is Arrow's memory and not NumPy's.
+        # A copy, so that the batch is in Arrow's memory instead of NumPy's.
         yield pa.concat_batches([batch])
 
 
 @dataclass
 class Sink:
-    """A writer of files that are thrown away; as Parquet, or not written at all."""
+    """A writer that discards its files: after encoding them as Parquet, or at once."""
 
     schema: pa.Schema
     as_parquet: bool
     bytes_written: int = 0
-    _gathered: list[pa.RecordBatch] = field(default_factory=list)
+    _batches: list[pa.RecordBatch] = field(default_factory=list)
 
     def data_writer(self, *, level: int, source: FileSource) -> Sink:  # noqa: ARG002
-        return replace(self, _gathered=[])
+        return replace(self, _batches=[])
 
     def changelog_writer(self, *, level: int = 0) -> Sink:  # noqa: ARG002
-        return replace(self, _gathered=[])
+        return replace(self, _batches=[])
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self.as_parquet:
-            self._gathered.append(batch)
+            self._batches.append(batch)
 
     def close(self) -> tuple[DataFileMeta, ...]:
         if self.as_parquet:
             writer = parquet_writer(io.BytesIO(), self.schema, CoreOptions({}))
-            writer.write_table(pa.Table.from_batches(self._gathered, self.schema))
+            writer.write_table(pa.Table.from_batches(self._batches, self.schema))
             writer.close()
         return ()
 
     def abort(self) -> None:
-        self._gathered = []
+        self._batches = []
 
 
 def writer_of(
@@ -167,37 +167,39 @@ def run(writer: MergeTreeWriter, batches: Iterator[pa.RecordBatch]) -> None:
 
 
 def peak_of(case: Case, layout: KeyValueLayout, rows: int, limit: int) -> tuple[int, int]:
-    """Peaks in bytes: of Arrow, of NumPy."""
+    """Return the peak memory of Arrow and of NumPy, in bytes."""
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
-    before = pa.default_memory_pool()
+    default_pool = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
-        run(writer_of(case, layout, limit, as_parquet=False), arriving(case, layout, rows))
+        run(writer_of(case, layout, limit, as_parquet=False), arriving_batches(case, layout, rows))
         return pool.max_memory(), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-        pa.set_memory_pool(before)
+        pa.set_memory_pool(default_pool)
 
 
 def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start_s = time.perf_counter()
     work()
-    return time.perf_counter() - start
+    return time.perf_counter() - start_s
 
 
 def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -> float:
-    """Print one case's line; returns the peak of Arrow's memory ÷ the limit."""
+    """Print the line of a case, and return the peak of Arrow's memory ÷ the limit."""
     layout = layout_of(case)
     limit = int(given_limit * case.limit_share)
-    arrow, numpy = peak_of(case, layout, rows, limit)
-    batches = list(arriving(case, layout, rows))
+    arrow_peak, numpy_peak = peak_of(case, layout, rows, limit)
+    batches = list(arriving_batches(case, layout, rows))
     size = sum(batch.nbytes for batch in batches)
-    buffer, flush = (
+    buffer_s, flush_s = (
         min(
             seconds(
                 partial(
-                    lambda p: run(writer_of(case, layout, limit, as_parquet=p), iter(batches)),
+                    lambda encodes: run(
+                        writer_of(case, layout, limit, as_parquet=encodes), iter(batches)
+                    ),
                     as_parquet,
                 )
             )
@@ -207,14 +209,14 @@ def measure(case: Case, rows: int, given_limit: int, *, profile: bool = False) -
     )
     print(
         f"{case.name:16} {size / 1e6:6.0f} MB  limit {limit / 1e6:5.0f} MB  "
-        f"Arrow ÷ limit {arrow / limit:.2f}  NumPy ÷ limit {numpy / limit:.2f}  "
-        f"k rows/s: buffer {rows / buffer / 1e3:5.0f}, with Parquet {rows / flush / 1e3:5.0f}"
+        f"Arrow ÷ limit {arrow_peak / limit:.2f}  NumPy ÷ limit {numpy_peak / limit:.2f}  "
+        f"k rows/s: buffer {rows / buffer_s / 1e3:5.0f}, with Parquet {rows / flush_s / 1e3:5.0f}"
     )
     if profile:
         profiler = cProfile.Profile()
         profiler.runcall(run, writer_of(case, layout, limit, as_parquet=False), iter(batches))
         pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
-    return arrow / limit
+    return arrow_peak / limit
 
 
 def main() -> None:
@@ -224,7 +226,7 @@ def main() -> None:
     parser.add_argument("--case", choices=[case.name for case in CASES])
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    peak_of(CASES[0], layout_of(CASES[0]), 10, 1000)  # what is imported late counts for nobody
+    peak_of(CASES[0], layout_of(CASES[0]), 10, 1000)  # late imports do not count
     for case in CASES:
         if options.case in (None, case.name):
             rows = options.rows // 10 if case.value_bytes > 1000 else options.rows

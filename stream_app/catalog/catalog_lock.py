@@ -14,14 +14,15 @@ from stream_app.clock import Clock
 from stream_app.errors import CommitError
 
 _FIRST_WAIT_S = 0.1
+"""The wait after the first attempt."""
 
 
 class CatalogLock(Protocol):
     """A lock with which one process at a time commits to a table.
 
     A holder that keeps it longer than ``lock-acquire-timeout`` may lose the lock to another
-    process. So the lock is no proof, and a snapshot's file is still created only if it does not
-    exist.
+    process. So the lock alone proves nothing, and a holder still creates a snapshot's file only
+    if it does not exist.
     """
 
     def hold(self, identifier: Identifier) -> AbstractContextManager[None]:

@@ -34,7 +34,7 @@ METASTORE = Option(
 )
 WAREHOUSE = Option(
     "warehouse", TEXT, "",
-    "The folder of all databases; of a REST catalog the name on its server.",
+    "The folder of all databases; for a REST catalog, the warehouse's name on the server.",
     example="./warehouse",
 )  # fmt: skip
 URI = Option("uri", TEXT, "", "The address of the catalog.")
@@ -54,7 +54,7 @@ SYNC_ALL_PROPERTIES = Option(
     "Whether the catalog has a copy of all options of a table.",
 )  # fmt: skip
 CLIENT_POOL_SIZE = Option(
-    "client-pool-size", INTEGER, 2, "The most connections that stay open.", minimum=1
+    "client-pool-size", INTEGER, 2, "The maximum number of connections that stay open.", minimum=1
 )
 CATALOG_KEY = Option("catalog-key", TEXT, "jdbc", "The name of the catalog in its database.")
 LOCK_KEY_MAX_LENGTH = Option(
@@ -63,10 +63,12 @@ LOCK_KEY_MAX_LENGTH = Option(
 JDBC_USER = Option("jdbc.user", TEXT, "", "The user of the catalog's database.")
 JDBC_PASSWORD = Option("jdbc.password", TEXT, "", "The password of that user.")
 TOKEN_PROVIDER = Option(
-    "token.provider", TEXT, "", "The kind of login at a REST catalog; stream_app has ``bear``."
+    "token.provider", TEXT, "", "The kind of login at a REST catalog; stream_app supports ``bear``."
 )
 TOKEN = Option("token", TEXT, "", "The token of that login.")
-PREFIX = Option("prefix", TEXT, "", "A step of all paths of a REST catalog; its server names it.")
+PREFIX = Option(
+    "prefix", TEXT, "", "A component of all paths of a REST catalog, which its server sets."
+)
 DATA_TOKEN_ENABLED = Option(
     "data-token.enabled", BOOLEAN, False,
     "Whether a REST catalog gives each table a login for its files.",
@@ -85,7 +87,7 @@ LOCATION_IN_PROPERTIES = Option(
 
 OPTIONS = declared_options(globals())
 SECRETS = frozenset({JDBC_PASSWORD.key, TOKEN.key})
-"""Options whose values no plan and no message may show."""
+"""The keys of options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
 """The prefix of options that new tables get, if they lack them."""
 HEADER_PREFIX = "header."
@@ -97,7 +99,7 @@ class KindOptions:
     """The options of one kind of catalog, beside ``metastore`` and ``warehouse``.
 
     Attributes:
-        has_headers: whether it accepts ``header.…``.
+        has_headers: whether it accepts options ``header.…``.
         has_folder: whether ``warehouse`` is a folder; else it is a name on its server.
     """
 
@@ -106,17 +108,17 @@ class KindOptions:
     has_folder: bool = True
 
 
-_OF_LOCKS = (
+_LOCK_OPTIONS = (
     *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
     *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
 )
 OPTIONS_OF_KIND = {
     "filesystem": KindOptions(),
     "jdbc": KindOptions(
-        options=(URI, *_OF_LOCKS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD)
+        options=(URI, *_LOCK_OPTIONS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD)
     ),
     "hive": KindOptions(
-        options=(URI, *_OF_LOCKS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES)
+        options=(URI, *_LOCK_OPTIONS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES)
     ),
     "rest": KindOptions(
         options=(URI, TOKEN_PROVIDER, TOKEN, PREFIX, DATA_TOKEN_ENABLED),
@@ -124,7 +126,7 @@ OPTIONS_OF_KIND = {
         has_folder=False,
     ),
 }
-"""Kind → the options of `METASTORE.only`."""
+"""Kind of catalog → its options; the kinds are those of `METASTORE`."""
 
 
 def names_folder(options: Mapping[str, str]) -> bool:
@@ -134,7 +136,7 @@ def names_folder(options: Mapping[str, str]) -> bool:
 
 
 def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (key, problem) for unknown options, those of other kinds, and wrong values."""
+    """Yield (key, problem) for unknown options, options of other kinds, and wrong values."""
     name = options.get(METASTORE.key, METASTORE.default).lower()
     kind = OPTIONS_OF_KIND.get(name)
     for key in options:
@@ -145,7 +147,7 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         elif key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
         elif kind is not None and not _accepts_option(kind, key):
-            yield key, f"does nothing where metastore = {name}: take it out"
+            yield key, f"has no effect with metastore = {name}: remove it"
     for option in OPTIONS.values():
         try:
             option.read(options)
@@ -172,7 +174,7 @@ def check_options(options: Mapping[str, str], section: str) -> None:
         raise UsageError(
             "; ".join(problems),
             where=section,
-            fix=f"known: {', '.join(OPTIONS)}, {HEADER_PREFIX}…, {TABLE_DEFAULT_OPTION_PREFIX}…",
+            fix=f"use {', '.join(OPTIONS)}, {HEADER_PREFIX}…, {TABLE_DEFAULT_OPTION_PREFIX}…",
         )
 
 

@@ -56,8 +56,8 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
         UsageError: an option is unknown, wrong or missing.
         StorageError, NoAccessError: the catalog does not answer, or refuses this user.
     """
-    file_options = store_options(options)
-    options = {key: value for key, value in options.items() if key not in file_options}
+    file_io_options = store_options(options)
+    options = {key: value for key, value in options.items() if key not in file_io_options}
     check_options(options, section)
     if METASTORE.read(options) == "hive":
         options = with_hive_site(options, os.environ)
@@ -68,7 +68,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
             fix="set 'warehouse': the folder of all databases, "
             "or the name by which a REST catalog knows the warehouse",
         )
-    return _KINDS[METASTORE.read(options)](options, clock, file_options)
+    return _KINDS[METASTORE.read(options)](options, clock, file_io_options)
 
 
 def _file_system(
@@ -103,13 +103,13 @@ def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 
 
 def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
-    api, merged = connect({**options, **file_io_options}, clock)
+    api, merged_options = connect({**options, **file_io_options}, clock)
     return RestCatalog(
         api=api,
         warehouse=WAREHOUSE.read(options),
-        options=merged,
-        file_io_options=store_options(merged),
-        has_data_tokens=DATA_TOKEN_ENABLED.read(merged),
+        options=merged_options,
+        file_io_options=store_options(merged_options),
+        has_data_tokens=DATA_TOKEN_ENABLED.read(merged_options),
     )
 
 

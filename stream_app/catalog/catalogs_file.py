@@ -1,8 +1,9 @@
 """Looks up catalogs in ``catalogs.toml``, for tables named ``CATALOG.DATABASE.TABLE``.
 
 The file has a table for each catalog, ``[lake]``, with its options and those of its file system. It
-is in the current folder, or at the path in the variable STREAM_APP_CATALOGS. A value may refer to
-the environment or to a file, ``${env:NAME}`` and ``${file:PATH}``, instead of a secret.
+is in the current folder, or at the path in the variable STREAM_APP_CATALOGS. Instead of a
+secret, a value may be a reference to the environment or to a file: ``${env:NAME}``,
+``${file:PATH}``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from stream_app.errors import UsageError
 from stream_app.fileio.reference import REFERENCE, MissingValueError, resolve_references
 from stream_app.model.near_names import unknown_name
 
-VARIABLE = "STREAM_APP_CATALOGS"
-DEFAULT = "catalogs.toml"
+CATALOGS_VARIABLE = "STREAM_APP_CATALOGS"
+CATALOGS_FILE = "catalogs.toml"
 _NAME = r"[^/\\.\s]+"
 _FULL_NAME = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
 
@@ -39,28 +40,29 @@ def catalog_of_name(name: str, clock: Clock, environ: Mapping[str, str]) -> Cata
         UsageError: the file is missing or wrong, or has no such catalog.
         StorageError, NoAccessError: as `catalog_of`.
     """
-    path = Path(environ.get(VARIABLE) or DEFAULT)
+    path = Path(environ.get(CATALOGS_VARIABLE) or CATALOGS_FILE)
     try:
         catalogs = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
-            f"the catalog {name!r} is not known: the file of catalogs cannot be read: "
+            f"the catalog {name!r} is unknown, because the file of catalogs cannot be read: "
             f"{error.strerror}",
             where=str(path),
-            fix=f"write {DEFAULT} with a table [{name}], or name the file in {VARIABLE}",
+            fix=f"write {CATALOGS_FILE} with a table [{name}], or name a file in "
+            f"{CATALOGS_VARIABLE}",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(
             f"the file of catalogs is not TOML: {error}",
             where=str(path),
-            fix='write strings in quotes, and beside token the key "token.provider" too',
+            fix='write strings in quotes; beside token, write the key "token.provider" in quotes',
         ) from None
     options = catalogs.get(name)
     if not isinstance(options, dict):
         raise UsageError(
             unknown_name("catalog", name, catalogs),
             where=str(path),
-            fix=f"known: {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
+            fix=f"name one of {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
         )
     texts = {key: _resolve(key, value, str(path), environ) for key, value in _flatten(options, "")}
     return catalog_of(texts, clock, section=name)
@@ -75,8 +77,8 @@ def secret_by_reference(key: str, value: str, environ: Mapping[str, str]) -> str
     if not REFERENCE.fullmatch(value):
         raise UsageError(
             f"option '{key}' is refused, because a plan would show it",
-            fix=f"give ${{file:PATH}} or ${{env:NAME}}; or write the catalog into {DEFAULT}, and "
-            "read CATALOG.DATABASE.TABLE",
+            fix="give ${file:PATH} or ${env:NAME}; or write the catalog into "
+            f"{CATALOGS_FILE}, and read CATALOG.DATABASE.TABLE",
         )
     return _resolve(key, value, "the options of the source", environ)
 

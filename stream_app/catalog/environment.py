@@ -2,7 +2,7 @@
 
 A table at a path has `NO_CATALOG`, and creating a version's file publishes the version. A catalog
 with locks adds its lock, because other engines check and then rename under the lock. A catalog that
-keeps the versions itself decides alone. An environment belongs to its table and can be pickled.
+keeps the versions itself publishes them. An environment belongs to its table and can be pickled.
 
 Source: Paimon `table/CatalogEnvironment.java`, `catalog/RenamingSnapshotCommit.java`,
 `catalog/CatalogSnapshotCommit.java`.
@@ -47,7 +47,7 @@ class CatalogEnvironment(Protocol):
 
     @property
     def identifier(self) -> Identifier | None:
-        """The table's name in the catalog; None without a catalog, where folders name it."""
+        """The table's name in the catalog; None without a catalog."""
         ...
 
     @property
@@ -188,7 +188,7 @@ def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
     return schema is not None and schema.options.get(CATALOG.key) == owner
 
 
-def unknown_table(path: str, catalog: str) -> UsageError:
+def unknown_table_error(path: str, catalog: str) -> UsageError:
     """Return the error for a table that exists in a folder, but not in the catalog."""
     return UsageError(
         "the table's folder has a table that is not in the catalog",

@@ -65,9 +65,6 @@ class FileSystemCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.table`."""
-        return self._catalog_table(identifier)
-
-    def _catalog_table(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             catalog_environment=NO_CATALOG,

@@ -28,16 +28,16 @@ class Origins:
         tables: the distinct source tables.
         codes: int32 [n]; position in `tables`, or `NO_TABLE` for a message that cannot be read or
             means no row, e.g. a tombstone, a heartbeat or a transaction marker.
-        unreadable: position of a message → why its table cannot be read.
+        unassigned: position of a message → why it cannot be assigned to a table.
     """
 
     tables: tuple[Origin, ...]
     codes: Int32s
-    unreadable: Mapping[int, str] = field(default_factory=dict)
+    unassigned: Mapping[int, str] = field(default_factory=dict)
 
 
 def origins_of(
-    database: pa.Array, schema: pa.Array, table: pa.Array, unreadable: Mapping[int, str]
+    database: pa.Array, schema: pa.Array, table: pa.Array, unassigned: Mapping[int, str]
 ) -> Origins:
     """Return the origins of n messages, by the names in each.
 
@@ -49,14 +49,14 @@ def origins_of(
     names = [_as_strings(column) for column in (database, schema, table)]
     named_rows = np.flatnonzero(valid_of(names[2]))
     if not len(named_rows):
-        return Origins(tables=(), codes=codes, unreadable=unreadable)
+        return Origins(tables=(), codes=codes, unassigned=unassigned)
     known_names = [column.take(pa.array(named_rows)) for column in names]
     joined = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
     codes[named_rows] = joined.indices.to_numpy()
-    return Origins(tables=tables, codes=codes, unreadable=unreadable)
+    return Origins(tables=tables, codes=codes, unassigned=unassigned)
 
 
 def origins_with_clusters(

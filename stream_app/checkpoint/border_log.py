@@ -75,7 +75,7 @@ def _encode(border: Border) -> dict[str, Any]:
         },
         "topics": topics,
         "advances": border.advances,
-        "doubt": doubt and {"what": doubt.reason, "fix": doubt.fix},
+        "doubt": None if doubt is None else {"what": doubt.reason, "fix": doubt.fix},
     }
 
 

@@ -16,10 +16,10 @@ from stream_app.errors import CheckpointError
 
 DATABASE = "a whole database"
 """Identity of a whole database; its tables have identities of their own."""
-_NEW = "give the job a new checkpoint folder (stream.checkpoint)"
+_NEW_CHECKPOINT_FIX = "give the job a new checkpoint folder (stream.checkpoint)"
 
 
-def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str = "") -> None:
+def own_checkpoint(state_file: JobStateFile, location: str, identity: str, share: str = "") -> None:
     """Check that the checkpoint belongs to the job; claim a new checkpoint for it.
 
     Args:
@@ -28,14 +28,18 @@ def own_checkpoint(file: JobStateFile, location: str, identity: str, share: str 
     Raises:
         CheckpointError: see `check_owner`.
     """
-    check_owner(file.folder, file.state, location, identity, share)
-    if not file.state.location:
-        file.update(replace(file.state, location=location, table_identity=identity, share=share))
+    check_owner(state_file.folder, state_file.state, location, identity, share)
+    if not state_file.state.location:
+        state_file.update(
+            replace(state_file.state, location=location, table_identity=identity, share=share)
+        )
 
 
-def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
+def remember_topics(state_file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
     """Add topics to the state; known topics keep their ids."""
-    file.update(replace(file.state, topic_ids={**topic_ids, **file.state.topic_ids}))
+    state_file.update(
+        replace(state_file.state, topic_ids={**topic_ids, **state_file.state.topic_ids})
+    )
 
 
 def check_owner(
@@ -55,23 +59,25 @@ def check_owner(
     if not state.location:
         if folder.files.exists(folder.path("offsets")):
             raise CheckpointError(
-                "the checkpoint was made by another application", where=str(folder), fix=_NEW
+                "the checkpoint was made by another application",
+                where=str(folder),
+                fix=_NEW_CHECKPOINT_FIX,
             )
         return
-    same_location = state.location == location
-    if state.table_identity != identity or (identity == DATABASE and not same_location):
-        if same_location:
+    is_same_location = state.location == location
+    if state.table_identity != identity or (identity == DATABASE and not is_same_location):
+        if is_same_location:
             problem = "the table was dropped and recreated since this checkpoint was begun"
         else:
             problem = f"the checkpoint belongs to the table {state.location}, not {location}"
-        raise CheckpointError(problem, where=str(folder), fix=_NEW)
+        raise CheckpointError(problem, where=str(folder), fix=_NEW_CHECKPOINT_FIX)
     if state.share != share:
         first_share, current_share = map(_share_in_words, (state.share, share))
         raise CheckpointError(
             f"the checkpoint was begun with {first_share}, and the job now has {current_share}: it "
-            "would skip what tables of another share have not got",
+            "would skip changes that tables of another share lack",
             where=str(folder),
-            fix=f"set stream.share as it was, or {_NEW}",
+            fix=f"set stream.share as it was, or {_NEW_CHECKPOINT_FIX}",
         )
 
 

@@ -24,11 +24,11 @@ def check_whole(checkpoint: Path) -> None:
     """Refuse a checkpoint in which a file of Spark is empty, and delete stale checksums.
 
     Raises:
-        CheckpointError: names the files.
+        CheckpointError: files are empty; the error names them.
     """
-    if empty := empty_files(checkpoint):
+    if empty_names := empty_files(checkpoint):
         raise CheckpointError(
-            f"the checkpoint has empty files, as after a power cut: {', '.join(empty)}",
+            f"the checkpoint has empty files, as after a power cut: {', '.join(empty_names)}",
             where=str(checkpoint),
             fix=LOST_FIX,
         )
@@ -55,7 +55,7 @@ def _clear_stale_checksums(checkpoint: Path) -> None:
     checkpoint. But a checksum without its file does not prove that there is another job.
     """
     for checksum in sorted(checkpoint.rglob(".*.crc")):
-        name = _FINAL_NAME.fullmatch(checksum.name)
-        if name is not None and not (checksum.parent / name[1]).exists():
+        match = _FINAL_NAME.fullmatch(checksum.name)
+        if match is not None and not (checksum.parent / match[1]).exists():
             checksum.unlink(missing_ok=True)
             _LOG.warning("deleted %s, a checksum whose file is gone", checksum)

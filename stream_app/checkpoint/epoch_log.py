@@ -17,7 +17,7 @@ from stream_app.model.job_epoch import Offsets
 LOST_FIX = (
     "restore the checkpoint from a backup, or give the job a new one, with "
     "source.starting-offsets where its tables end (stream-app inspect TABLE snapshots): the job "
-    "does not store again what a table has, where that would count"
+    "does not begin if it would count records of a table twice"
 )
 
 
@@ -59,8 +59,10 @@ class EpochLog:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin
         text = self._text("sources/0/0")
-        first: Offsets = json.loads(text[text.index("{") :])  # the line before is the version
-        return first
+        first_offsets: Offsets = json.loads(
+            text[text.index("{") :]
+        )  # the line before is the version
+        return first_offsets
 
     def is_done(self, epoch: int) -> bool:
         """Return whether the log records the epoch as done; then the stream continues after it."""

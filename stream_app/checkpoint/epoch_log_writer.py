@@ -50,7 +50,7 @@ class EpochLogWriter:
 
     def write_first_offsets(self, offsets: Offsets) -> None:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
-        # The byte before the version comes from an earlier format of Spark.
+        # The byte before the version stems from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 
@@ -82,20 +82,20 @@ class EpochLogWriter:
         self.folder.files.create_if_absent(path, _DONE.encode())
         self._purge(epoch - self.epochs_kept)
 
-    def _purge(self, last: int) -> None:
+    def _purge(self, last_epoch: int) -> None:
         """Delete the files of epochs up to this one."""
-        if last < 0:
+        if last_epoch < 0:
             return
         files = self.folder.files
         is_first = self._purged < 0
         for part in (_OFFSETS, _COMMITS):
-            epochs = self._epochs(part) if is_first else range(self._purged + 1, last + 1)
+            epochs = self._epochs(part) if is_first else range(self._purged + 1, last_epoch + 1)
             for epoch in epochs:
-                if epoch <= last:
+                if epoch <= last_epoch:
                     files.delete(self.folder.path(f"{part}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file
                         files.delete(self.folder.path(f"{part}/.{epoch}.crc"))
-        self._purged = last
+        self._purged = last_epoch
 
     def _epochs(self, part: str) -> list[int]:
         names = self.folder.files.list_names(self.folder.path(part))

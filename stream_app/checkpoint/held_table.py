@@ -1,8 +1,8 @@
 """Describes a held table: why it waits, and the offsets at which it resumes.
 
 A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is fixed. Then an extra epoch brings it up to the others. Before the missed
-epoch ends, the job's state records the offsets at which the table resumes, so no change is lost.
+passed or is fixed. Then an extra epoch brings the table up to the others. Before the missed epoch
+ends, the job's state records the offsets at which the table resumes, so no change is lost.
 """
 
 from __future__ import annotations

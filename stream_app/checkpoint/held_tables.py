@@ -42,7 +42,7 @@ class HeldTables:
 
     def __init__(
         self,
-        state: JobStateFile,
+        state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None],
     ) -> None:
@@ -51,7 +51,7 @@ class HeldTables:
         Args:
             on_change: called with a table's name, and its state if it is held.
         """
-        self._file = state
+        self._state_file = state_file
         self._now_ms = now_ms
         self._on_change = on_change
         for name, table in self.by_name.items():
@@ -60,7 +60,7 @@ class HeldTables:
     @property
     def by_name(self) -> Mapping[str, HeldTable]:
         """The held tables; one may not exist yet."""
-        return self._file.state.held_tables
+        return self._state_file.state.held_tables
 
     def hold(self, name: str, error: BaseException, *, epoch: int, begin: Offsets) -> HeldTable:
         """Hold a table back.
@@ -92,19 +92,19 @@ class HeldTables:
 
     def make_all_due(self) -> None:
         """Make all held tables due, because the cause may have been fixed before the start."""
-        now = self._now_ms()
-        due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
-        self._note(due)
+        now_ms = self._now_ms()
+        due_tables = {name: replace(table, retry_ms=now_ms) for name, table in self.by_name.items()}
+        self._note(due_tables)
 
     def due(self) -> Mapping[str, HeldTable]:
         """Return the held tables whose next retry is due."""
-        now, folder = self._now_ms(), self._file.folder
+        now_ms, folder = self._now_ms(), self._state_file.folder
         return {
             name: table
             for name, table in self.by_name.items()
-            if (table.retry_ms is not None and table.retry_ms <= now)
+            if (table.retry_ms is not None and table.retry_ms <= now_ms)
             or _is_resumed(folder, name, table)
         }
 
-    def _note(self, held: Mapping[str, HeldTable]) -> None:
-        self._file.note(replace(self._file.state, held_tables=held))
+    def _note(self, held_tables: Mapping[str, HeldTable]) -> None:
+        self._state_file.note(replace(self._state_file.state, held_tables=held_tables))

@@ -133,14 +133,14 @@ class JobStateFile:
         self.note(state)
         self.save()
 
-    def add_source_tables(self, names_of: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+    def add_source_tables(self, seen_tables: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         """Persist the source tables from which each table, by its name, is about to get rows."""
-        merged = {
+        merged_tables = {
             name: add_source_tables_seen(self.state.source_tables_of(name), tables)
-            for name, tables in names_of.items()
+            for name, tables in seen_tables.items()
             if tables
         }
-        source_tables = {**self.state.source_tables, **merged}
+        source_tables = {**self.state.source_tables, **merged_tables}
         self.update(replace(self.state, source_tables=source_tables))
 
     def begin(self, decoder: str = "") -> None:
@@ -158,11 +158,13 @@ class JobStateFile:
 
     def note_passing(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
         """Replace the warnings of a reporter's previous call, because they end with their cause."""
-        before = self._passing.get(reporter, ())
-        ended = [warning for warning in before if warning not in warnings]
-        others = tuple(warning for warning in self.state.warnings if warning not in ended)
-        self.update(replace(self.state, warnings=others))
-        self.warn(warning for warning in warnings if warning not in before)
+        previous = self._passing.get(reporter, ())
+        ended_warnings = [warning for warning in previous if warning not in warnings]
+        lasting_warnings = tuple(
+            warning for warning in self.state.warnings if warning not in ended_warnings
+        )
+        self.update(replace(self.state, warnings=lasting_warnings))
+        self.warn(warning for warning in warnings if warning not in previous)
         self._passing[reporter] = tuple(warnings)
 
     def save(self) -> None:
@@ -232,9 +234,7 @@ def _encode(state: JobState) -> dict[str, Any]:
 
 
 def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, str]]:
-    """Return a document for each source table, in order; a job of many tables writes them with each
-    epoch.
-    """
+    """Return a document for each source table, in order."""
     return [{**origin.document(), name: text} for origin, text in sorted(texts.items())]
 
 
@@ -262,10 +262,7 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
                 renames=source_renames(document["renames"])
                 if "renames" in document
                 else NO_RENAMES,
-                warnings=tuple(
-                    JobWarning(problem=warning.pop("what"), **warning)
-                    for warning in document.get("warnings", ())
-                ),
+                warnings=tuple(_warning(warning) for warning in document.get("warnings", ())),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged_error(folder, error) from None
@@ -276,11 +273,16 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
     )
 
 
+def _warning(document: Mapping[str, Any]) -> JobWarning:
+    others = {name: value for name, value in document.items() if name != "what"}
+    return JobWarning(problem=document["what"], **others)
+
+
 def _damaged_error(folder: JobFolder, error: Exception, name: str = FILE) -> CheckpointError:
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),
         fix="restore the file with the checkpoint, or give the job a new checkpoint folder "
-        "(stream.checkpoint); the file says where tables that were held back go on, and which "
-        "rows a TRUNCATE deletes",
+        "(stream.checkpoint); the file records where held tables resume, and which rows a "
+        "TRUNCATE deletes",
     )

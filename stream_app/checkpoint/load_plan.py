@@ -7,8 +7,9 @@ and a table that has it already skips it. The next epoch of the job is the load'
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
@@ -28,17 +29,17 @@ class LoadPart:
 
     Attributes:
         name: the job's name of the table that gets the rows.
-        table: its path.
-        relation: the source table, for people.
-        after: the key before the part, or None if the part begins with the first row.
-        until: the greatest key, or None if the part ends with the last row.
+        table: the path of that table.
+        relation: the name of the source table, by which it has a query.
+        key_before: the greatest key before the part, or None if it begins with the first row.
+        last_key: the greatest key of the part, or None if it ends with the last row.
     """
 
     name: str
     table: str
     relation: str
-    after: KeyValues | None = None
-    until: KeyValues | None = None
+    key_before: KeyValues | None = None
+    last_key: KeyValues | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +83,15 @@ def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[
             tables.
     """
     epochs: list[list[LoadPart]] = []
-    free = 0
+    free_slots = 0
     for parts in tables:
-        share = _TABLES_A_TASK if len(parts) > 1 else 1
+        slots = _TABLES_A_TASK if len(parts) > 1 else 1
         for part in parts:
-            if free < share:
+            if free_slots < slots:
                 epochs.append([])
-                free = _TABLES_A_TASK * tasks
+                free_slots = _TABLES_A_TASK * tasks
             epochs[-1].append(part)
-            free -= share
+            free_slots -= slots
     return epochs
 
 
@@ -131,17 +132,30 @@ def write_load_plan(folder: JobFolder, load: LoadPlan) -> None:
         "position": load.log_position,
         "begun_ms": load.begun_ms,
         "offsets": load.offsets,
-        "epochs": [[asdict(part) for part in parts] for parts in load.epochs],
+        "epochs": [[_part_document(part) for part in parts] for parts in load.epochs],
     }
     folder.files.overwrite(folder.path(FILE), json.dumps(document).encode())
     folder.files.sync(folder.path(FILE))
 
 
-def _part(document: dict[str, object]) -> LoadPart:
-    keys = {name: document[name] for name in ("after", "until")}
+def _part_document(part: LoadPart) -> dict[str, object]:
+    return {
+        "name": part.name,
+        "table": part.table,
+        "relation": part.relation,
+        "after": part.key_before,
+        "until": part.last_key,
+    }
+
+
+def _part(document: Mapping[str, Any]) -> LoadPart:
+    key_before, last_key = (
+        None if document[name] is None else tuple(document[name]) for name in ("after", "until")
+    )
     return LoadPart(
         name=str(document["name"]),
         table=str(document["table"]),
         relation=str(document["relation"]),
-        **{name: None if key is None else tuple(key) for name, key in keys.items()},  # type: ignore[arg-type]
+        key_before=key_before,
+        last_key=last_key,
     )

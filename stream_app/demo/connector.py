@@ -27,7 +27,7 @@ Key = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The JSON schemas of a table's messages, which hold from one ALTER to the next.
+    """The JSON schemas of a table's messages, which are valid from one ALTER to the next.
 
     Attributes:
         columns: name → Connect's name of the type; empty for types without a name.
@@ -46,7 +46,7 @@ class ShopTable:
 
     Attributes:
         topic: the topic of the table's messages.
-        envelopes: the present envelope, and the one that follows each later ALTER.
+        envelopes: the present envelope, and then the envelope after each later ALTER.
     """
 
     topic: str
@@ -77,7 +77,7 @@ class ShopTable:
 
 
 def captured_tables() -> dict[str, ShopTable]:
-    """Return the tables in the captured messages by name: without rows, and before their ALTERs."""
+    """Return name → table, for the captured messages: without rows, and before the ALTERs."""
     tables: dict[str, ShopTable] = {}
     for line in CAPTURED.read_text("utf-8").splitlines():
         record = json.loads(line)
@@ -150,19 +150,19 @@ class Connector:
         image = after or before
         assert image is not None
         prefix, schema, name = table.topic.split(".")
-        micros, received = self.now_us, self.now_us + 3000
+        sent_us, received_us = self.now_us, self.now_us + 3000
         source = (
             f'{{"version":"3.5.0.Final","connector":"postgresql","name":"{prefix}",'
-            f'"ts_ms":{micros // 1000},"snapshot":null,"db":"shop",'
+            f'"ts_ms":{sent_us // 1000},"snapshot":null,"db":"shop",'
             f'"sequence":"[\\"{self._lsn - 56}\\",\\"{self._lsn}\\"]",'
-            f'"ts_us":{micros},"ts_ns":{micros}000,"schema":"{schema}","table":"{name}",'
+            f'"ts_us":{sent_us},"ts_ns":{sent_us}000,"schema":"{schema}","table":"{name}",'
             f'"txId":{self._transaction},"lsn":{self._lsn},'
             f'"xmin":null,"origin":null,"origin_lsn":null}}'
         )
         payload = (
             f'{{"before":{_image(table, before)},"after":{_image(table, after)},'
-            f'"source":{source},"transaction":null,"op":"{op}","ts_ms":{received // 1000},'
-            f'"ts_us":{received},"ts_ns":{received}000}}'
+            f'"source":{source},"transaction":null,"op":"{op}","ts_ms":{received_us // 1000},'
+            f'"ts_us":{received_us},"ts_ns":{received_us}000}}'
         )
         value = f'{{"schema":{table.envelope.value_schema},"payload":{payload}}}'
         key_row = _image(table, table.key_of(image))
@@ -175,12 +175,18 @@ def _image(table: ShopTable, row: Row | None) -> str:
     if row is None:
         return "null"
     columns = table.envelope.columns.items()
-    pairs = zip(columns, row, strict=False)
-    return "{" + ",".join(f'"{name}":{_text(kind, value)}' for (name, kind), value in pairs) + "}"
+    named_values = zip(columns, row, strict=False)
+    return (
+        "{"
+        + ",".join(
+            f'"{name}":{_text(type_name, value)}' for (name, type_name), value in named_values
+        )
+        + "}"
+    )
 
 
-def _text(kind: str, value: Value) -> str:
-    if kind == DECIMAL and isinstance(value, int):
+def _text(type_name: str, value: Value) -> str:
+    if type_name == DECIMAL and isinstance(value, int):
         length = value.bit_length() // 8 + 1
         value = base64.b64encode(value.to_bytes(length, "big", signed=True)).decode()
     return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)

@@ -1,9 +1,8 @@
-"""``stream-app demo``: runs a broker, a job and a small shop in less than a minute, all of them
-real.
+"""Runs ``stream-app demo``: a broker, a shop and the real job, in less than a minute.
 
-It runs an embedded broker, a shop whose three tables change, and the real job that takes them all
-into Paimon tables. A SIGKILL and two ALTERs come in the middle. At the end the proof shows that
-each table equals its source.
+The shop changes three tables, and the job brings them into Paimon tables. In the middle the demo
+kills the job and alters two of the shop's tables. At the end a proof shows that each table equals
+its source.
 """
 
 from __future__ import annotations
@@ -46,13 +45,16 @@ from stream_app.version import install_command
 CONF = Path(__file__).with_name("shop.toml")
 RECORDS = 60_000
 RECORDS_MIN = 100
-"""The fewest records with which each table has rows when half of them are sent."""
-SECONDS_OF_SHOP = 20
+"""The smallest number of records with which each table has rows when half of them are sent."""
+SHOP_S = 20
+"""The seconds in which the shop sends its changes."""
 PARTITIONS = 2
 SEED = 20
-SECONDS_WITHOUT_PROGRESS_MAX = 300
+_PROGRESS_WAIT_MAX_S = 300
 _REFRESH_S = 0.25
-_LINE_EVERY_S = 8.0
+_LINE_INTERVAL_S = 8.0
+_QUIET_S = 2.5
+"""The seconds without a commit after which the compactions have ended."""
 
 
 DESCRIPTION = """\
@@ -102,7 +104,7 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
     """
     if args.dir.exists() and not args.dir.is_dir():
         raise UsageError(f"--dir {args.dir} is not a folder", fix="give a folder, or none")
-    if _is_no_text(args.dir):
+    if _is_not_utf8(args.dir):
         raise UsageError(f"--dir {args.dir!r} is not UTF-8", fix="give a folder with another name")
     if args.catalog and find_spec("pyiceberg") is None:
         raise UsageError(
@@ -120,7 +122,7 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
     return code
 
 
-def _is_no_text(path: Path) -> bool:
+def _is_not_utf8(path: Path) -> bool:
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
@@ -129,7 +131,7 @@ def _is_no_text(path: Path) -> bool:
 
 
 class _Demo:
-    """One run of the demo; `stack` ends all processes and threads that it starts."""
+    """One run of the demo. `stack` ends all processes and threads that the run starts."""
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class _Demo:
         self._clock = clock
         self._stack = stack
         self._shop = Shop(Random(SEED))
-        self._began = clock.steady_seconds()
+        self._begin_s = clock.steady_seconds()
         tables = {name: TableProgress(str(folder.database / name)) for name in TABLES}
         self._state = DemoState(records=records, tables=tables)
 
@@ -157,27 +159,27 @@ class _Demo:
         broker = EmbeddedBroker(self._folder.work / "kafka")
         self._stack.callback(broker.stop)
         # An aborted demo kills its processes.
-        self._stack.push(lambda kind, *_: broker.kill() if kind else None)
+        self._stack.push(lambda error_type, *_: broker.kill() if error_type else None)
         broker.start()
         _make_topics(broker.bootstrap)
-        pairs = [f"source.bootstrap-servers={broker.bootstrap}"]
-        pairs += self._catalog.settings() if self._catalog else []
-        settings = [word for pair in pairs for word in ("--set", pair)]
-        arguments = ("ingest", "--conf", str(CONF), *settings)
+        settings = [f"source.bootstrap-servers={broker.bootstrap}"]
+        settings += self._catalog.settings() if self._catalog else []
+        options = [word for setting in settings for word in ("--set", setting)]
+        arguments = ("ingest", "--conf", str(CONF), *options)
         self._job = DemoJob(arguments, self._folder.root, self._folder.work)
         self._stack.callback(self._job.stop)
-        self._stack.push(lambda kind, *_: self._job.abandon() if kind else None)
+        self._stack.push(lambda error_type, *_: self._job.abandon() if error_type else None)
         self._producer = ShopProducer(
             shop=self._shop,
             bootstrap=broker.bootstrap,
             count=self._records,
-            per_second=self._records / SECONDS_OF_SHOP,
+            per_second=self._records / SHOP_S,
             clock=self._clock,
         )
         self._stack.callback(self._producer.stop)
         self._say("starting the job of all tables; it makes them from the messages:")
         self._say(f"  {program()} ingest --conf {shlex.quote(short_path(CONF))} \\")
-        self._say(f"      {shlex.join(settings)}")
+        self._say(f"      {shlex.join(options)}")
         self._job.start()
         self._producer.start()
         self._watch(
@@ -187,9 +189,9 @@ class _Demo:
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
         self._producer.alter()
-        killed = self._job.kill()
+        process_id = self._job.kill()
         self._show()
-        self._say(f"SIGKILL to the job (process {killed}) in the middle of its work")
+        self._say(f"SIGKILL to the job (process {process_id}) in the middle of its work")
         self._say("starting it again with the same checkpoint")
         self._job.start()
         self._watch("until the job has begun again", lambda: self._job.is_started)
@@ -221,7 +223,7 @@ class _Demo:
         if self._catalog:
             for name, source in self._shop.tables.items():
                 sides[name].append(iceberg_side(tables[name], source))
-        seconds = self._clock.steady_seconds() - self._began
+        seconds = self._clock.steady_seconds() - self._begin_s
         self._console.print(proof_panel(sides, seconds=seconds))
         self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
         if self._catalog:
@@ -229,14 +231,14 @@ class _Demo:
         return 0 if all(map(are_equal, sides.values())) else 1
 
     def _compactions_have_ended(self) -> Callable[[], bool]:
-        """Make a condition that is true once no table has had a commit for 2.5 seconds."""
-        quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
+        """Return a condition that is true once no table has had a commit for `_QUIET_S`."""
+        snapshot_count, commit_s = 0, self._clock.steady_seconds()
 
         def is_quiet() -> bool:
-            now, latest = self._clock.steady_seconds(), self._snapshot_count()
-            if latest != quiet[0][0]:
-                quiet[0] = (latest, now)
-            return now - quiet[0][1] > 2.5
+            nonlocal snapshot_count, commit_s
+            if self._snapshot_count() != snapshot_count:
+                snapshot_count, commit_s = self._snapshot_count(), self._clock.steady_seconds()
+            return self._clock.steady_seconds() - commit_s > _QUIET_S
 
         return is_quiet
 
@@ -245,34 +247,34 @@ class _Demo:
         return sum(table.latest for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
-        progress, since = (0, 0, 0), self._clock.steady_seconds()
-        said_at = since
+        progress, progress_s = (0, 0, 0), self._clock.steady_seconds()
+        line_s = progress_s
         self._state.wait_until(goal)
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now, before = self._clock.steady_seconds(), progress
+                now_s, previous = self._clock.steady_seconds(), progress
                 progress = (self._state.sent, self._snapshot_count(), self._job.output_bytes)
-                since = now if progress != before else since
-                if not self._console.is_terminal and now - said_at > _LINE_EVERY_S:
-                    said_at = now  # the panel moves on a terminal alone
+                progress_s = now_s if progress != previous else progress_s
+                if not self._console.is_terminal and now_s - line_s > _LINE_INTERVAL_S:
+                    line_s = now_s  # the panel moves only on a terminal
                     count = self._state.newest.message_count
                     self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
-                if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
+                if now_s - progress_s > _PROGRESS_WAIT_MAX_S:
                     raise StreamAppError(
                         f"the demo waited {goal}, and nothing happened for "
-                        f"{SECONDS_WITHOUT_PROGRESS_MAX} s",
+                        f"{_PROGRESS_WAIT_MAX_S} s",
                         where=self._job.end_of_log(),
-                        fix="see what the job says there",
+                        fix="look for the cause in these lines of the job's log",
                     )
                 self._clock.sleep(_REFRESH_S)
 
     def _update(self) -> None:
         self._state.advance(
             sent=self._producer.sent,
-            seconds=self._clock.steady_seconds() - self._began,
+            seconds=self._clock.steady_seconds() - self._begin_s,
             run=self._job.runs,
         )
 
@@ -283,7 +285,7 @@ class _Demo:
         self._console.print(live_panel(self._state))
 
     def _say(self, text: str) -> None:
-        seconds = self._clock.steady_seconds() - self._began
+        seconds = self._clock.steady_seconds() - self._begin_s
         line = Text.assemble((f"{seconds:5.1f} s", "dim"), f"  {text}")
         self._console.print(line, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""The folder of the demo: its files, and which of an earlier demo it may delete."""
+"""Manages the folder of the demo, and deletes the files of an earlier demo, but no others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stream_app.errors import UsageError
 
-_MARK = ".stream_app-demo"
+_MARK_FILE = ".stream_app-demo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class DemoFolder:
         return self.root / "warehouse" / "demo.db"
 
     def clear(self) -> None:
-        """Delete what an earlier demo left, and nothing else.
+        """Delete the files of an earlier demo, and no others.
 
         Raises:
-            UsageError: something that is in the way is not the demo's.
+            UsageError: a folder with the demo's name has files of others.
         """
-        mark = self.work / _MARK
-        is_own = mark.exists()
-        if is_own and self.database.exists() and mark.read_text() not in ("", self._state()):
+        mark_file = self.work / _MARK_FILE
+        is_own = mark_file.exists()
+        if is_own and self.database.exists() and mark_file.read_text() not in ("", self._state()):
             raise UsageError(
                 f"{self.database} has been written since the demo made it",
                 fix="choose another folder with --dir, or delete the tables yourself",
@@ -49,11 +49,11 @@ class DemoFolder:
         for path in (self.database, self.work):
             shutil.rmtree(path, ignore_errors=True)
         self.work.mkdir(parents=True)
-        (self.work / _MARK).touch()
+        (self.work / _MARK_FILE).touch()
 
     def note_end(self) -> None:
         """Record the last snapshots, so that a later demo keeps tables with newer ones."""
-        (self.work / _MARK).write_text(self._state())
+        (self.work / _MARK_FILE).write_text(self._state())
 
     def _state(self) -> str:
         """Return the names of all schemas and snapshots, and each table's first schema, which

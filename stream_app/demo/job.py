@@ -1,7 +1,7 @@
 """Starts, watches and kills the demo's job and its producer.
 
-The job is the real `stream-app ingest` in a process of its own. `progress_panel` reads from the
-tables how far they are.
+The job is the real `stream-app ingest` in a process of its own. `progress_panel` reads the job's
+progress from its tables.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from stream_app.clock import Clock
 from stream_app.demo.shop import Shop
 from stream_app.errors import SourceError
 
-_CHUNK = 500
+_CHUNK_MESSAGES = 500
 _BATCH_BYTES = 512 * 1024
-_JOIN_S = 2.0
+_JOIN_WAIT_S = 2.0
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ShopProducer:
 
     Attributes:
         count, per_second: the number of changes, and their rate.
-        sent: the number of changes that it has sent.
+        sent: the number of changes that the thread has sent.
         failure: the error that has ended the thread; None without one.
     """
 
@@ -49,7 +49,7 @@ class ShopProducer:
     sent: int = 0
     failure: BaseException | None = None
     _thread: threading.Thread | None = field(init=False, default=None)
-    _stopped: threading.Event = field(init=False, default_factory=threading.Event)
+    _has_stopped: threading.Event = field(init=False, default_factory=threading.Event)
     _may_alter: threading.Event = field(init=False, default_factory=threading.Event)
 
     def start(self) -> None:
@@ -63,10 +63,10 @@ class ShopProducer:
 
     def stop(self) -> None:
         """Stop the producer, even before it has sent everything."""
-        self._stopped.set()
+        self._has_stopped.set()
         self._may_alter.set()
         if self._thread is not None:
-            self._thread.join(_JOIN_S)
+            self._thread.join(_JOIN_WAIT_S)
 
     @property
     def is_done(self) -> bool:
@@ -106,14 +106,14 @@ class ShopProducer:
     def _send(self, producer: KafkaProducer, count: int) -> None:
         start_s, sent = self.clock.steady_seconds(), 0
         messages = self.shop.messages(count)
-        while chunk := list(itertools.islice(messages, _CHUNK)):
+        while chunk := list(itertools.islice(messages, _CHUNK_MESSAGES)):
             for topic, key, value in chunk:
                 producer.send(topic, key=key, value=value)
             producer.flush()
             sent += len(chunk)
             self.sent += len(chunk)
-            ahead = sent / self.per_second - (self.clock.steady_seconds() - start_s)
-            if self._stopped.wait(max(0.0, ahead)):
+            pause_s = sent / self.per_second - (self.clock.steady_seconds() - start_s)
+            if self._has_stopped.wait(max(0.0, pause_s)):
                 break
 
 
@@ -123,8 +123,8 @@ class DemoJob:
 
     Attributes:
         arguments: the arguments of `stream-app`.
-        root: where it runs; the configuration's paths begin there.
-        folder: the folder of its logs.
+        root: the folder in which the job runs; the configuration's paths are relative to it.
+        folder: the folder of the job's logs.
         is_started: whether the newest run has begun to take changes.
     """
 
@@ -134,7 +134,7 @@ class DemoJob:
     is_started: bool = False
     runs: int = 0
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
-    _read_to: int = field(init=False, default=0)
+    _events_position: int = field(init=False, default=0)
 
     @property
     def log_file(self) -> Path:
@@ -144,7 +144,7 @@ class DemoJob:
     @property
     def output_bytes(self) -> int:
         """The size of the running job's log, and of the events of all runs."""
-        return self.log_file.stat().st_size + self._read_to
+        return self.log_file.stat().st_size + self._events_position
 
     def end_of_log(self) -> str:
         """Return the path of the running job's log, and its last lines."""
@@ -195,11 +195,11 @@ class DemoJob:
         if self._process is not None:
             self._end(signal.SIGINT)
 
-    def _end(self, number: signal.Signals) -> int:
+    def _end(self, signal_number: signal.Signals) -> int:
         process = self._process
         assert process is not None, "the job does not run"
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal_number)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:
@@ -217,10 +217,10 @@ class DemoJob:
         if not self._events_file.exists():
             return
         with self._events_file.open("rb") as source:
-            source.seek(self._read_to)
+            source.seek(self._events_position)
             for line in source:
                 if not line.endswith(b"\n"):
-                    break  # being written, or the last words of a killed job
-                self._read_to += len(line)
-                start = line.rfind(b'{"event"')  # behind what a killed job left of a line
+                    break  # an event that is being written, or the rest of a killed job's event
+                self._events_position += len(line)
+                start = line.rfind(b'{"event"')  # after the rest of a killed job's event
                 self.is_started |= json.loads(line[start:])["event"] == "started"

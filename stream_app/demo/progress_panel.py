@@ -28,11 +28,11 @@ class TableProgress:
     """The progress of a table, by its snapshots.
 
     Attributes:
-        message_count: messages of all topics up to the end of `epoch`.
-        epoch: the newest that brought the table a change.
-        schema_id: the newest snapshot's.
-        latest: number of the newest snapshot that was read.
-        snapshots: how many of each kind there are.
+        message_count: the number of messages of all topics up to the end of `epoch`.
+        epoch: the newest epoch that brought the table a change.
+        schema_id: the schema of the newest snapshot.
+        latest: the number of the newest snapshot that was read.
+        snapshots: the numbers of snapshots by kind.
     """
 
     location: str
@@ -87,7 +87,7 @@ class DemoState:
         records: the number of records that the producer sends in all.
         sent: the number of records that it has sent.
         run: the number of the job's current run, from 1.
-        waiting: the event that the demo waits for; empty without one.
+        goal: the event that the demo waits for; empty without one.
     """
 
     records: int
@@ -95,7 +95,7 @@ class DemoState:
     sent: int = 0
     seconds: float = 0.0
     run: int = 0
-    waiting: str = field(default="")
+    goal: str = ""
 
     def advance(self, *, sent: int, seconds: float, run: int) -> None:
         """Update the numbers of the producer and the job, and read the tables' new snapshots."""
@@ -103,15 +103,13 @@ class DemoState:
             table.read_snapshots()
         self.sent, self.seconds, self.run = sent, seconds, run
 
-    def wait_until(self, waiting: str) -> None:
-        """Show the event that the demo waits for; empty: it waits for none."""
-        self.waiting = waiting
+    def wait_until(self, goal: str) -> None:
+        """Show the event that the demo waits for, or an empty text for none."""
+        self.goal = goal
 
     @property
     def newest(self) -> TableProgress:
-        """The table with the newest epoch; an epoch without changes for a table makes no snapshot
-        of it.
-        """
+        """The table with the newest epoch. An epoch without changes for a table skips it."""
         return max(
             self.tables.values(), key=lambda table: -1 if table.epoch is None else table.epoch
         )
@@ -130,15 +128,17 @@ def live_panel(state: DemoState) -> Panel:
     return Panel(
         grid,
         title=f"run {state.run} of the job, {state.seconds:.0f} s",
-        subtitle=f"watching {state.waiting}" if state.waiting else None,
+        subtitle=f"watching {state.goal}" if state.goal else None,
         width=WIDTH,
-        border_style="blue" if state.waiting else "dim",
+        border_style="blue" if state.goal else "dim",
     )
 
 
-def _bar(done: int, total: int, style: str) -> RenderableType:
+def _bar(count: int, total: int, style: str) -> RenderableType:
     row = Table.grid(padding=(0, 1))
-    row.add_row(ProgressBar(total, done, width=34, complete_style=style), f"{done:,} of {total:,}")
+    row.add_row(
+        ProgressBar(total, count, width=34, complete_style=style), f"{count:,} of {total:,}"
+    )
     return row
 
 
@@ -162,8 +162,8 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     grid.add_row("", "rows", *columns, style="dim")
     for name, (source, *copies) in sides.items():
         rows = f"{source.rows:,}"
-        for other in copies:
-            rows += f", table {other.rows:,}" if other.rows != source.rows else ""
+        for copy_side in copies:
+            rows += f", table {copy_side.rows:,}" if copy_side.rows != source.rows else ""
         checksums = (side.checksum for side in (source, *copies))
         style = "" if are_equal(sides[name]) else "bold red"
         grid.add_row(name, rows, *checksums, style=style)

@@ -21,7 +21,7 @@ from stream_app.table.read.split_scan import SplitScan
 
 @dataclass(frozen=True, slots=True)
 class TableSide:
-    """One side of the comparison; the checksum is over all columns of all rows, sorted by key."""
+    """One side of the comparison, with a checksum of all columns of all rows, sorted by key."""
 
     rows: int
     checksum: str
@@ -37,23 +37,25 @@ def source_side(source: ShopTable, schema: pa.Schema) -> TableSide:
     return _side(pa.Table.from_arrays(arrays, schema=schema), source.envelope.key)
 
 
-def _array(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
-    """Return a column as Arrow; the source has decimals as unscaled numbers and times as
-    microseconds.
-    """
-    if pa.types.is_decimal(type_):
-        return pa.array([None if v is None else Decimal(v).scaleb(-2) for v in values], type_)
-    if pa.types.is_timestamp(type_):
-        return pa.array(values, pa.timestamp("us")).cast(type_)
-    return pa.array(values, type_)
+def _array(values: Sequence[Value], arrow_type: pa.DataType) -> pa.Array:
+    """Return a column as Arrow, from unscaled numbers as decimals and microseconds as times."""
+    if pa.types.is_decimal(arrow_type):
+        return pa.array(
+            [None if cents is None else Decimal(cents).scaleb(-2) for cents in values], arrow_type
+        )
+    if pa.types.is_timestamp(arrow_type):
+        return pa.array(values, pa.timestamp("us")).cast(arrow_type)
+    return pa.array(values, arrow_type)
 
 
 def table_side(table: FileStoreTable, source: ShopTable) -> TableSide:
     """Count and checksum the table's newest snapshot."""
-    read = SplitRead(table)
+    split_read = SplitRead(table)
     splits = SplitScan(table).splits(table.snapshots.latest())
-    batches = (batch for split in splits for batch in read.read(split))
-    return _side(pa.Table.from_batches(batches, schema=read.selection.schema), source.envelope.key)
+    batches = (batch for split in splits for batch in split_read.read(split))
+    return _side(
+        pa.Table.from_batches(batches, schema=split_read.selection.schema), source.envelope.key
+    )
 
 
 def iceberg_side(table: FileStoreTable, source: ShopTable) -> TableSide:
@@ -68,10 +70,10 @@ def iceberg_side(table: FileStoreTable, source: ShopTable) -> TableSide:
 
 
 def _side(rows: pa.Table, key: Sequence[str]) -> TableSide:
-    ordered = rows.sort_by([(name, "ascending") for name in key])
+    sorted_rows = rows.sort_by([(name, "ascending") for name in key])
     digest = hashlib.sha256()
-    for name in ordered.column_names:
-        # As text, so that the checksum does not depend on how Arrow lays values out.
-        texts = ordered.column(name).cast(pa.string()).fill_null("\0").combine_chunks()
+    for name in sorted_rows.column_names:
+        # As text, so that the checksum does not depend on Arrow's layout of values.
+        texts = sorted_rows.column(name).cast(pa.string()).fill_null("\0").combine_chunks()
         digest.update("\n".join([name, *texts.to_pylist(), ""]).encode())
-    return TableSide(ordered.num_rows, digest.hexdigest()[:16])
+    return TableSide(sorted_rows.num_rows, digest.hexdigest()[:16])

@@ -31,7 +31,7 @@ TABLES = ("customers", "orders", "order_items")
 
 @dataclass(slots=True)
 class Shop:
-    """An inventor of changes, which remembers the rows that each table must hold after them."""
+    """A simulated shop, which remembers the rows that each table must have after its changes."""
 
     random: Random
     tables: dict[str, ShopTable] = field(default_factory=captured_tables)
@@ -42,7 +42,7 @@ class Shop:
 
     def messages(self, count: int) -> Iterator[Message]:
         """Return the next messages; the last transaction may be incomplete."""
-        return itertools.islice(self._endless(), count)
+        return itertools.islice(self._all_messages(), count)
 
     def alter(self) -> None:
         """Make the changes of `ALTERS`."""
@@ -50,7 +50,7 @@ class Shop:
             self.tables[name].alter()
         self.is_altered = True
 
-    def _endless(self) -> Iterator[Message]:
+    def _all_messages(self) -> Iterator[Message]:
         while True:
             self._connector.begin(self.random.randrange(1, 4_000_000))
             yield from self._transaction()
@@ -60,13 +60,13 @@ class Shop:
         if self._customers < 20 or draw < 0.08:
             yield from self._sign_up()
         elif self._orders < 20 or draw < 0.35:
-            yield from self._order()
+            yield from self._place_order()
         elif draw < 0.45:
-            yield from self._move()
+            yield from self._move_customer()
         elif draw < 0.90:
             yield from self._advance_order()
         elif draw < 0.95:
-            yield from self._change_line()
+            yield from self._renumber_item()
         else:
             yield from self._cancel_order()
 
@@ -78,16 +78,16 @@ class Shop:
             row = (*row, _email(name))
         yield self._connector.insert(self.tables["customers"], row)
 
-    def _move(self) -> Iterator[Message]:
+    def _move_customer(self) -> Iterator[Message]:
         """Change a customer's city, and the e-mail address once the table has a column for it."""
         table = self.tables["customers"]
-        old = table.rows[(self.random.randint(1, self._customers),)]
-        row = (*old[:2], self.random.choice(_CITIES))
+        old_row = table.rows[(self.random.randint(1, self._customers),)]
+        row = (*old_row[:2], self.random.choice(_CITIES))
         if self.is_altered:
-            row = (*row, _email(str(old[1])))
+            row = (*row, _email(str(old_row[1])))
         yield self._connector.update(table, row)
 
-    def _order(self) -> Iterator[Message]:
+    def _place_order(self) -> Iterator[Message]:
         self._orders += 1
         customer = self.random.randint(1, self._customers)
         # Wholesale pays more than the column of the first half can hold.
@@ -103,18 +103,18 @@ class Shop:
 
     def _advance_order(self) -> Iterator[Message]:
         table = self.tables["orders"]
-        if old := table.rows.get((self._some_order(),)):
-            row = (*old[:2], self.random.choice(_STATES), old[3], self._connector.now_us)
+        if old_row := table.rows.get((self._random_order(),)):
+            row = (*old_row[:2], self.random.choice(_STATES), old_row[3], self._connector.now_us)
             yield self._connector.update(table, row)
 
-    def _change_line(self) -> Iterator[Message]:
+    def _renumber_item(self) -> Iterator[Message]:
         table = self.tables["order_items"]
-        number = self._some_order()
-        if old := table.rows.get((number, 1)):
-            yield from self._connector.update_key(table, (number, 1), (number, 10, *old[2:]))
+        number = self._random_order()
+        if old_row := table.rows.get((number, 1)):
+            yield from self._connector.update_key(table, (number, 1), (number, 10, *old_row[2:]))
 
     def _cancel_order(self) -> Iterator[Message]:
-        number = self._some_order()
+        number = self._random_order()
         for line in (1, 2, 3, 10):
             yield from self._delete("order_items", (number, line))
         yield from self._delete("orders", (number,))
@@ -124,7 +124,7 @@ class Shop:
         if key in table.rows:
             yield from self._connector.delete(table, key)
 
-    def _some_order(self) -> int:
+    def _random_order(self) -> int:
         """Return the number of an order, mostly a recent one; the order may have been cancelled."""
         return self._orders - int(self._orders * self.random.random() ** 4)
 

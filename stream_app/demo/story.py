@@ -23,7 +23,7 @@ _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 
 
 def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
-    """Yield all parts of the report; its log and its changes are those of the altered tables."""
+    """Yield all parts of the report. The log and the changes are those of the altered tables."""
     snapshots = {
         name: [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
         for name, table in tables.items()
@@ -34,54 +34,59 @@ def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
     yield _changelog("customers", tables["customers"], snapshots["customers"])
 
 
-def _view(title: str, *names: str, right: Sequence[str] = ()) -> Table:
-    view = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    view.title_style = "bold"
+def _report_table(title: str, *names: str, right: Sequence[str] = ()) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.title_style = "bold"
     for name in names:
-        view.add_column(name, justify="right" if name in right else "left")
-    return view
+        table.add_column(name, justify="right" if name in right else "left")
+    return table
 
 
 def _schemas(
     tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
 ) -> Table:
-    view = _view(
+    report = _report_table(
         "schemas: made from the messages, and altered by them",
         "table", "schema", "from", "columns", right=("schema",),
     )  # fmt: skip
     for name, table in tables.items():
         schemas = [table.schemas.schema(number) for number in table.schemas.ids()]
-        for before, schema in itertools.pairwise([None, *schemas]):
+        for previous, schema in itertools.pairwise([None, *schemas]):
             assert schema is not None
-            first = next((s for s in snapshots[name] if s.schema_id == schema.schema_id), None)
-            view.add_row(
-                "" if before else name,
-                str(schema.schema_id),
-                f"snapshot {first.snapshot_id}" if first else "–",
-                _columns_text(before, schema),
-                style="bold" if before else None,
+            numbers = (
+                snapshot.snapshot_id
+                for snapshot in snapshots[name]
+                if snapshot.schema_id == schema.schema_id
             )
-    return view
+            first_number = next(numbers, None)
+            report.add_row(
+                "" if previous else name,
+                str(schema.schema_id),
+                f"snapshot {first_number}" if first_number else "–",
+                _columns_text(previous, schema),
+                style="bold" if previous else None,
+            )
+    return report
 
 
-def _columns_text(before: TableSchema | None, schema: TableSchema) -> str:
+def _columns_text(previous: TableSchema | None, schema: TableSchema) -> str:
     """Return all columns of the first schema, or the differences from the previous schema."""
-    if before is None:
+    if previous is None:
         return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
-    old = {field.name: field.data_type for field in before.fields}
+    old_types = {field.name: field.data_type for field in previous.fields}
     return ", ".join(
         f"+ {field.name} {field.data_type}"
-        if field.name not in old
-        else f"{field.name} {old[field.name]} → {field.data_type}"
+        if field.name not in old_types
+        else f"{field.name} {old_types[field.name]} → {field.data_type}"
         for field in schema.fields
-        if old.get(field.name) != field.data_type
+        if old_types.get(field.name) != field.data_type
     )
 
 
 def _snapshots_and_files(
     tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
 ) -> Table:
-    view = _view(
+    report = _report_table(
         "snapshots and files: compacted by the job itself",
         "table", "APPEND", "COMPACT", "files before a compaction", "at the end",
         right=("APPEND", "COMPACT"),
@@ -92,13 +97,13 @@ def _snapshots_and_files(
         scan = FileStoreScan(table)
         largest = max(
             len(scan.live(snapshot))
-            for snapshot, following in [*itertools.pairwise(log), (log[-1], None)]
-            if following is None or following.commit_kind is CommitKind.COMPACT
+            for snapshot, next_snapshot in [*itertools.pairwise(log), (log[-1], None)]
+            if next_snapshot is None or next_snapshot.commit_kind is CommitKind.COMPACT
         )
         at_end = len(scan.live(log[-1]))
         appends = str(len(log) - compacts)
-        view.add_row(name, appends, str(compacts), _files_text(largest), _files_text(at_end))
-    return view
+        report.add_row(name, appends, str(compacts), _files_text(largest), _files_text(at_end))
+    return report
 
 
 def _files_text(count: int) -> str:
@@ -107,16 +112,16 @@ def _files_text(count: int) -> str:
 
 def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
     names = ("snapshot", "kind", "epoch", "schema", "rows in files", "change", "changelog")
-    view = _view(
+    report = _report_table(
         f"snapshots of {name}", *names, right=[column for column in names if column != "kind"]
     )
-    hidden = len(snapshots) - _LOG_HEAD - _LOG_TAIL
+    hidden_count = len(snapshots) - _LOG_HEAD - _LOG_TAIL
     for index, snapshot in enumerate(snapshots):
-        if hidden > 0 and _LOG_HEAD <= index < _LOG_HEAD + hidden:
+        if hidden_count > 0 and _LOG_HEAD <= index < _LOG_HEAD + hidden_count:
             if index == _LOG_HEAD:
-                view.add_row(*["⋮"] * len(names), style="dim")
+                report.add_row(*["⋮"] * len(names), style="dim")
             continue
-        view.add_row(
+        report.add_row(
             str(snapshot.snapshot_id),
             snapshot.commit_kind.value,
             str(snapshot.commit_identifier),
@@ -126,18 +131,18 @@ def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
             f"{snapshot.changelog_record_count or 0:,}",
             style="magenta" if snapshot.commit_kind is CommitKind.COMPACT else None,
         )
-    return view
+    return report
 
 
 def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) -> Table:
     """Show some changes of the newest snapshot that has any."""
     names = table.schema.fields.names
-    view = _view(f"from the changelog of {name}", "kind", *names)
-    changed = PaimonTable(table)
+    report = _report_table(f"from the changelog of {name}", "kind", *names)
+    paimon_table = PaimonTable(table)
     batches = (
         [(str(row[ROW_KIND]), row) for row in batch.rows.to_pylist()]
         for snapshot in reversed(snapshots)
-        for batch in changed.changelog(snapshot=snapshot.snapshot_id, end=snapshot.snapshot_id)
+        for batch in paimon_table.changelog(snapshot=snapshot.snapshot_id, end=snapshot.snapshot_id)
     )
     changes: list[tuple[str, dict[str, Any]]] = max(
         itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
@@ -146,5 +151,5 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
     start = next((index for index, (kind, _) in enumerate(changes) if kind == "-U"), 0)
     for kind, row in changes[start : start + _CHANGES]:
         values = ("" if row[column] is None else str(row[column]) for column in names)
-        view.add_row(kind, *values, style=_KIND_STYLES[kind])
-    return view
+        report.add_row(kind, *values, style=_KIND_STYLES[kind])
+    return report

@@ -56,8 +56,8 @@ def readable_error(error: BaseException) -> BaseException:
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
         )
-    if workers := _worker_error(text):
-        return workers
+    if worker_error := _worker_error(text):
+        return worker_error
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
             "the bad records of one epoch exceed the driver's limit",
@@ -81,19 +81,19 @@ def readable_error(error: BaseException) -> BaseException:
 
 def _worker_error(text: str) -> StreamAppError | None:
     """Return an error that says how a task's Python workers ended; None if they did not end."""
-    if lost := _WORKER_LOST.search(text):
+    if lost_worker := _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker of Spark died in the middle of its task, as often as the task was tried: "
-            + lost[0][:300],
+            + lost_worker[0][:300],
             where="on the machines of spark.master",
             fix="the system kills processes that take too much memory (see dmesg, or the "
             "cluster's log): "
             "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
             "then start the job again, it continues where it was",
         )
-    if refused := _NO_PYTHON.search(text):
+    if refused_python := _NO_PYTHON.search(text):
         return UsageError(
-            "the workers of Spark cannot run stream_app with their Python: " + refused[0],
+            "the workers of Spark cannot run stream_app with their Python: " + refused_python[0],
             where="spark.pyspark.python (or PYSPARK_PYTHON), spark.archives",
             fix="install stream_app and its packages on each machine, or send the environment as "
             "an archive (docs/operate/clusters.md); the executors' stderr names what is missing",
@@ -129,9 +129,9 @@ def _own_error(text: str) -> StreamAppError | None:
         if lines[number].startswith("Traceback (most recent call last)"):
             return None
         match = _OWN_ERROR.match(lines[number])
-        kind = getattr(errors, match[1], None) if match else None
-        if match and isinstance(kind, type) and issubclass(kind, StreamAppError):
-            return _parse_error(kind, match[2], lines[number + 1 :])
+        error_class = getattr(errors, match[1], None) if match else None
+        if match and isinstance(error_class, type) and issubclass(error_class, StreamAppError):
+            return _parse_error(error_class, match[2], lines[number + 1 :])
     return None
 
 

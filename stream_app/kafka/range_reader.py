@@ -113,7 +113,7 @@ class RangeReader:
     """
 
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._clock = clock or SystemClock()
         self._client = open_client(settings.client, settings.clusters)
         self._stamps = message_stamps()
@@ -145,7 +145,7 @@ class RangeReader:
                 self._stop_first_range()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = open_client(self._settings.client, self._settings.clusters)
+                self._client = open_client(self.settings.client, self.settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the oldest offset of a partition, and the one after the newest that may be read.
@@ -163,7 +163,7 @@ class RangeReader:
         self._client.close()
 
     def _start_ranges(self, waiting_ranges: deque[OffsetRange]) -> None:
-        while waiting_ranges and len(self._started_ranges) < self._settings.ranges_at_once:
+        while waiting_ranges and len(self._started_ranges) < self.settings.ranges_at_once:
             started_partitions = {started.kafka_partition for started in self._started_ranges}
             if waiting_ranges[0].kafka_partition in started_partitions:
                 return
@@ -283,7 +283,7 @@ class RangeReader:
             f"the records at offsets {begin} to {end} of {target.topic}/{target.partition} cannot "
             f"be read: {available}"
         )
-        if self._settings.fails_on_loss:
+        if self.settings.fails_on_loss:
             raise WrongSourceError(
                 problem,
                 where=str(target),
@@ -308,13 +308,13 @@ class RangeReader:
             if code in LOGIN_CODES and not self._has_answered:
                 raise login_refused(text, str(progress.target), "executors")
         waited_s = self._clock.steady_seconds() - progress.reached_s
-        fails_after_s = self._settings.fails_after_s
+        fails_after_s = self.settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
             problem = f"Kafka delivered nothing for {waited_s:.0f} s"
             raise SourceError(problem, where=str(progress.target), fix=SEE_BROKERS)
-        if waited_s > self._settings.timeout_s:
+        if waited_s > self.settings.timeout_s:
             self._give_up(progress, waited_s)
-        elif waited_s > self._settings.tail_timeout_s and progress.is_at_end:
+        elif waited_s > self.settings.tail_timeout_s and progress.is_at_end:
             self._skip_beyond_end(progress)
 
     def _skip_beyond_end(self, progress: _Progress) -> None:

@@ -39,14 +39,14 @@ class VectorPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFile:
-    """A data file, or a deletion vector.
+    """A data file, or the deletion vector of one.
 
     Attributes:
         path: the path of the data file, or of the index file with the vector.
         partition: the values in the order of the partition keys.
         row_count: the rows of the data file, or the number of deleted rows.
-        null_counts, lower, upper: the statistics by field id; bounds are bytes of Iceberg's single
-            values.
+        null_counts, lower_bounds, upper_bounds: the statistics by field id; bounds are bytes of
+            Iceberg's single values.
         first_row_id: the row id of the first row, in version 3.
         vector: the position of the deletion vector; None for a data file.
     """
@@ -56,8 +56,8 @@ class IcebergFile:
     partition: tuple[object, ...]
     row_count: int
     null_counts: Mapping[int, int] = field(default_factory=dict)
-    lower: Mapping[int, bytes] = field(default_factory=dict)
-    upper: Mapping[int, bytes] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
     first_row_id: int | None = None
     vector: VectorPlace | None = None
 
@@ -94,8 +94,8 @@ class PartitionSummary:
 
     contains_null: bool
     contains_nan: bool | None
-    lower: bytes | None
-    upper: bytes | None
+    lower_bound: bytes | None
+    upper_bound: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

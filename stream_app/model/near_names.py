@@ -5,23 +5,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
-_NEAR = 0.7
+_SIMILARITY_MIN = 0.7
+"""The ratio of `difflib` from which on a known name is suggested."""
 
 
-def nearest(name: str, names: Collection[str], count: int = 1) -> list[str]:
-    """Return the similar known names, the most similar first."""
-    return difflib.get_close_matches(name, list(names), n=count, cutoff=_NEAR)
+def nearest_names(name: str, names: Collection[str], count: int = 1) -> list[str]:
+    """Return at most `count` similar known names, the most similar first."""
+    return difflib.get_close_matches(name, list(names), n=count, cutoff=_SIMILARITY_MIN)
 
 
 def did_you_mean(name: str, names: Collection[str], separator: str = ";") -> str:
     """Return the text ``; did you mean 'bucket'?``; empty if no known name is similar."""
-    return "".join(f"{separator} did you mean {near!r}?" for near in nearest(name, names))
+    return "".join(
+        f"{separator} did you mean {suggestion!r}?" for suggestion in nearest_names(name, names)
+    )
 
 
 def known_names_text(name: str, names: Collection[str]) -> str:
     """Return the fix of an error: ``did you mean 'bucket'? known: bucket, path``."""
-    meant = did_you_mean(name, names).removeprefix("; ")
-    return f"{meant} known: {', '.join(names)}".lstrip()
+    suggestion = did_you_mean(name, names).removeprefix("; ")
+    return f"{suggestion} known: {', '.join(names)}".lstrip()
 
 
 def unknown_name(noun: str, name: str, names: Collection[str]) -> str:

@@ -3,8 +3,7 @@
 A redirect is an error, because the request's login, signature and body must reach only the
 configured host. The length and the duration of an answer are bounded, too.
 
-Sources: none. `urllib.request` alone would send a request's headers to any host that a redirect
-names.
+`urllib.request` alone would send a request's headers to any host that a redirect names.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import urllib.request
 from http.client import HTTPResponse
 from typing import Any
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -33,11 +32,11 @@ def send(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse:
     """Send a request and return its answer, whose body the caller still has to read.
 
     Args:
-        timeout_s: for each wait.
+        timeout_s: the limit of each wait.
 
     Raises:
         HTTPError: the status is not 2xx; a redirect has the status 3xx.
-        OSError, HTTPException: there is no answer.
+        OSError, HTTPException: no answer arrives.
     """
     answer = _OPENER.open(request, timeout=timeout_s)
     assert isinstance(answer, HTTPResponse)
@@ -48,21 +47,21 @@ def answer_to(request: urllib.request.Request, *, timeout_s: float, bytes_max: i
     """Send a request and return the body of its answer.
 
     Args:
-        timeout_s: for each wait, and three times as much for the whole answer.
+        timeout_s: the limit of each wait; the whole answer may take three times as long.
 
     Raises:
         HTTPError, HTTPException, OSError: as `send`, or the answer takes too long.
         LongAnswerError: the answer has more bytes.
     """
-    ends = time.monotonic() + 3 * timeout_s
-    parts: list[bytes] = []
+    deadline_s = time.monotonic() + 3 * timeout_s
+    chunks: list[bytes] = []
     size = 0
     with send(request, timeout_s=timeout_s) as answer:
-        while part := answer.read1(_CHUNK):
-            parts.append(part)
-            size += len(part)
+        while chunk := answer.read1(_CHUNK_BYTES):
+            chunks.append(chunk)
+            size += len(chunk)
             if size > bytes_max:
                 raise LongAnswerError(f"the answer has more than {bytes_max} bytes")
-            if time.monotonic() > ends:
+            if time.monotonic() > deadline_s:
                 raise TimeoutError(f"the answer takes more than {3 * timeout_s:.0f} s")
-    return b"".join(parts)
+    return b"".join(chunks)

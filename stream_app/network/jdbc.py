@@ -29,7 +29,7 @@ class JdbcUrl:
 
     Attributes:
         database: PostgreSQL's database with the schemas, MySQL's with the tables, SQLite's file.
-        answer_s: seconds to wait for an answer of MySQL.
+        answer_s: the seconds to wait for an answer of MySQL.
     """
 
     driver: Driver
@@ -53,7 +53,7 @@ class Driver:
         name: the word after ``jdbc:``.
         module: the driver, a module of Python's database API.
         placeholder: the placeholder of a parameter in a statement.
-        open: connects; its first argument is the module. Each statement is committed by itself.
+        open: opens a connection, given the module; each statement is a transaction of its own.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Driver:
         """Import the driver, and return its module.
 
         Raises:
-            UsageError: it is not installed.
+            UsageError: the driver is not installed.
         """
         try:
             return importlib.import_module(self.module)
@@ -98,9 +98,9 @@ def _sqlite(module: Any, url: JdbcUrl) -> Any:
     connection = module.connect(
         url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
     )
-    # Creating and deleting the journal's file costs more than a change; WAL costs a quarter of it.
-    # The mode belongs to the database file, so only its creator sets WAL. In another's file this
-    # connection keeps its journal file, which is as safe.
+    # Creating and deleting a journal file costs more than a change; WAL costs a quarter of that.
+    # The mode belongs to the database file, so only the file's creator sets WAL. In a file of
+    # another creator this connection keeps its journal file, which is as safe.
     if connection.execute("PRAGMA journal_mode").fetchone() == ("delete",):
         is_new = connection.execute("PRAGMA page_count").fetchone() == (0,)
         with suppress(module.OperationalError):  # another process is creating the file
@@ -143,7 +143,7 @@ def parse_jdbc_url(
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if driver is None or not parts.hostname or not database:
-        prefixes = ", ".join(f"jdbc:{driver.name}:" for driver in drivers)
+        prefixes = ", ".join(f"jdbc:{allowed.name}:" for allowed in drivers)
         raise UsageError(
             f"{key} {_without_password(text)} is not a URL of a database that can be read",
             fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {prefixes}",

@@ -29,8 +29,8 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.predicate.predicate import Always, Compare, Predicate
 
-_SECOND = 1_000_000_000
-_DAY = 86_400 * _SECOND
+_NANOS_OF_SECOND = 1_000_000_000
+_NANOS_OF_DAY = 86_400 * _NANOS_OF_SECOND
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _INTEGER_BITS = {
     TypeRoot.TINYINT: 8,
@@ -45,6 +45,7 @@ _INTEGER_BITS = {
 _NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _SPECIAL_FLOATS = {"nan": "nan", "infinity": "inf", "+infinity": "inf", "-infinity": "-inf"}
 _EXPONENT_MAX = 400
+"""The largest exponent of a number: beyond every DOUBLE, and small enough for an exact fraction."""
 _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?"
 _ZONE = r"(?P<zone>Z|z|[+-]\d\d:\d\d)?"
@@ -113,10 +114,10 @@ def comparison(column: DataField, operator: str, literal: Literal) -> Predicate:
         return Compare(column, operator, fitted.value)
     if operator in ("=", "<>"):
         return Always(column, operator == "<>")
-    below = operator in ("<", "<=")
+    is_less = operator in ("<", "<=")
     if fitted.value is None or fitted.is_beyond:
-        return Always(column, below == fitted.is_beyond)
-    return Compare(column, "<=" if below else ">", fitted.value)
+        return Always(column, is_less == fitted.is_beyond)
+    return Compare(column, "<=" if is_less else ">", fitted.value)
 
 
 def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
@@ -138,7 +139,8 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
         return _on_grid(_number(literal.text), _integer_max(data_type))
     if root is TypeRoot.DECIMAL and literal.kind is LiteralKind.NUMBER:
         scaled = _number(literal.text) * 10**data_type.scale
-        fitted = _on_grid(scaled, 10**data_type.precision - 1, least=1 - 10**data_type.precision)
+        maximum = 10**data_type.precision - 1
+        fitted = _on_grid(scaled, maximum, -maximum)
         if isinstance(fitted.value, int):
             value = scaled_decimal(fitted.value, data_type.scale)
             return FittedLiteral(value, fitted.is_exact, fitted.is_beyond)
@@ -148,7 +150,7 @@ def fitted_literal(literal: Literal, data_type: DataType) -> FittedLiteral:
     raise _wrong_kind_error(data_type)
 
 
-def wanted_text(data_type: DataType) -> str:
+def literal_description(data_type: DataType) -> str:
     """Describe the literals of a type, for error messages."""
     root = data_type.root
     if root in STRING_ROOTS:
@@ -166,7 +168,9 @@ def wanted_text(data_type: DataType) -> str:
 
 
 def _wrong_kind_error(data_type: DataType) -> ValueError:
-    return ValueError(f"{wanted_text(data_type)} for a column of type {data_type.as_nullable()}")
+    return ValueError(
+        f"{literal_description(data_type)} for a column of type {data_type.as_nullable()}"
+    )
 
 
 def _number(text: str) -> Fraction:
@@ -201,37 +205,42 @@ def _kind_for(root: TypeRoot) -> LiteralKind:
     return LiteralKind.TIMESTAMP if root in TIMESTAMP_ROOTS else LiteralKind(root.name)
 
 
-def _on_grid(exact: Fraction, greatest: int, *, least: int | None = None) -> FittedLiteral:
-    floor = exact.__floor__()
-    if floor < (-greatest - 1 if least is None else least):
+def _on_grid(number: Fraction, maximum: int, minimum: int | None = None) -> FittedLiteral:
+    """Return a number among the integers up to a maximum; from `-maximum - 1` on by default."""
+    floor = number.__floor__()
+    if floor < (-maximum - 1 if minimum is None else minimum):
         return FittedLiteral(None, is_exact=False)
-    if floor > greatest:
-        return FittedLiteral(greatest, is_exact=False, is_beyond=True)
-    return FittedLiteral(floor, is_exact=floor == exact)
+    if floor > maximum:
+        return FittedLiteral(maximum, is_exact=False, is_beyond=True)
+    return FittedLiteral(floor, is_exact=floor == number)
 
 
 def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     root = data_type.root
-    local = root is TypeRoot.TIMESTAMP_LTZ
+    has_zone = root is TypeRoot.TIMESTAMP_LTZ
     expected_kind = _kind_for(root)
     # A DATE means the midnight at its start; plain text is read as the column's type.
     kind = expected_kind if literal.kind is LiteralKind.TEXT else literal.kind
     if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (expected_kind is LiteralKind.TIME):
         raise _wrong_kind_error(data_type)
-    match = _PATTERNS[kind].fullmatch(literal.text)
-    if not match:
+    parsed = _PATTERNS[kind].fullmatch(literal.text)
+    if not parsed:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
-    nanos = _nanos(match, kind, local=local)
-    step = {LiteralKind.DATE: _DAY, LiteralKind.TIME: 1_000_000}.get(expected_kind)
-    if step is None:
-        step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
+    nanos = _nanos(parsed, kind, has_zone=has_zone)
+    match expected_kind:
+        case LiteralKind.DATE:
+            step = _NANOS_OF_DAY
+        case LiteralKind.TIME:
+            step = _NANOS_OF_UNIT["ms"]
+        case _:
+            step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
     fitted = _on_grid(nanos / step, _integer_max(data_type))
     if expected_kind is LiteralKind.TIMESTAMP and isinstance(fitted.value, int):
         return FittedLiteral(fitted.value * step, fitted.is_exact, fitted.is_beyond)
     return fitted
 
 
-def _nanos(match: re.Match[str], kind: LiteralKind, *, local: bool) -> Fraction:
+def _nanos(match: re.Match[str], kind: LiteralKind, *, has_zone: bool) -> Fraction:
     """Return nanoseconds since 1970 or since midnight, exact to the last digit of the text."""
     parts = match.groupdict()
     nanos = Fraction(0)
@@ -240,22 +249,23 @@ def _nanos(match: re.Match[str], kind: LiteralKind, *, local: bool) -> Fraction:
             day = datetime.date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
         except ValueError:
             raise ValueError(f"a day that exists, not {match[0]!r}") from None
-        nanos += (day.toordinal() - _EPOCH) * _DAY
+        nanos += (day.toordinal() - _EPOCH) * _NANOS_OF_DAY
     hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"a time of day that exists, not {match[0]!r}")
-    nanos += (hour * 3600 + minute * 60 + second) * _SECOND
+    nanos += (hour * 3600 + minute * 60 + second) * _NANOS_OF_SECOND
     digits = parts.get("fraction") or "0"
-    nanos += Fraction(int(digits) * _SECOND, 10 ** len(digits))
-    return nanos - _zone_nanos(parts.get("zone"), local=local)
+    nanos += Fraction(int(digits) * _NANOS_OF_SECOND, 10 ** len(digits))
+    return nanos - _zone_nanos(parts.get("zone"), has_zone=has_zone)
 
 
-def _zone_nanos(zone: str | None, *, local: bool) -> int:
+def _zone_nanos(zone: str | None, *, has_zone: bool) -> int:
+    """Return a zone's offset from UTC; `has_zone` is whether the column's type has a zone."""
     if zone is None:
-        return 0  # TIMESTAMP_LTZ: UTC
-    if not local:
+        return 0  # a TIMESTAMP_LTZ without a zone is in UTC
+    if not has_zone:
         raise ValueError("a TIMESTAMP without a time zone for a column that has none")
     if zone in "Zz":
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[4:])
-    return (-minutes if zone[0] == "-" else minutes) * 60 * _SECOND
+    return (-minutes if zone[0] == "-" else minutes) * 60 * _NANOS_OF_SECOND

@@ -45,7 +45,7 @@ from stream_app.predicate.literal import (
     LiteralKind,
     comparison,
     fitted_literal,
-    wanted_text,
+    literal_description,
 )
 from stream_app.predicate.predicate import (
     Always,
@@ -68,10 +68,11 @@ from stream_app.predicate.tokens import TYPED_LITERALS, Token, TokenCursor, Toke
 _OPERATORS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _T = TypeVar("_T")
 _DEPTH_MAX = 50
+"""The depth of NOT and parentheses, over which the parser recurses."""
 _INDEX_MAX = 1_000_000
-"""Arrow adds it to offsets of 32 bits, without a check."""
+"""The largest index of an element: Arrow adds it to offsets of 32 bits, without a check."""
 _TESTS_MAX = 1000
-"""Arrow makes a chain of AND or OR and walks it by recursion: 10,000 overflow its stack."""
+"""Arrow recurses over a chain of AND or OR, and a chain of 10,000 overflows its stack."""
 
 
 def parse_predicate(
@@ -110,13 +111,13 @@ def named_columns(text: str) -> tuple[str, ...]:
     """Return the columns that a condition names, each once, without a check of types.
 
     Raises:
-        UsageError: the text has a sign that conditions do not use.
+        UsageError: the text has a character that conditions do not use.
     """
     tokens = tokens_of(text)
     names = (
         token.text[1:-1] if token.kind is TokenKind.QUOTED else token.text
-        for before, token in zip([Token(TokenKind.END, "", 0), *tokens], tokens, strict=False)
-        if before.text != "."
+        for previous, token in zip([Token(TokenKind.END, "", 0), *tokens], tokens, strict=False)
+        if previous.text != "."
         and (token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and not token.key))
     )
     return tuple(dict.fromkeys(names))
@@ -135,7 +136,7 @@ def check_grammar(text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Parser(TokenCursor):
-    """A parser that reads tokens from left to right, with one method for each rule of the grammar.
+    """A parser that reads tokens from left to right. Each rule of the grammar has a method.
 
     Attributes:
         judges_columns: whether columns must exist, and literals and tests must fit their types.
@@ -150,13 +151,13 @@ class _Parser(TokenCursor):
     def parse_all(self) -> Predicate:
         predicate = self._condition()
         if self.next.kind is not TokenKind.END:
-            raise self.expected("AND, OR or the end")
+            raise self.expected_error("AND, OR or the end")
         return predicate
 
     def whole_value(self) -> DataField:
         column = self._column()
         if self.next.kind is not TokenKind.END:
-            raise self.expected("the end")
+            raise self.expected_error("the end")
         return column
 
     def _condition(self) -> Predicate:
@@ -166,17 +167,17 @@ class _Parser(TokenCursor):
         return self._join("AND", self._not, And)
 
     def _join(
-        self, key: str, part: Callable[[], Predicate], join: type[And] | type[Or]
+        self, key: str, parse_part: Callable[[], Predicate], node: type[And] | type[Or]
     ) -> Predicate:
-        parts = [part()]
+        parts = [parse_part()]
         while self.accept(key):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else join(tuple(parts))
+            parts.append(parse_part())
+        return parts[0] if len(parts) == 1 else node(tuple(parts))
 
     def _not(self) -> Predicate:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
-            raise self.expected(f"at most {_DEPTH_MAX} NOT and ( inside each other")
+            raise self.expected_error(f"at most {_DEPTH_MAX} NOT and ( inside each other")
         if self.accept("NOT"):
             predicate: Predicate = Not(self._not())
         elif self.accept("("):
@@ -190,7 +191,7 @@ class _Parser(TokenCursor):
     def _test(self) -> Predicate:
         self._tests += 1
         if self._tests > _TESTS_MAX:
-            raise self.expected(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
+            raise self.expected_error(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
         column = self._column()
         if self.next.key in _OPERATORS:
             return self._comparison(column, _OPERATORS[self.take().key])
@@ -207,7 +208,7 @@ class _Parser(TokenCursor):
         if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
         words = "IN, BETWEEN or LIKE"
-        raise self.expected(words if negated else f"=, <>, <, <=, >, >=, IS, NOT, {words}")
+        raise self.expected_error(words if negated else f"=, <>, <, <=, >, >=, IS, NOT, {words}")
 
     def _column(self) -> DataField:
         token = self.next
@@ -218,7 +219,7 @@ class _Parser(TokenCursor):
         elif token.kind is TokenKind.WORD and (not token.key or token.text in self.row_type.names):
             name = token.text
         else:
-            raise self.expected("a column")
+            raise self.expected_error("a column")
         if not self.judges_columns:
             self.index += 1
             while self.accept(".") or self.accept("["):
@@ -226,27 +227,28 @@ class _Parser(TokenCursor):
                 self.accept("]")
             return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
-            raise self.misread(
+            raise self.error_at(
                 token.position,
                 unknown_name("column", name, self.row_type.names),
                 fix=f"name one of the columns {', '.join(self.row_type.names)}",
             )
         self.index += 1
-        return self._inside(self.row_type.field(name))
+        return self._inner_value(self.row_type.field(name))
 
     def _call(self, function: ConditionFunction, name: Token) -> DataField:
         """Parse ``name(column, literal, …)``."""
         self.expect("(")
-        column, literals = self._column(), []
+        column = self._column()
+        literals: list[Literal] = []
         while self.accept(","):
             literals.append(self._literal(column))
         self.expect(")")
         try:
             return function(column, literals)
         except ValueError as problem:
-            raise self.misread(name.position, f"{name}: {problem}") from None
+            raise self.error_at(name.position, f"{name}: {problem}") from None
 
-    def _inside(self, column: DataField) -> DataField:
+    def _inner_value(self, column: DataField) -> DataField:
         """Parse the path to a field, element or value; without a path, the column itself."""
         path: list[Step] = [column.name]
         name = column.name
@@ -270,10 +272,11 @@ class _Parser(TokenCursor):
         )
 
     def _field(self, column: str, data_type: DataType) -> DataField:
-        fields, token = RowType(data_type.fields), self.take()
+        fields = RowType(data_type.fields)
+        token = self.take()
         name = token.text[1:-1] if token.kind is TokenKind.QUOTED else token.text
         if name not in fields.names:
-            raise self.misread(
+            raise self.error_at(
                 token.position,
                 unknown_name("field", name, fields.names),
                 fix=f"name one of the fields of {column}: {', '.join(fields.names)}",
@@ -281,21 +284,21 @@ class _Parser(TokenCursor):
         return fields.field(name)
 
     def _element(self, column: DataField) -> tuple[Element | Entry, DataField]:
-        """Parse a step into an array or a map, and return it with its type."""
+        """Parse a step into an array or a map, and return the step and the value at its end."""
         data_type = column.data_type
         assert data_type.element is not None
         element = replace(column, data_type=data_type.element.as_nullable())
         if data_type.key is None:
             token = self.next
             if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
-                raise self.expected(f"the number of an element, from 0 to {_INDEX_MAX}")
+                raise self.expected_error(f"the number of an element, from 0 to {_INDEX_MAX}")
             return Element(int(self.take().text)), element
         key = replace(column, data_type=data_type.key)
         key_token = self.next
         fitted = self._use_literal(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
             problem = f"expected a key of type {data_type.key.as_nullable()}, found {key_token}"
-            raise self.misread(key_token.position, problem)
+            raise self.error_at(key_token.position, problem)
         return Entry(fitted.value, key.data_type), element
 
     def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
@@ -304,7 +307,9 @@ class _Parser(TokenCursor):
     def _comparison(self, column: DataField, operator: str) -> Predicate:
         if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
             self.index -= 1
-            raise self.expected(f"= or <> for a column of type {column.data_type.as_nullable()}")
+            raise self.expected_error(
+                f"= or <> for a column of type {column.data_type.as_nullable()}"
+            )
         return self._use_literal(column, lambda literal: comparison(column, operator, literal))
 
     def _in(self, column: DataField) -> Predicate:
@@ -319,7 +324,7 @@ class _Parser(TokenCursor):
             if not self.accept(","):
                 break
         if not self.accept(")"):
-            raise self.expected(", or )")
+            raise self.expected_error(", or )")
         return OneOf(column, tuple(values)) if values else Always(column, False)
 
     def _between(self, column: DataField) -> Predicate:
@@ -330,30 +335,30 @@ class _Parser(TokenCursor):
     def _like(self, column: DataField) -> Predicate:
         if not self._may_be(column, *STRING_ROOTS):
             self.index -= 1
-            kind = column.data_type.as_nullable()
-            raise self.expected(f"another test than LIKE for a column of type {kind}")
+            data_type = column.data_type.as_nullable()
+            raise self.expected_error(f"another test than LIKE for a column of type {data_type}")
         if self.next.kind is not TokenKind.TEXT:
-            raise self.expected("a 'pattern'")
+            raise self.expected_error("a 'pattern'")
         return Matches(column, like_pattern(_unquote(self.take().text)))
 
     def _use_literal(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
         """Consume a literal and use it; the error points at a literal that does not fit."""
-        first = self.next
+        first_token = self.next
         literal = self._literal(column)
         if not self.judges_columns:
             literal = Literal(LiteralKind.TEXT, "")  # any literal fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
-            text = self.text[first.position : self.next.position].strip()
-            raise self.misread(first.position, f"expected {problem}, found {text}") from None
+            text = self.text[first_token.position : self.next.position].strip()
+            raise self.error_at(first_token.position, f"expected {problem}, found {text}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
         if self.next.key in ("+", "-"):
             sign = self.take().text
             if self.next.kind is not TokenKind.NUMBER:
-                raise self.expected("a number")
+                raise self.expected_error("a number")
         token = self.next
         if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind is TokenKind.TEXT:
             self.index += 2
@@ -367,10 +372,12 @@ class _Parser(TokenCursor):
         elif token.kind is TokenKind.BYTES:
             literal = Literal(LiteralKind.BYTES, token.text[2:-1])
         elif token.key == "NULL":
-            raise self.expected("IS NULL or IS NOT NULL (nothing compares with null)")
+            raise self.expected_error("IS NULL or IS NOT NULL (nothing compares with null)")
         else:
             has_type = self.judges_columns
-            raise self.expected(wanted_text(column.data_type) if has_type else "a value")
+            raise self.expected_error(
+                literal_description(column.data_type) if has_type else "a value"
+            )
         self.index += 1
         return literal
 

@@ -209,7 +209,8 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
     """Return the possible values of a column in passing rows; None for any value."""
     match predicate:
         case And(parts):
-            value_sets = [v for part in parts if (v := possible_values(part, name)) is not None]
+            per_part = [possible_values(part, name) for part in parts]
+            value_sets = [values for values in per_part if values is not None]
             return reduce(frozenset.intersection, value_sets) if value_sets else None
         case Or(parts):
             per_part = [possible_values(part, name) for part in parts]
@@ -257,12 +258,12 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
         case OneOf(column, values):
             return _one_of(column, values)
         case Compare(column, sign, float(value)) if column.data_type.root in FLOAT_ROOTS:
-            return _compare_floats(column, sign, value)
+            return _float_comparison(column, sign, value)
         case Compare(column, sign, value):
-            return _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
+            return _OPERATORS[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
 
 
-_COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+_OPERATORS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     "=": operator.eq,
     "<>": operator.ne,
     "<": operator.lt,
@@ -287,12 +288,12 @@ def _one_of(column: DataField, values: Sequence[object]) -> pc.Expression:
     return pc.is_in(field, value_set=members) | _constant_truth(field, False)
 
 
-def _compare_floats(column: DataField, sign: str, value: float) -> pc.Expression:
-    """Compare floats as Paimon and Spark do: NaN equals itself and is greater than all others."""
+def _float_comparison(column: DataField, sign: str, value: float) -> pc.Expression:
+    """Return a comparison in which, as in Paimon and Spark, NaN equals NaN and exceeds the rest."""
     field = _values(column)
     if not math.isnan(value):
-        compared = _COMPARE[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
-        return compared | pc.is_nan(field) if sign in (">", ">=") else compared
+        comparison = _OPERATORS[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
+        return comparison | pc.is_nan(field) if sign in (">", ">=") else comparison
     match sign:
         case "=" | ">=":
             return pc.is_nan(field)

@@ -38,8 +38,12 @@ from stream_app.variants.binary import Variant
 from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import at_path, parse_path
 
-_TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
+_TRUE_WORDS = frozenset({"t", "true", "y", "yes", "1"})
+_FALSE_WORDS = frozenset({"f", "false", "n", "no", "0"})
 _DIGITS_MAX = 76
+"""The precision of calculations, which is that of Arrow's largest decimals."""
+_SHOWN_MAX = 80
+"""The characters of a member that an error shows."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 """Makes a call of a column and literals; raises ValueError if they do not fit."""
@@ -58,7 +62,7 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
     except UsageError as error:
         raise ValueError(error.problem) from None
     if target.root not in _CONVERSIONS:
-        raise ValueError(f"it gives no {target}")
+        raise ValueError(f"it cannot return {target}")
     return Call(
         field_id=column.field_id,
         name=f"{name}({column.name}, '{texts[0]}', '{target}')",
@@ -72,7 +76,8 @@ def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool)
 
 def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: bool) -> pa.Array:
     """Return the values at a path, cast to a type; null for a missing value."""
-    steps, target = parse_path(path.as_py()), parse_data_type(type_text.as_py())
+    steps = parse_path(path.as_py())
+    target = parse_data_type(type_text.as_py())
     convert = _CONVERSIONS[target.root]
     members = []
     for value, metadata, is_valid in zip(
@@ -86,17 +91,17 @@ def _members(values: pa.Array, path: pa.Scalar, type_text: pa.Scalar, *, fails: 
             member = None if variant is None or _is_null(variant) else convert(variant, target)
         except (ArithmeticError, TypeError, ValueError):
             if fails:
-                raise _misfit(variant, target) from None
+                raise _misfit_error(variant, target) from None
             member = None
         members.append(member)
     return pa.array(members, arrow_type(target))
 
 
-def _misfit(variant: Variant | None, target: DataType) -> UsageError:
+def _misfit_error(variant: Variant | None, target: DataType) -> UsageError:
     text = "" if variant is None else variant_json(variant)
     return UsageError(
-        f"a member that variant_get shall read as {target} is {text[:80]}",
-        fix="use try_variant_get, which is null for such a member, or another type",
+        f"variant_get cannot read a member as {target}: {text[:_SHOWN_MAX]}",
+        fix="use try_variant_get, which returns null for such a member, or name another type",
     )
 
 
@@ -139,9 +144,9 @@ def _boolean(variant: Variant, _: DataType) -> bool:
     if not isinstance(value, str):
         return bool(value)
     word = value.strip().lower()
-    if word not in _TRUE | _FALSE:
+    if word not in _TRUE_WORDS | _FALSE_WORDS:
         raise ValueError
-    return word in _TRUE
+    return word in _TRUE_WORDS
 
 
 def _integer(variant: Variant, target: DataType) -> int:
@@ -223,32 +228,34 @@ def _contains(values: pa.Array, value: pa.Scalar) -> pa.Array:
     """
     if pa.types.is_fixed_size_list(values.type):
         size = values.type.list_size
-        begins = np.arange(len(values) + 1, dtype=np.int64) * size
+        offsets = np.arange(len(values) + 1, dtype=np.int64) * size
         elements = values.values.slice(values.offset * size, len(values) * size)
     else:
-        begins = values.offsets.to_numpy().astype(np.int64)
-        elements = values.values.slice(begins[0], begins[-1] - begins[0])
-        begins = begins - begins[0]
-    has_it = _counts(_equal(elements, value), begins) > 0
-    has_null = _counts(elements.is_null().to_numpy(zero_copy_only=False), begins) > 0
-    is_unknown = ~has_it & has_null
+        offsets = values.offsets.to_numpy().astype(np.int64)
+        elements = values.values.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets = offsets - offsets[0]
+    has_value = _counts(_equal(elements, value), offsets) > 0
+    has_null = _counts(elements.is_null().to_numpy(zero_copy_only=False), offsets) > 0
+    is_unknown = ~has_value & has_null
     is_null = values.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(has_it, pa.bool_(), mask=is_unknown | is_null)
+    return pa.array(has_value, pa.bool_(), mask=is_unknown | is_null)
 
 
 def _equal(elements: pa.Array, value: pa.Scalar) -> np.ndarray:
+    """Return whether each element equals the value, and no null does: bool [m]."""
     if not value.is_valid:
         return np.zeros(len(elements), np.bool_)
     equal = pc.equal(elements, value)
     if pa.types.is_floating(elements.type) and value.as_py() != value.as_py():
         equal = pc.is_nan(elements)  # NaN equals NaN here, as in Spark
-    marks: np.ndarray = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
-    return marks
+    is_equal: np.ndarray = pc.fill_null(equal, False).to_numpy(zero_copy_only=False)
+    return is_equal
 
 
-def _counts(marks: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    sums = np.append(0, np.cumsum(marks))
-    counts: np.ndarray = sums[begins[1:]] - sums[begins[:-1]]
+def _counts(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the number of true elements of each array: int64 [n]."""
+    sums = np.append(0, np.cumsum(mask))
+    counts: np.ndarray = sums[offsets[1:]] - sums[offsets[:-1]]
     return counts
 
 

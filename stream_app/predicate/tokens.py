@@ -27,6 +27,7 @@ _KEYWORDS = frozenset(
     ("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE", *TYPED_LITERALS)
 )
 _INDENT = len("  where: ")
+"""The columns before the text where an error shows it."""
 _HELP = {
     "condition": "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR "
     "day >= DATE '2024-02-29')",
@@ -70,13 +71,16 @@ def tokens_of(text: str, subject: str = "condition") -> list[Token]:
     """Return the tokens of a condition or a column, followed by an end token.
 
     Raises:
-        UsageError: the text has a sign that conditions do not use.
+        UsageError: the text has a character that conditions do not use.
     """
-    tokens, position = [], 0
+    tokens: list[Token] = []
+    position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise misread(text, position, _why_unreadable(text[position:]), subject=subject)
+            raise condition_error(
+                text, position, _unreadable_reason(text[position:]), subject=subject
+            )
         assert match.lastgroup is not None
         if match.lastgroup != "space":
             tokens.append(Token(TokenKind(match.lastgroup), match[0], position))
@@ -90,7 +94,7 @@ class TokenCursor:
 
     Attributes:
         subject: the kind of text: a ``condition`` or a ``column``.
-        index: that of the next token.
+        index: the index of the next token.
     """
 
     text: str
@@ -123,24 +127,24 @@ class TokenCursor:
             UsageError: the next token is another one.
         """
         if not self.accept(key):
-            raise self.expected(key)
+            raise self.expected_error(key)
 
-    def expected(self, wanted: str) -> UsageError:
-        """Return the error that names what was expected instead of the next token."""
-        return self.misread(self.next.position, f"expected {wanted}, found {self.next}")
+    def expected_error(self, expectation: str) -> UsageError:
+        """Return the error that names what the parser expected instead of the next token."""
+        return self.error_at(self.next.position, f"expected {expectation}, found {self.next}")
 
-    def misread(self, position: int, problem: str, fix: str = "") -> UsageError:
+    def error_at(self, position: int, problem: str, fix: str = "") -> UsageError:
         """Return the error at a position of the text."""
-        return misread(self.text, position, problem, fix=fix, subject=self.subject)
+        return condition_error(self.text, position, problem, fix=fix, subject=self.subject)
 
 
-def _why_unreadable(rest: str) -> str:
+def _unreadable_reason(rest: str) -> str:
     if rest[0] in "'\"`":
         return f"the quote {rest[0]} is not closed"
     return f"{rest[0]!r} has no meaning here"
 
 
-def misread(
+def condition_error(
     text: str, position: int, problem: str, *, fix: str = "", subject: str = "condition"
 ) -> UsageError:
     """Return the error at a position of a condition or a column."""

@@ -25,7 +25,7 @@ def lean_imports(*, without_pandas: bool = True) -> Iterator[None]:
        list is a Series, and caches the first answer.
 
     Args:
-        without_pandas: this process never passes a Series or a data frame to Arrow.
+        without_pandas: whether this process never passes a Series or a data frame to Arrow.
     """
     gc.disable()
     if without_pandas and "pandas" not in sys.modules:

@@ -15,8 +15,8 @@ from typing import IO
 def local_disk() -> Path:
     """Return the folder for temporary files: the current ``$TMPDIR``, or the system's default."""
     tmpdir = Path(os.environ.get("TMPDIR", ""))
-    is_fit = tmpdir.is_absolute() and os.access(tmpdir, os.W_OK | os.X_OK)
-    return tmpdir if is_fit else Path(tempfile.gettempdir())
+    is_usable = tmpdir.is_absolute() and os.access(tmpdir, os.W_OK | os.X_OK)
+    return tmpdir if is_usable else Path(tempfile.gettempdir())
 
 
 def kept_folder(name: str) -> Path:

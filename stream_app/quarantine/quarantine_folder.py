@@ -1,4 +1,4 @@
-"""Reads and filters the records in a quarantine's files, and writes marks of finished ones.
+"""Reads and filters the records in a quarantine's files, and writes marks of resolved ones.
 
 `quarantine.quarantine_writer` writes the files. A mark is a file ``mark-….json`` beside them that
 identifies records by offset and content. So it also applies to a record that a repeated epoch
@@ -133,42 +133,43 @@ class Quarantine:
             if is_quarantine_file(name):
                 yield from self._records_of(name, newest_first=newest_first)
 
-    def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
-        """Return the records that still wait in the quarantine, each once.
+    def unresolved_records(self, committed: Collection[str]) -> list[QuarantinedRecord]:
+        """Return the records without an outcome, each once.
 
         Args:
             committed: the commit users that have a commit in the table.
         """
-        finished = self._finished_identities(committed)
-        waiting: dict[Identity, QuarantinedRecord] = {}
+        resolved_identities = self._resolved_identities(committed)
+        unresolved_records: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
-            copy = waiting.get(record.identity)
-            if record.identity not in finished and (copy is None or copy.is_replaced):
-                waiting[record.identity] = record
-        return list(waiting.values())
+            copy = unresolved_records.get(record.identity)
+            is_resolved = record.identity in resolved_identities
+            if not is_resolved and (copy is None or copy.is_replaced):
+                unresolved_records[record.identity] = record
+        return list(unresolved_records.values())
 
-    def iterate_waiting(
+    def iterate_unresolved(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
-        """Yield the waiting records, and keep only a hash of each in memory.
+        """Yield the unresolved records, and keep only a hash of each in memory.
 
         Of several copies of a record it yields the first.
 
         Args:
-            committed: as in `waiting`; without it, the records of a replay count as waiting until
-                `note_snapshots` has found its commit.
+            committed: as in `unresolved_records`; without it, the records of a replay count as
+                unresolved until `note_snapshots` has found its commit.
         """
-        finished, yielded = self._finished_identities(committed), set[int]()
+        resolved_identities, yielded_hashes = self._resolved_identities(committed), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
-            number = hash(identity)
-            if identity not in finished and number not in yielded:
-                yielded.add(number)
+            identity_hash = hash(identity)
+            if identity not in resolved_identities and identity_hash not in yielded_hashes:
+                yielded_hashes.add(identity_hash)
                 yield record
 
-    def waiting_count(self, most: int = COUNTED_MAX) -> int:
-        """Return the number of waiting records, counted up to `most`."""
-        return sum(1 for _ in islice(self.iterate_waiting(), most))
+    def unresolved_count(self, limit: int = COUNTED_MAX) -> int:
+        """Return the number of unresolved records, counted up to `limit`."""
+        return sum(1 for _ in islice(self.iterate_unresolved(), limit))
 
     def marks(self) -> list[RecordMark]:
         """Read all marks."""
@@ -196,19 +197,23 @@ class Quarantine:
 
     def remove(self, records: Sequence[QuarantinedRecord]) -> None:
         """Remove records from their files, and delete files without remaining records."""
-        removed = {record.identity for record in records}
+        removed_identities = {record.identity for record in records}
         for name in sorted(self._names()):
             if not is_quarantine_file(name):
                 continue
             path = f"{self.location}/{name}"
             lines = self.files.read_bytes(path).splitlines(keepends=True)
-            remaining = [line for line in lines if self._record(name, line).identity not in removed]
+            remaining = [
+                line
+                for line in lines
+                if self._record(name, line).identity not in removed_identities
+            ]
             if not remaining:
                 self.files.delete(path)
             elif len(remaining) < len(lines):
                 self.files.overwrite(path, b"".join(remaining))
 
-    def _finished_identities(self, committed: Collection[str]) -> set[Identity]:
+    def _resolved_identities(self, committed: Collection[str]) -> set[Identity]:
         return {
             identity
             for mark in self.marks()
@@ -284,12 +289,12 @@ def open_quarantine(location: str, options: Mapping[str, str]) -> Quarantine:
 def reused_offsets(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Return offsets at which records have different contents, as after recreating a topic."""
     identities: dict[tuple[str, int, int], Identity] = {}
-    reused = []
+    reused_places = []
     for record in records:
         place = record.identity[:3]
         if identities.setdefault(place, record.identity) != record.identity:
-            reused.append(record.place)
-    return reused
+            reused_places.append(record.place)
+    return reused_places
 
 
 def _epoch_order(name: str) -> tuple[int, str]:
@@ -326,12 +331,12 @@ class RecordChoice:
         return [record for record in records if self._matches(record)]
 
     def _matches(self, record: QuarantinedRecord) -> bool:
-        first, last = self.offsets or (record.offset, record.offset)
+        first_offset, last_offset = self.offsets or (record.offset, record.offset)
         return (
             (not self.reasons or record.kind in self.reasons)
             and (not self.topics or record.topic in self.topics)
             and self.partition in (None, record.partition)
-            and first <= record.offset <= last
+            and first_offset <= record.offset <= last_offset
             and self._in_time(record.timestamp)
         )
 
@@ -340,8 +345,8 @@ class RecordChoice:
             return True
         if time_ms is None:
             return False
-        after = self.since_ms is None or time_ms >= self.since_ms
-        return after and (self.until_ms is None or time_ms < self.until_ms)
+        has_begun = self.since_ms is None or time_ms >= self.since_ms
+        return has_begun and (self.until_ms is None or time_ms < self.until_ms)
 
 
 def offset_range(text: str) -> tuple[int, int]:

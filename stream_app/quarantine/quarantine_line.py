@@ -16,7 +16,7 @@ import pyarrow as pa
 QUARANTINE_FILE = "epoch-{epoch}.jsonl"
 REPLACED_FILE = "epoch-{epoch}.old-{number}.jsonl"
 """An earlier file of the same epoch with other content."""
-_AS_THEY_ARE = ("topic", "partition", "offset", "timestamp", "reason")
+_PLAIN_FIELDS = ("topic", "partition", "offset", "timestamp", "reason")
 
 
 def is_quarantine_file(name: str) -> bool:
@@ -37,7 +37,7 @@ def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
             batch.column(column_index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
         )
         for row in batch.set_column(column_index, "timestamp", timestamps_ms).to_pylist():
-            line: dict[str, Any] = {name: row[name] for name in _AS_THEY_ARE}
+            line: dict[str, Any] = {name: row[name] for name in _PLAIN_FIELDS}
             for name in ("key", "value"):
                 line |= _text(name, row[name])
             yield line
@@ -51,7 +51,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
     """
     document = {"timestamp": None, **json.loads(line)}  # lines of older jobs have no timestamp
     data = {name: _bytes(document, name) for name in ("key", "value")}
-    return {**{name: document[name] for name in _AS_THEY_ARE}, **data}
+    return {**{name: document[name] for name in _PLAIN_FIELDS}, **data}
 
 
 def _text(name: str, data: bytes | None) -> dict[str, str | None]:

@@ -20,7 +20,8 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
 from stream_app.quarantine.quarantine_line import QUARANTINE_FILE, REPLACED_FILE, lines_of
 
-_SHOWN = 3
+_SHOWN_RECORDS = 3
+"""Bad records that an error shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +30,12 @@ class Quarantined:
 
     Attributes:
         file: the file with the records, or None if they are not stored.
-        first: place and reason of the first one, in words.
+        first_text: place and reason of the first record, in words.
         reasons: number of records of each kind of `bad_reasons.REASON_KINDS`.
     """
 
     file: str | None
-    first: str
+    first_text: str
     reasons: Mapping[str, int]
 
 
@@ -66,10 +67,10 @@ class QuarantineWriter:
             return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
-        first_texts = [_show(line) for line in lines_of(bad.slice(0, _SHOWN))]
+        first_texts = [_record_text(line) for line in lines_of(bad.slice(0, _SHOWN_RECORDS))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
-            return Quarantined(file=file, first=first_texts[0], reasons=reasons)
+            return Quarantined(file=file, first_text=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
@@ -84,15 +85,15 @@ def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
     path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
     data = "".join(f"{line}\n" for line in lines).encode()
-    before = _content(folder, path)
-    if before is not None and before != data:
-        _keep_replaced(folder, epoch, before)
-    if before != data:
+    earlier_data = _content(folder, path)
+    if earlier_data is not None and earlier_data != data:
+        _keep_replaced(folder, epoch, earlier_data)
+    if earlier_data != data:
         files.overwrite(path, data)
     return path
 
 
-def _show(line: Mapping[str, Any]) -> str:
+def _record_text(line: Mapping[str, Any]) -> str:
     where = f"topic {line['topic']}, partition {line['partition']}, offset {line['offset']}"
     return f"{where}: {line['reason']}"
 

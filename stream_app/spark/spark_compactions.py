@@ -2,14 +2,14 @@
 
 A few threads of the driver each submit one job of one task at a time. They use the FAIR pool
 "compaction", so that ingestion has priority. The pool is a local property of the thread, so each
-thread sets it. Waiting requests are served by urgency (`queue_rank`).
+thread sets it. Queued requests are served by urgency (`queue_rank`).
 
-A job costs the driver and the executor as much as a small compaction itself. So small compactions
-that wait share a job (`shared_count`), whose task runs them one after the other. When the task
+A job costs the driver and the executor as much as a small compaction itself. So small queued
+compactions share a job (`shared_count`), whose task runs them one after the other. When the task
 fails, each of them gets a job of its own, which reports its own error.
 
-A few very small ones are done in their thread on the driver, without a job. A driver that has many
-to do finds more waiting, and leaves them to Spark.
+A thread runs a few very small compactions on the driver, without a job. If more are queued, it
+leaves them to Spark.
 
 Paimon runs compactions in a thread of the writer's task instead.
 """
@@ -49,7 +49,7 @@ SHARED_MAX = 100
 DRIVER_BYTES = 1 << 20
 """Maximum number of bytes that a thread reads for compactions on the driver, in some 0.02 s."""
 _DRIVER_MAX = 4
-"""Maximum number of waiting compactions that a thread does on the driver at a time."""
+"""Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
 def queue_rank(number: int, runs: int) -> int:
@@ -67,7 +67,7 @@ def shared_count(sizes: Iterable[int]) -> int:
     A large compaction has a job of its own, and ends a shared job before it.
 
     Args:
-        sizes: bytes that the waiting compactions read, in the order of the queue; at least one.
+        sizes: bytes that the queued compactions read, in the order of the queue; at least one.
     """
     total = count = 0
     for size in sizes:
@@ -100,7 +100,7 @@ class SparkCompactionQueue:
 
     Args:
         parallelism: the value of `at_once`, or None for half the number of Spark's cores.
-        driver_bytes: see `DRIVER_BYTES`; 0: none are done on the driver.
+        driver_bytes: see `DRIVER_BYTES`; 0: no compaction runs on the driver.
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None, driver_bytes: int = 0) -> None:
@@ -121,14 +121,14 @@ class SparkCompactionQueue:
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
         rank = queue_rank(next(self._numbers), request.runs)
-        waiting = _QueuedRequest(rank, QueuedCompaction(table, request))
+        queued = _QueuedRequest(rank, QueuedCompaction(table, request))
         with self._changed:
             if self._is_closed:
-                _drop(waiting)
+                _drop(queued)
             else:
-                heapq.heappush(self._heap, waiting)
+                heapq.heappush(self._heap, queued)
                 self._changed.notify()
-        return waiting.future
+        return queued.future
 
     def close(self) -> None:
         """Drop queued compactions and abandon running ones; their uncommitted files are orphans.
@@ -137,29 +137,27 @@ class SparkCompactionQueue:
         """
         with self._changed:
             self._is_closed = True
-            for waiting in self._heap:
-                _drop(waiting)
+            for queued in self._heap:
+                _drop(queued)
             self._heap.clear()
             self._changed.notify_all()
 
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while requests := self._take_requests():
-            batch = [
-                waiting for waiting in requests if waiting.future.set_running_or_notify_cancel()
-            ]
-            compactions = [waiting.compaction for waiting in batch]
+            batch = [queued for queued in requests if queued.future.set_running_or_notify_cancel()]
+            compactions = [queued.compaction for queued in batch]
             runs_on_driver = (
                 len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
             )
             if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue
-            for waiting, compaction in zip(batch, compactions, strict=True):
+            for queued, compaction in zip(batch, compactions, strict=True):
                 try:
                     change = _compact_on_driver(compaction) if runs_on_driver else None
-                    waiting.future.set_result(change or self._run([compaction])[0])
+                    queued.future.set_result(change or self._run([compaction])[0])
                 except BaseException as error:
-                    waiting.future.set_exception(error)
+                    queued.future.set_exception(error)
 
     def _take_requests(self) -> list[_QueuedRequest]:
         """Wait for a request, and take it with those that share its job; empty after `close`."""
@@ -177,12 +175,12 @@ class SparkCompactionQueue:
     def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
-            changes = self._run([waiting.compaction for waiting in batch])
+            changes = self._run([queued.compaction for queued in batch])
         except BaseException as error:
             _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
             return False
-        for waiting, change in zip(batch, changes, strict=True):
-            waiting.future.set_result(change)
+        for queued, change in zip(batch, changes, strict=True):
+            queued.future.set_result(change)
         return True
 
     def _run(self, compactions: Sequence[QueuedCompaction]) -> list[BucketChange]:
@@ -190,26 +188,26 @@ class SparkCompactionQueue:
         self._context.setJobDescription(_description(compactions))
 
         def compact(_: int) -> Any:
-            answers: list[tuple[BucketChange, Counter[str]]] = []
+            results: list[tuple[BucketChange, Counter[str]]] = []
             try:
                 for table, request in compactions:
-                    before = Counter(table.store_requests())
+                    requests_before = Counter(table.store_requests())
                     with storage_errors(table.location):
                         change = compact_bucket(table, request)
-                    answers.append((change, Counter(table.store_requests()) - before))
+                    results.append((change, Counter(table.store_requests()) - requests_before))
             except BaseException:
-                for compaction, answer in zip(compactions, answers, strict=False):
-                    compaction.table.discard([answer[0]])
+                for compaction, result in zip(compactions, results, strict=False):
+                    compaction.table.discard([result[0]])
                 raise
-            return answers
+            return results
 
         try:
-            [answers] = self._context.parallelize([0], 1).map(compact).collect()
+            [results] = self._context.parallelize([0], 1).map(compact).collect()
         except Exception as error:
             raise readable_error(error) from None
-        for (table, _), (_, store_requests) in zip(compactions, answers, strict=True):
+        for (table, _), (_, store_requests) in zip(compactions, results, strict=True):
             table.add_store_requests(store_requests)
-        return [change for change, _ in answers]
+        return [change for change, _ in results]
 
 
 def _compact_on_driver(compaction: QueuedCompaction) -> BucketChange | None:
@@ -227,8 +225,8 @@ def _compact_on_driver(compaction: QueuedCompaction) -> BucketChange | None:
 
 def _read_bytes(compactions: Sequence[QueuedCompaction]) -> int:
     """Return the number of bytes that compactions read, lookups of older rows included."""
-    above = (file.file_size for _, request in compactions for file in request.above)
-    return sum(map(_size, compactions)) + sum(above)
+    sizes_above = (file.file_size for _, request in compactions for file in request.above)
+    return sum(map(_size, compactions)) + sum(sizes_above)
 
 
 def _size(compaction: QueuedCompaction) -> int:
@@ -247,9 +245,9 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
     )
 
 
-def _drop(waiting: _QueuedRequest) -> None:
-    if waiting.future.set_running_or_notify_cancel():
-        waiting.future.set_exception(StoppedError("the job ends before this compaction begins"))
+def _drop(queued: _QueuedRequest) -> None:
+    if queued.future.set_running_or_notify_cancel():
+        queued.future.set_exception(StoppedError("the job ends before this compaction begins"))
 
 
 @dataclass(frozen=True, slots=True)

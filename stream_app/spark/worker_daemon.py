@@ -1,13 +1,13 @@
 """Starts the process from which Spark forks Python workers, with the tasks' modules loaded.
 
-Spark starts it by the setting ``spark.python.daemon.module``. It is Spark's own daemon, with
-workers that end without a trace. Three things make small epochs cheap:
+Spark starts this module by the setting ``spark.python.daemon.module``. It runs Spark's own daemon,
+with workers that end without a trace. Three things make small epochs cheap:
 
 * What every worker imports at its first task is imported once, before the fork.
 * Spark puts its own archives on the import path, among them a jar of thousands of entries. Each
   task makes Python read their directories again. The jar holds no Python, and the zips hold what is
   installed beside this interpreter, when that is the same Spark.
-* A worker collects garbage after each task: what was loaded before the fork is left out of it.
+* A worker collects garbage after each task, and skips the objects that existed before the fork.
 
 Source: PySpark's `daemon.py`; `PythonUtils.sparkPythonPath` for the path.
 """
@@ -43,12 +43,12 @@ PRELOADED = (
 def main() -> None:
     """Run the daemon."""
     sys.path[:] = without_archives(sys.path)
-    # A worker collects garbage after each task, and leaves out what is imported here.
+    # A worker collects garbage after each task, and skips the objects that exist here.
     with lean_imports(without_pandas=False):  # PySpark's workers import it
         for name in PRELOADED:
             importlib.import_module(name)
         compile_ahead()
-    # Each task scans again the directories that were scanned before.
+    # Each task scans the cached directories again, so only those of the import path stay.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
     daemon: Any = importlib.import_module("pyspark.daemon")

@@ -54,7 +54,7 @@ from stream_app.model.schema.tables_own_options import option_differences, with_
 from stream_app.model.traits.kind_traits import KindTraits
 from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers
 from stream_app.planning.compact.waiting_rows import Visibility, visibility_of
-from stream_app.planning.schema.option_changes import way_out
+from stream_app.planning.schema.option_changes import difference_fix
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -300,7 +300,7 @@ class FileStoreTable:
             raise SchemaMismatchError(
                 "; ".join(map(str, differences)),
                 where=self.location,
-                fix=way_out(self.location, table_options, differences),
+                fix=difference_fix(self.location, table_options, differences),
             )
         schema = replace(self.schema, options=with_configured(table_options, options))
         return replace(self, schema=schema, configured={**self.configured, **options})

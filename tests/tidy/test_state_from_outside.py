@@ -17,7 +17,7 @@ OF_LIBRARIES = {
         "environment.globals",
     },
     "stream_app/machine_code/compiler.py": {"config.CACHE_DIR"},
-    "stream_app/demo/story.py": {"view.title_style"},
+    "stream_app/demo/story.py": {"table.title_style"},
     "stream_app/kafka/cluster_offsets.py": {
         "c.cast(added, c.POINTER(_ListedPartition)).contents.offset"
     },

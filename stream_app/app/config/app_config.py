@@ -45,7 +45,7 @@ from stream_app.fileio.store_registry import (
     check_store_options,
     unknown_store_options,
 )
-from stream_app.model.near_names import nearest, unknown_name
+from stream_app.model.near_names import nearest_names, unknown_name
 from stream_app.model.schema.data_type import RowType
 from stream_app.planning.sync.table_share import TableShare
 
@@ -172,7 +172,7 @@ def _job_tables(
         "checkpoint": stream.checkpoint,
         "file_system": values["file-system"],
         "catalog": values["catalog"],
-        "share": TableShare.parsed(stream.share or ""),
+        "share": TableShare.parse(stream.share or ""),
     }
     if values["sync"]:
         return WholeDatabase(sync=SyncConfig(**values["sync"]), **job_settings)
@@ -243,9 +243,9 @@ def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     """Return the key that was probably meant, in this section or another one; else None."""
     begin, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near_heads := nearest(begin, heads)):
+    if dot and (near_heads := nearest_names(begin, heads)):
         return f"{near_heads[0]}.{rest}"
-    nearest_keys = nearest(key, names)
+    nearest_keys = nearest_names(key, names)
     elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]
     # [sync] and [table] share most names, so a misspelt key of [sync] is hardly one of [table].
     suggestions = [*nearest_keys, *elsewhere] if section == "sync" else [*elsewhere, *nearest_keys]

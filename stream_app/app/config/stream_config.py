@@ -50,7 +50,7 @@ class LogFormat(enum.Enum):
 def share_text(setting: Setting) -> str:
     """Convert a share of a database's tables, such as ``3/8``."""
     text = values.text(setting)
-    if TableShare.parsed(text) is None:
+    if TableShare.parse(text) is None:
         raise WrongValueError(
             f"{text[:20]!r} is not a share: give 1/1 to 9999/9999, such as '3/8' for the third of "
             "eight jobs"

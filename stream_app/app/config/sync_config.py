@@ -272,7 +272,7 @@ class SyncConfig:
         return parse_mapping_options(
             self.type_mapping,
             inexact=self.inexact,
-            documents=self.json_as,
+            json_columns=self.json_as,
             where="sync.type-mapping",
         )
 

@@ -70,7 +70,7 @@ def text(setting: Setting) -> str:
     if not setting.value.strip():
         raise WrongValueError("must not be empty")
     if "\0" in setting.value:
-        raise WrongValueError(f"must hold no NUL character, is {setting.value[:80]!r}")
+        raise WrongValueError(f"must not contain a NUL character, is {setting.value[:80]!r}")
     return setting.value
 
 
@@ -234,9 +234,9 @@ def identifier(setting: Setting) -> str:
     """Convert to the name of a database or table, which must be usable as a folder's name."""
     value = text(setting)
     if not re.fullmatch(r"[^/\\$.\s]+", value):
-        raise WrongValueError(f"{value!r} must hold no blank, dot, slash or dollar sign")
+        raise WrongValueError(f"{value!r} must not contain a blank, dot, slash or dollar sign")
     if re.search(r"[\x00-\x1f\x7f]", value):
-        raise WrongValueError(f"{value!r} must hold no control character")
+        raise WrongValueError(f"{value!r} must not contain a control character")
     if (size := len(value.encode())) > FILE_NAME_BYTES_MAX:
         raise WrongValueError(
             f"{value[:40]!r}… has {size} bytes, the name of a folder has {FILE_NAME_BYTES_MAX} at "
@@ -249,7 +249,7 @@ def trigger(setting: Setting) -> str:
     """Convert to ``availableNow``, or to an interval of Spark's processing-time trigger."""
     value = text(setting).strip()
     if value != "availableNow" and not _TRIGGER.fullmatch(value.lower()):
-        raise WrongValueError(f"must be 'availableNow' or such as '5 seconds', is {value!r}")
+        raise WrongValueError(f"must be 'availableNow' or a time such as '5 seconds', is {value!r}")
     return value
 
 

@@ -154,8 +154,8 @@ class Guard:
         if not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "connections to %s: %s; idle ones are closed first (the log says so once). Let a "
-                "firewall restrict access to the port",
+                "connections to %s: %s; idle ones are closed first, and the log says so only once. "
+                "Let a firewall restrict access to the port",
                 self.name, problem,
             )  # fmt: skip
 

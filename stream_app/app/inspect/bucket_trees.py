@@ -63,8 +63,8 @@ def planned_compactions(
         full: whether to plan a full compaction of each bucket.
     """
     requests = table_kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
-    plan = [planned_compaction(table, request) for request in requests]
-    return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
+    compactions = [planned_compaction(table, request) for request in requests]
+    return sorted(compactions, key=lambda compaction: (compaction.partition, compaction.bucket))
 
 
 def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
@@ -82,9 +82,10 @@ def planned_compaction(table: FileStoreTable, request: CompactRequest) -> Planne
     )
 
 
-_BAR = 40
+_BAR_WIDTH = 40
+"""The characters of the largest run's bar."""
 _RUNS_SHOWN = 8
-_KEY_SHOWN = 24
+_KEY_WIDTH = 24
 _LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
 
 
@@ -128,26 +129,26 @@ class NextCompactions:
 
     def of_level(self, bucket: tuple[str, int], level: int) -> str | None:
         """Return the next compaction that includes a level as a short text, or None."""
-        plan = self.plans.get(bucket)
-        if plan is None or str(level) not in (plan.levels or "").split():
+        compaction = self.plans.get(bucket)
+        if compaction is None or str(level) not in (compaction.levels or "").split():
             return None
-        return f"{plan.reason} → {plan.output_level}"
+        return f"{compaction.reason} → {compaction.output_level}"
 
     def of_bucket(self, bucket: tuple[str, int], runs: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
-        plan = self.plans.get(bucket)
-        if plan is not None:
-            levels = f", levels {plan.levels}" if plan.levels else ""
+        compaction = self.plans.get(bucket)
+        if compaction is not None:
+            levels = f", levels {compaction.levels}" if compaction.levels else ""
             by_others = " (by another job: the table is write-only)" if self.is_write_only else ""
             return (
-                f"next: {plan.reason}{levels} → {plan.output_level}, "
-                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{by_others}"
+                f"next: {compaction.reason}{levels} → {compaction.output_level}, "
+                f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{by_others}"
             )
-        return self.obstacle or f"nothing is due: {not_due(runs, self.trigger)}"
+        return self.obstacle or f"nothing is due: {why_not_due(runs, self.trigger)}"
 
 
-def not_due(runs: int, trigger: int) -> str:
-    """Return why no rule of universal compaction picks any runs."""
+def why_not_due(runs: int, trigger: int) -> str:
+    """Return the reason why no rule of universal compaction picks any runs."""
     if runs < trigger:
         return f"{_count(runs, 'sorted run')}, the trigger is {trigger}"
     return (
@@ -159,12 +160,13 @@ def not_due(runs: int, trigger: int) -> str:
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
     """Return the compactions that a job for the table would start first."""
     try:
-        compacted = open_for_writing(table).with_options({"write-only": "false"})
+        writable_table = open_for_writing(table).with_options({"write-only": "false"})
     except UnsupportedTableError as error:
         return NextCompactions(obstacle=f"not compacted by stream_app: {error.problem}")
     return NextCompactions(
         plans={
-            (unit.partition, unit.bucket): unit for unit in planned_compactions(compacted, snapshot)
+            (compaction.partition, compaction.bucket): compaction
+            for compaction in planned_compactions(writable_table, snapshot)
         },
         trigger=table.options.compaction_trigger,
         is_write_only=table.options[WRITE_ONLY],
@@ -180,7 +182,7 @@ def level_rows(
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_level_row(table, list(members), level_key, planned) for level_key, members in groups]
+    return [_level_row(table, list(entries), level_key, planned) for level_key, entries in groups]
 
 
 def run_rows(
@@ -193,8 +195,8 @@ def run_rows(
 
     groups = groupby(live_files(table, snapshot, choice), key=run_of)
     return [
-        _level_row(table, list(members), run_key[:3], NextCompactions())
-        for run_key, members in groups
+        _level_row(table, list(entries), run_key[:3], NextCompactions())
+        for run_key, entries in groups
     ]
 
 
@@ -210,7 +212,7 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
         shown_runs = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
         for run in shown_runs:
             style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]
-            bar = "█" * max(1, round(run.bytes / largest * _BAR))
+            bar = "█" * max(1, round(run.bytes / largest * _BAR_WIDTH))
             picture.append(f"  L{run.level} ").append(bar, style=style)
             picture.append(f" {size_text(run.bytes)}, {_count(run.rows, 'row')}")
             picture.append(f" in {run.files} files" if run.files > 1 else "")
@@ -223,13 +225,13 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
 
 
 def _keys_text(run: LevelRow) -> str:
-    low, high = _cut(run.min_key), _cut(run.max_key)
-    return f"key {low}" if run.min_key == run.max_key else f"keys {low} to {high}"
+    min_key, max_key = _short_key(run.min_key), _short_key(run.max_key)
+    return f"key {min_key}" if run.min_key == run.max_key else f"keys {min_key} to {max_key}"
 
 
-def _cut(key: str) -> str:
+def _short_key(key: str) -> str:
     text = visible_text(key)
-    return text if len(text) <= _KEY_SHOWN else text[: _KEY_SHOWN - 1] + "…"
+    return text if len(text) <= _KEY_WIDTH else text[: _KEY_WIDTH - 1] + "…"
 
 
 def _count(number: int, noun: str) -> str:

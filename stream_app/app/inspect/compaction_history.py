@@ -23,10 +23,11 @@ class CompactionRow:
     """One compaction of one bucket.
 
     Attributes:
-        reason, seconds: why it ran and how long; None for other engines, which do not record it.
+        reason, seconds: why the compaction ran, and for how long; None for other engines, which do
+            not record these.
         levels: the levels of the input runs, newest first.
         output_level: the level of the output, or None if no row remains.
-        upgraded: the number of files that changed their level without being read.
+        upgraded: the number of files that were moved to a higher level, and not rewritten.
     """
 
     snapshot: int
@@ -64,48 +65,49 @@ def compactions_of(
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.chosen_entries(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)
-    recorded: dict[tuple[str, int], list[CompactionReport]] = {}
+    reports_of: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():
-        recorded.setdefault((report.partition, report.bucket), []).append(report)
+        reports_of.setdefault((report.partition, report.bucket), []).append(report)
     rows = []
     for (partition, bucket), entries in changes.items():
-        path = table.paths.partition_path(partition)
-        reports = recorded.get((path, bucket))
+        partition_path = table.paths.partition_path(partition)
+        reports = reports_of.get((partition_path, bucket))
         if reports is None:
-            rows.append(_derive_row(snapshot, path, bucket, entries))
+            rows.append(_derive_row(snapshot, partition_path, bucket, entries))
         else:
             rows += [_recorded_row(snapshot, report) for report in reports]
     return sorted(rows, key=lambda row: (row.partition, row.bucket))
 
 
-_SNAPSHOTS_ASKED = 20
+_SNAPSHOTS_READ = 20
 
 
 def policy_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
     """Return the rules that a job chose by ``compaction-policy``, with the reason, or None.
 
-    It reads the newest snapshot with compaction reports among the newest 20. The bucket with the
-    largest compaction represents the others.
+    The rules are those of the newest snapshot with compaction reports, among the newest 20. The
+    bucket with the largest compaction represents the others.
     """
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
-        reports = reports_of_property(snapshot.properties)
-        if reports:
-            decisions = [report for report in reports if report.policy is not None]
-            if not decisions:
-                return None
-            largest = max(decisions, key=lambda report: report.bytes_in)
-            other_buckets = len({(report.partition, report.bucket) for report in decisions}) - 1
-            where = f"{largest.partition} bucket {largest.bucket}".strip()
-            return f"{where}: {largest.policy}" + (
-                f"; and {other_buckets} more buckets" if other_buckets else ""
-            )
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest else ():
+        if reports := reports_of_property(snapshot.properties):
+            return _policy_text([report for report in reports if report.policy is not None])
     return None
 
 
+def _policy_text(reports: Sequence[CompactionReport]) -> str | None:
+    if not reports:
+        return None
+    largest = max(reports, key=lambda report: report.bytes_in)
+    bucket = f"{largest.partition} bucket {largest.bucket}".strip()
+    other_buckets = len({(report.partition, report.bucket) for report in reports}) - 1
+    rest = f"; and {other_buckets} more buckets" if other_buckets else ""
+    return f"{bucket}: {largest.policy}{rest}"
+
+
 def _recorded_row(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
-    names = [fact.name for fact in fields(report) if fact.name != "policy"]
-    facts = {name: getattr(report, name) for name in names}
-    return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
+    names = [column.name for column in fields(report) if column.name != "policy"]
+    values = {name: getattr(report, name) for name in names}
+    return _row(snapshot, **values | {"levels": _levels_text(report.levels)})
 
 
 def _derive_row(
@@ -114,9 +116,9 @@ def _derive_row(
     """Derive one compaction of the bucket from the files that the snapshot deletes and adds."""
     before = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
     after = [entry.file for entry in entries if entry.kind is FileKind.ADD]
-    names = {file.file_name for file in before} & {file.file_name for file in after}
-    read = [file for file in before if file.file_name not in names]
-    written = [file for file in after if file.file_name not in names]
+    upgraded_names = {file.file_name for file in before} & {file.file_name for file in after}
+    input_files = [file for file in before if file.file_name not in upgraded_names]
+    output_files = [file for file in after if file.file_name not in upgraded_names]
     return _row(
         snapshot,
         partition=partition,
@@ -124,28 +126,28 @@ def _derive_row(
         reason=None,
         levels=_levels_text(_levels(before)),
         output_level=max((file.level for file in after), default=None),
-        files_in=len(read),
-        bytes_in=sum(file.file_size for file in read),
-        files_out=len(written),
-        bytes_out=sum(file.file_size for file in written),
-        upgraded=len(names),
+        files_in=len(input_files),
+        bytes_in=sum(file.file_size for file in input_files),
+        files_out=len(output_files),
+        bytes_out=sum(file.file_size for file in output_files),
+        upgraded=len(upgraded_names),
         seconds=None,
     )
 
 
-def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
+def _row(snapshot: Snapshot, **values: Any) -> CompactionRow:
     return CompactionRow(
         snapshot=snapshot.snapshot_id,
         time=time_text(snapshot.time_ms),
         user=snapshot.commit_user,
-        **facts,
+        **values,
     )
 
 
 def _levels(files: Sequence[DataFileMeta]) -> list[int]:
     """Return the levels of the sorted runs. Each file of level 0 is a sorted run."""
-    upper = {file.level for file in files if file.level > 0}
-    return [0 for file in files if file.level == 0] + sorted(upper)
+    upper_levels = {file.level for file in files if file.level > 0}
+    return [0 for file in files if file.level == 0] + sorted(upper_levels)
 
 
 def _levels_text(levels: Sequence[int]) -> str:

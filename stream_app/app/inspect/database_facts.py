@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stream_app.app.config.job_tables.job_tables import JobTables
@@ -27,24 +27,24 @@ class DatabaseFacts:
 
     newest: DatabaseSnapshot | None
     count: int = 0
-    doubt: str = field(default="")
+    doubt: str = ""
 
     def line(self) -> str:
         """Return the facts as one line of text."""
-        doubt = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
+        doubt_text = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
         if self.newest is None:
-            return f"no database snapshot{doubt}"
+            return f"no database snapshot{doubt_text}"
         sources = ", ".join(
             f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
             for name, source in sorted(self.newest.sources.items())
         )
-        left_out = ", ".join(
+        omissions = ", ".join(
             f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
         )
-        without = f", without {left_out}" if left_out else ""
-        tables = len(self.newest.tables)
+        omission_text = f", without {omissions}" if omissions else ""
         return (
-            f"newest of {self.count} database snapshots: {sources}, tables {tables}{without}{doubt}"
+            f"newest of {self.count} database snapshots: {sources}, "
+            f"tables {len(self.newest.tables)}{omission_text}{doubt_text}"
         )
 
     def document(self) -> dict[str, Any]:

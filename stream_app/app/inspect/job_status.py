@@ -47,8 +47,8 @@ class TableStatus:
             table that `table` names. ``behind``: ready, but older than ``max-staleness`` (pages,
             `top`).
         epoch: the newest epoch that has changed the table, or None.
-        lag: the number of messages in its topics that the table lacks, or None if unknown.
-        fresh_s: how far the table is behind its source in seconds, by message times; 0 if no
+        lag: the number of messages in the table's topics that it lacks, or None if unknown.
+        fresh_s: the seconds by which the table is behind its source, by message times; 0 if no
             message is unread, None if unknown.
         changed_s: the number of seconds since the commit of the table's newest epoch.
         sorted_runs: the number of sorted runs of the bucket that has most of them.
@@ -106,12 +106,12 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         statuses, newest_ms = self._statuses()
-        fresh = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
+        stored = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
         refused = (
             TableStatus(table=str(origin), state=REFUSED, reason=reason)
             for origin, reason in self.refused().items()
         )
-        return itertools.chain(fresh, refused)
+        return itertools.chain(stored, refused)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """Return the status of one table, or None if the job does not know it.
@@ -122,11 +122,11 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job = state_or_empty(self.checkpoint)
-        path = self.paths(job).get(name)
+        job_state = state_or_empty(self.checkpoint)
+        path = self.paths(job_state).get(name)
         if path is None:
             return None
-        status, facts = self._status_of(name, path, job, self._ends_by_table(job))
+        status, facts = self._status_of(name, path, job_state, self._ends_by_table(job_state))
         status = _with_load(status, facts, load_progress(self.checkpoint))
         return self._with_freshness(status, facts, newest_ms)
 
@@ -153,12 +153,12 @@ class JobStatus:
 
     def _statuses(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
         """Return the status and the facts of each table, and the result of `newest_ms`."""
-        job, load = state_or_empty(self.checkpoint), load_progress(self.checkpoint)
-        ends = self._ends_by_table(job)
+        job_state, load = state_or_empty(self.checkpoint), load_progress(self.checkpoint)
+        ends_of = self._ends_by_table(job_state)
         statuses = [
             (_with_load(status, facts, load), facts)
-            for name, path in sorted(self.paths(job).items())
-            for status, facts in [self._status_of(name, path, job, ends)]
+            for name, path in sorted(self.paths(job_state).items())
+            for status, facts in [self._status_of(name, path, job_state, ends_of)]
         ]
         times = [
             facts.source_ms
@@ -194,7 +194,10 @@ class JobStatus:
     def _with_freshness(
         self, status: TableStatus, facts: TableFacts, newest_ms: int | None
     ) -> TableStatus:
-        """Return the status with its freshness. Epochs without rows of the table count as well."""
+        """Return the status with its freshness.
+
+        An epoch without rows for the table counts too: it brings the table as far as the others.
+        """
         if status.waiting_rows:
             return status  # the time of the newest readable row is not known
         source_ms = facts.source_ms
@@ -202,31 +205,31 @@ class JobStatus:
             source_ms = max(newest_ms, source_ms or 0)
         return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
 
-    def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
+    def _ends_by_table(self, job_state: JobState) -> Callable[[str], Offsets | None]:
         """Return a function: table → end offsets of its topics; see `ends_of_table`."""
         if self.ends is None:
             return lambda _: None
         # The only table of a job has all topics, also those without messages so far.
-        topics_of = {name: set(topics) for name, topics in job.source_tables.items()}
+        topics_of = {name: set(topics) for name, topics in job_state.source_tables.items()}
         topics_of.pop(ONLY_TABLE, None)
         return partial(ends_of_table, self.ends, topics_of)
 
     def _status_of(
-        self, name: str, path: str, job: JobState, ends: Callable[[str], Offsets | None]
+        self, name: str, path: str, job_state: JobState, ends_of: Callable[[str], Offsets | None]
     ) -> tuple[TableStatus, TableFacts]:
         """Return the status and the facts of one table, also if it is missing or unreadable."""
         try:
             facts = self._facts(path)
-            return self._status_from(name, facts, job, ends(name)), facts
+            return self._status_from(name, facts, job_state, ends_of(name)), facts
         except TableNotFoundError as error:
             state, reason = MISSING, error.problem
         except (StreamAppError, OSError) as error:
             state, reason = UNREADABLE, str(error)
-        waiting = job.held_tables.get(name)
-        if waiting is None:
+        held_table = job_state.held_tables.get(name)
+        if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
-        lag = _lag(waiting.begin, ends(name))
-        return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason), TableFacts()
+        lag = _lag(held_table.begin, ends_of(name))
+        return TableStatus(table=name, state=HELD, lag=lag, reason=held_table.reason), TableFacts()
 
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
@@ -234,14 +237,16 @@ class JobStatus:
         table = open_job_table(self.job_tables, path)
         return table_facts(table, of_job=True)
 
-    def paths(self, job: JobState | None = None) -> Mapping[str, str]:
+    def paths(self, job_state: JobState | None = None) -> Mapping[str, str]:
         """Return name → folder, for each table that the checkpoint names.
 
         Args:
-            job: the state in the checkpoint, or None to read it.
+            job_state: the state in the checkpoint, or None to read the checkpoint.
         """
-        job = job or state_or_empty(self.checkpoint)
-        return self.job_tables.paths([*job.origins.values(), *job.held_tables, *job.newest_epochs])
+        job_state = job_state or state_or_empty(self.checkpoint)
+        return self.job_tables.paths(
+            [*job_state.origins.values(), *job_state.held_tables, *job_state.newest_epochs]
+        )
 
     def positions(self) -> dict[str, Offsets]:
         """Return the offsets up to which each table has read its topics.
@@ -251,25 +256,28 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job, positions = state_or_empty(self.checkpoint), {}
-        for name, path in self.paths(job).items():
+        job_state, positions = state_or_empty(self.checkpoint), {}
+        for name, path in self.paths(job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
-                newest = newest_epoch(table.snapshots, _user(self.checkpoint))
-                waiting = job.held_tables.get(name)
-                positions[name] = self._position(job, newest) if waiting is None else waiting.begin
+                newest = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
+                held_table = job_state.held_tables.get(name)
+                positions[name] = (
+                    self._position(job_state, newest) if held_table is None else held_table.begin
+                )
         return positions
 
     def _status_from(
-        self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
+        self, name: str, facts: TableFacts, job_state: JobState, ends: Offsets | None
     ) -> TableStatus:
         """Return the status of a readable table, from its facts and the job's state."""
-        waiting, newest = job.held_tables.get(name), facts.epochs.get(_user(self.checkpoint))
+        held_table = job_state.held_tables.get(name)
+        newest = facts.epochs.get(_commit_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
-        position = self._position(job, newest)
-        if waiting is not None:
-            state = HELD if waiting.has_failed else WAITING
-            position = waiting.begin
+        position = self._position(job_state, newest)
+        if held_table is not None:
+            state = HELD if held_table.has_failed else WAITING
+            position = held_table.begin
         status = TableStatus(
             table=name,
             state=state,
@@ -278,23 +286,23 @@ class JobStatus:
             lag=_lag(position, ends),
             changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
             sorted_runs=facts.sorted_runs,
-            reason=None if waiting is None else waiting.reason,
+            reason=None if held_table is None else held_table.reason,
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
 
-    def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
+    def _position(self, job_state: JobState, newest: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
         end = newest.source_end if newest is not None else None
-        if job.epoch >= 0:
+        if job_state.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
-                end = _log(self.checkpoint).source_end(job.epoch)
+                end = _epoch_log(self.checkpoint).source_end(job_state.epoch)
         position: Offsets = json.loads(end) if end else {}
         return position
 
 
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
-    """Return the status with the state `loading` and the progress, if the first load goes on."""
+    """Return the status with the state `loading` and the progress, if its first load still runs."""
     ranges = None if load is None else load.of_tables.get(status.table)
     if ranges is None or status.state not in (READY, EMPTY):
         return status
@@ -332,27 +340,30 @@ def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name:
     Args:
         topics_of: table → its topics.
     """
-    others = {topic for other, topics in topics_of.items() if other != name for topic in topics}
-    own_topics = set(topics_of.get(name, ())) or ends.keys() - others or ends.keys()
+    other_topics = {
+        topic for table, topics in topics_of.items() if table != name for topic in topics
+    }
+    own_topics = set(topics_of.get(name, ())) or ends.keys() - other_topics or ends.keys()
     return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
 
 
-def shorten_reason(row: TableStatus) -> TableStatus:
-    """Return the row with only the first line of its reason, shortened to fit into a list."""
-    if row.reason is None:
-        return row
-    [first, *more] = row.reason.splitlines() or [""]
-    cut = first[: SHORT_REASON - 1] if more or len(first) > SHORT_REASON else first
-    return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
+def shorten_reason(status: TableStatus) -> TableStatus:
+    """Return the status with only the first line of its reason, shortened to fit into a list."""
+    if status.reason is None:
+        return status
+    [line, *more_lines] = status.reason.splitlines() or [""]
+    short_line = line[: SHORT_REASON - 1] if more_lines or len(line) > SHORT_REASON else line
+    is_whole = short_line == status.reason
+    return replace(status, reason=short_line if is_whole else f"{short_line.rstrip(':;,. ')}…")
 
 
 def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:
     return None if time_ms is None else max(0, now_ms - time_ms) // 1000
 
 
-def _user(checkpoint: JobFolder) -> str:
+def _commit_user(checkpoint: JobFolder) -> str:
     try:
-        return _log(checkpoint).query_id()
+        return _epoch_log(checkpoint).query_id()
     except FileNotFoundError:
         return ""
 
@@ -361,5 +372,5 @@ def _lag(position: Offsets, ends: Offsets | None) -> int | None:
     return None if ends is None else sum(messages_behind(position, ends).values())
 
 
-def _log(checkpoint: JobFolder) -> EpochLog:
+def _epoch_log(checkpoint: JobFolder) -> EpochLog:
     return EpochLog(checkpoint, can_reread=True)

@@ -26,8 +26,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
-_SNAPSHOTS_ASKED = 20
-_HOW = {
+_SNAPSHOTS_READ = 20
+_REMEDIES = {
     "bucket": "stream-app rescale TABLE --buckets auto",
     "dynamic-bucket.target-row-num": "for further keys",
     "dynamic-bucket.initial-buckets": "in a new table",
@@ -43,7 +43,7 @@ class Overview:
         runs_max: the number of sorted runs of the bucket that has most of them.
         compaction_policy: the rules that a job chose, and why; None if the table's options apply.
         pace: the length of epochs that a job chose, and why; None if it chose none.
-        waiting_rows: rows that readers get only after a compaction; see `TableStatus`.
+        waiting_rows: the number of rows that readers get only after a compaction.
         iceberg: what Iceberg's readers lack, or None if they lack nothing or are not supported.
         checksum: the checksum of all rows, or why it is unknown; None if the table has none.
         proof: when a check found the table equal to its source, or None without a record.
@@ -108,7 +108,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
 
 def overview_lines(overview: Overview) -> list[str]:
     """Return the page's lines."""
-    pairs = {
+    facts = {
         "table": overview.table,
         "columns": f"{overview.columns}  (schema {overview.schema})",
         "primary key": overview.primary_keys or "none",
@@ -121,30 +121,26 @@ def overview_lines(overview: Overview) -> list[str]:
         + (f", {overview.partitions} partitions" if overview.partition_keys else ""),
     }
     if overview.primary_keys:
-        pairs["sorted runs"] = (
+        facts["sorted runs"] = (
             f"at most {overview.runs_max} in a bucket; "
             f"compaction begins at {overview.compaction_trigger}"
         )
-    if overview.compaction_policy:
-        pairs["chosen rules"] = overview.compaction_policy
-    if overview.pace:
-        pairs["epochs"] = overview.pace
-    if overview.waiting_rows:
-        pairs["waiting"] = waiting_text(overview.waiting_rows)
-    if overview.iceberg:
-        pairs["iceberg"] = overview.iceberg
-    if overview.checksum:
-        pairs["checksum"] = overview.checksum
-    if overview.proof:
-        pairs["proven"] = overview.proof
-    if overview.bucket_advice:
-        pairs["advice"] = overview.bucket_advice
-    return [f"{name:<14} {value}" for name, value in pairs.items()]
+    optional_facts = {
+        "chosen rules": overview.compaction_policy,
+        "epochs": overview.pace,
+        "waiting": waiting_text(overview.waiting_rows) if overview.waiting_rows else None,
+        "iceberg": overview.iceberg,
+        "checksum": overview.checksum,
+        "proven": overview.proof,
+        "advice": overview.bucket_advice,
+    }
+    facts |= {name: value for name, value in optional_facts.items() if value}
+    return [f"{name:<14} {value}" for name, value in facts.items()]
 
 
 def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
     """Return the pace that the newest epoch among the newest snapshots records, or None."""
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_ASKED) if latest else ():
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
             return properties.get(PACE_PROPERTY)
@@ -165,7 +161,7 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     visible = f"files of {newest} or later" if newest else "no file yet in some"
     rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
-        f"readers lack {rows} in {buckets} until a compaction to level {levels.least}; "
+        f"readers lack {rows} in {buckets} until a compaction to level {levels.min_level}; "
         f"they see {visible}"
     )
 
@@ -206,16 +202,17 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
         return None
     size = "large" if advice.is_large else "small"
     return (
-        f"a bucket has {size_text(advice.mean)} on average, which is {size}; "
+        f"a bucket has {size_text(advice.mean_bytes)} on average, which is {size}; "
         f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
-        f"({_HOW[advice.option]})"
+        f"({_REMEDIES[advice.option]})"
     )
 
 
 def _buckets(overview: Overview) -> str:
     if overview.buckets == NOT_FIXED:
-        text = "as many as the keys need" + (", in each partition" * bool(overview.partition_keys))
-        return "none: rows are in files as they came" if not overview.primary_keys else text
+        if not overview.primary_keys:
+            return "none: rows are in files as they came"
+        return f"as many as the keys need{', in each partition' if overview.partition_keys else ''}"
     return f"{overview.buckets}{' in each partition' if overview.partition_keys else ''}"
 
 

@@ -74,10 +74,10 @@ def live_files(
 ) -> list[ManifestEntry]:
     """Return live files by partition, bucket and level, newest file first in a level."""
 
-    def order(entry: ManifestEntry) -> tuple[object, ...]:
+    def sort_key(entry: ManifestEntry) -> tuple[object, ...]:
         return *file_place(table, entry), -entry.file.max_sequence_number, entry.file.file_name
 
-    return sorted(choice.chosen_entries(table, FILES.rows(table, snapshot)), key=order)
+    return sorted(choice.chosen_entries(table, FILES.rows(table, snapshot)), key=sort_key)
 
 
 def file_place(table: FileStoreTable, entry: ManifestEntry) -> tuple[str, int, int]:

@@ -1,7 +1,7 @@
 """Reads facts from a table's newest snapshot, and caches them until the next snapshot.
 
-The web page refreshes a list of many tables each second. For an unchanged table this reads only the
-hint of its newest snapshot.
+The web page refreshes a list of many tables each second. For an unchanged table the cache
+reads only the hint of the newest snapshot.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
-_BELIEVED_S = 60.0
-"""Seconds after which a table is read again, though its newest snapshot has the same number. It may
-be damaged, or rolled back and written anew."""
-_LOOKED_BACK = 5
-"""The number of snapshots that are searched for the source's time, which compactions lack."""
+_VALID_S = 60.0
+"""Seconds for which cached facts are valid while the newest snapshot keeps its number.
+
+The table may have been damaged, or rolled back and written again."""
+_SNAPSHOTS_READ = 5
+"""The number of snapshots to search for the source's time, which a compaction does not record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,34 +68,34 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     Raises:
         CorruptFileError: a metadata file is missing or damaged.
     """
-    newest = newest_snapshots(table)
-    if not newest:
+    snapshots = newest_snapshots(table)
+    if not snapshots:
         return TableFacts()
-    latest = newest[0]
+    latest = snapshots[0]
     proof = proof_of(latest)
     live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
     return TableFacts(
         snapshot=latest.snapshot_id,
         time_ms=latest.time_ms,
-        source_ms=newest_source_ms(newest),
+        source_ms=newest_source_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
         sorted_runs=None if live is None else sorted_runs_max(live),
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
         proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
-        proven_without=None if proof is None else proof.without_text,
+        proven_without=None if proof is None else proof.left_out_text,
     )
 
 
 def newest_snapshots(table: FileStoreTable) -> list[Snapshot]:
     """Return a few snapshots, newest first, which suffice to find the source's time."""
-    return list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+    return list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
 
 
-def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
+def newest_source_ms(snapshots: Iterable[Snapshot]) -> int | None:
     """Return the time of the newest message in these snapshots, in ms since 1970, or None."""
-    return next(filter(None, map(source_time_ms, newest)), None)
+    return next(filter(None, map(source_time_ms, snapshots)), None)
 
 
 def source_time_ms(snapshot: Snapshot) -> int | None:
@@ -125,11 +126,11 @@ def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
 
     Each file of level 0 is a sorted run.
     """
-    runs: dict[tuple[bytes, int], set[str | int]] = {}
+    runs_of: dict[tuple[bytes, int], set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
-        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
-    return max(map(len, runs.values()), default=0)
+        runs_of.setdefault((entry.partition, entry.bucket), set()).add(run)
+    return max(map(len, runs_of.values()), default=0)
 
 
 @dataclass(slots=True)
@@ -137,9 +138,13 @@ class _CachedFacts:
     """The facts of a table at its newest snapshot, and the time at which they were read."""
 
     table: FileStoreTable
-    newest: int | None
+    newest_id: int | None
     facts: TableFacts
-    read_at: float
+    read_at_s: float
+
+    def is_valid(self, now_s: float) -> bool:
+        is_recent = now_s - self.read_at_s < _VALID_S
+        return is_recent and self.table.snapshots.latest_id() == self.newest_id
 
 
 @dataclass(slots=True)
@@ -165,14 +170,13 @@ class FactsCache:
             TableNotFoundError: the folder has no table.
             StreamAppError, OSError: the table cannot be read.
         """
-        now, cached = self.clock.steady_seconds(), self._cached.get(path)
-        is_recent = cached is not None and now - cached.read_at < _BELIEVED_S
-        if cached is not None and is_recent and cached.table.snapshots.latest_id() == cached.newest:
+        now_s, cached = self.clock.steady_seconds(), self._cached.get(path)
+        if cached is not None and cached.is_valid(now_s):
             return cached.facts
         self._cached.pop(path, None)
         table = self.open(path)
-        # It is read before the facts: if these are newer, they are read again.
-        newest = table.snapshots.latest_id()
+        # Read the number before the facts: if a snapshot follows, the next call reads again.
+        newest_id = table.snapshots.latest_id()
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
-        self._cached[path] = _CachedFacts(table, newest, facts, now)
+        self._cached[path] = _CachedFacts(table, newest_id, facts, now_s)
         return facts

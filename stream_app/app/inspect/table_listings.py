@@ -23,7 +23,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_rows import Fact
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 
-PAIMONS = ("branches", "table_indexes", "file_key_ranges", "aggregation_fields", "statistics")
+PAIMON_LISTINGS = (
+    "branches", "table_indexes", "file_key_ranges", "aggregation_fields", "statistics"
+)  # fmt: skip
 """System tables that keep Paimon's columns."""
 
 
@@ -34,14 +36,14 @@ def listing(
     choice: BucketChoice = EVERYTHING,
 ) -> Listing:
     """Return the rows of a system table as `inspect` shows them."""
-    system = SYSTEM_TABLES[name]
-    if name in PAIMONS:
-        arrow = system(table, snapshot)
-        row_type = make_dataclass(name, arrow.schema.names, frozen=True)
-        return Listing(row_type, [row_type(**row) for row in arrow.to_pylist()])
+    system_table = SYSTEM_TABLES[name]
+    if name in PAIMON_LISTINGS:
+        arrow_table = system_table(table, snapshot)
+        row_type = make_dataclass(name, arrow_table.schema.names, frozen=True)
+        return Listing(row_type, [row_type(**row) for row in arrow_table.to_pylist()])
     if name == "files":
         return file_listing(table, live_files(table, snapshot, choice))
-    return _listing(name, table, system.rows(table, snapshot), _COLUMNS[name])
+    return _listing(name, table, system_table.rows(table, snapshot), _COLUMNS[name])
 
 
 def file_listing(
@@ -52,7 +54,7 @@ def file_listing(
     Args:
         names: the names of the shown columns; empty for all.
     """
-    facts = _files(table)
+    facts = _file_facts(table)
     columns = {name: fact for name, fact in facts.items() if not names or name in names}
     return _listing("files", table, entries, columns)
 
@@ -65,7 +67,7 @@ def _listing(
     return Listing(row_type, [row_type(*row) for row in values])
 
 
-def _time(path: str, zone: str = "Z") -> Fact:
+def _time_fact(path: str, zone: str = "Z") -> Fact:
     """Return milliseconds since 1970 as text. A writer's local time has an empty zone."""
     time_ms = attrgetter(path)
     return lambda row: time_text(time_ms(row), zone=zone)
@@ -76,25 +78,25 @@ def columns_text(schema: TableSchema) -> str:
     return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
 
 
-def _identifier(snapshot: Snapshot) -> int | None:
+def _epoch(snapshot: Snapshot) -> int | None:
     """Return the epoch of a streaming commit, or None for a batch commit."""
     identifier = snapshot.commit_identifier
     return None if identifier == BATCH_COMMIT_IDENTIFIER else identifier
 
 
-def _options(schema: TableSchema) -> str:
+def _options_text(schema: TableSchema) -> str:
     return ", ".join(
         f"{key}={_shown_option(key, value)}" for key, value in sorted(schema.options.items())
     )
 
 
-def _span(low: int | None, high: int | None) -> str | None:
-    if low is None or high is None:
+def _range_text(minimum: int | None, maximum: int | None) -> str | None:
+    if minimum is None or maximum is None:
         return None
-    return str(low) if low == high else f"{low}-{high}"
+    return str(minimum) if minimum == maximum else f"{minimum}-{maximum}"
 
 
-def _files(table: FileStoreTable) -> Mapping[str, Fact]:
+def _file_facts(table: FileStoreTable) -> Mapping[str, Fact]:
     """Return column → fact of a data file. `deletes` counts -U and -D; None if not recorded."""
     key_type = table.schema.key_type
     return {
@@ -111,7 +113,7 @@ def _files(table: FileStoreTable) -> Mapping[str, Fact]:
         "max_sequence": "max_sequence_number",
         "schema": "schema_id",
         "source": "file_source",
-        "created": _time("file.creation_time_ms", zone=""),
+        "created": _time_fact("file.creation_time_ms", zone=""),
     }
 
 
@@ -119,7 +121,7 @@ _SIZES: Mapping[str, Fact] = {
     "files": "files",
     "rows": "rows",
     "bytes": "bytes",
-    "updated": _time("updated_ms", zone=""),
+    "updated": _time_fact("updated_ms", zone=""),
 }
 """Columns of sizes; rows are physical rows, including deletes and older versions."""
 _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
@@ -127,9 +129,9 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     "snapshots": {
         "snapshot": "snapshot_id",
         "kind": "commit_kind",
-        "time": _time("time_ms"),
+        "time": _time_fact("time_ms"),
         "user": "commit_user",
-        "identifier": _identifier,
+        "identifier": _epoch,
         "schema": "schema_id",
         "delta_records": "delta_record_count",
         "total_records": "total_record_count",
@@ -141,11 +143,11 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
     "schemas": {
         "schema": "schema_id",
-        "time": _time("time_ms"),
+        "time": _time_fact("time_ms"),
         "primary_keys": lambda schema: ", ".join(schema.primary_keys),
         "partition_keys": lambda schema: ", ".join(schema.partition_keys),
         "columns": columns_text,
-        "options": _options,
+        "options": _options_text,
         "comment": "comment",
     },
     "partitions": {"partition": "partition_path", "buckets": "buckets", **_SIZES},
@@ -155,9 +157,9 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "tag": "name",
         "snapshot": "snapshot_id",
         "schema": "schema_id",
-        "time": _time("snapshot.time_ms"),
+        "time": _time_fact("snapshot.time_ms"),
         "records": "record_count",
-        "created": _time("create_time_ms", zone=""),
+        "created": _time_fact("create_time_ms", zone=""),
         "retained_ms": "time_retained_ms",
     },
     # `behind` counts the snapshots that the consumer has not read yet.
@@ -166,7 +168,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "next_snapshot": "next_snapshot_id",
         "behind": "behind",
         "has_expired": "has_expired",
-        "updated": _time("modified_ms"),
+        "updated": _time_fact("modified_ms"),
     },
     # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {
@@ -176,11 +178,11 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "added": "num_added_files",
         "deleted": "num_deleted_files",
         "schema": "schema_id",
-        "buckets": lambda manifest: _span(manifest.meta.min_bucket, manifest.meta.max_bucket),
-        "levels": lambda manifest: _span(manifest.meta.min_level, manifest.meta.max_level),
+        "buckets": lambda manifest: _range_text(manifest.meta.min_bucket, manifest.meta.max_bucket),
+        "levels": lambda manifest: _range_text(manifest.meta.min_level, manifest.meta.max_level),
     },
 }
-VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
+LISTINGS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMON_LISTINGS)
 """The names of listings."""
 
 
@@ -201,8 +203,8 @@ def option_rows(table: FileStoreTable) -> list[OptionRow]:
     """
     options = table.schema.options
     rows = [_set_option(key, value) for key, value in sorted(options.items())]
-    defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]
-    return rows + [_default_option(option) for option in defaults]
+    unset_options = [option for key, option in sorted(OPTIONS.items()) if key not in options]
+    return rows + [_default_option(option) for option in unset_options]
 
 
 def _set_option(key: str, value: str) -> OptionRow:

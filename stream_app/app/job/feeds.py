@@ -43,7 +43,7 @@ _FRESHNESS_FIX = (
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """The maker of a job's feeds, which closes their tables' jobs at the end.
+    """The maker of a job's feeds, which closes the upkeep of their tables at the end.
 
     Attributes:
         state_file: the job's state.
@@ -163,7 +163,7 @@ class JobFeeds:
                 quarantines_non_inserts=self.stream.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),
-            sources=source_check,
+            source_check=source_check,
             quarantine=self._quarantine_writer(name),
             listener=events,
             expectations=BrokenExpectations(table.label),

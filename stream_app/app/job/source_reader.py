@@ -131,7 +131,7 @@ class NativeSourceReader:
                 limit=self.source.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=self.source.fail_on_data_loss,
                 drains=settings.trigger is None,
-                loads=self.load_epochs,
+                load_epochs=self.load_epochs,
             ),
             source=self.offsets,
             epoch_log=committer.epoch_log,

@@ -46,7 +46,7 @@ from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
-_ANEW = "give the job a new stream.checkpoint and new tables"
+_NEW_JOB = "give the job a new stream.checkpoint and new tables"
 
 
 class PreparedTables(Protocol):
@@ -83,9 +83,9 @@ class JobLoad:
     def runner_before(self, topics: DriverEpochs) -> LoadEpochs:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochs(
-            topics=topics,
+            topic_epochs=topics,
             load=self.plan,
-            rows=self._source_rows,
+            reader_of=self._source_rows,
             format_of=functools.partial(load_format, self.job_tables),
         )
 
@@ -95,10 +95,10 @@ class JobLoad:
         return newest is not None and newest >= self.epochs
 
     def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
-        """Check that every table exists for which the load still has rows.
+        """Check that every table exists to which the load still has to bring rows.
 
         Raises:
-            TableNotFoundError: a table does not exist any more.
+            TableNotFoundError: such a table was deleted.
         """
         newest = EpochLogWriter(folder).newest_epoch()
         locations = {table.location for table in tables}
@@ -107,7 +107,7 @@ class JobLoad:
             raise TableNotFoundError(
                 f"the first load has not ended, and the table for {missing[0].relation} is gone",
                 where=missing[0].table,
-                fix=f"restore it; or {_ANEW}",
+                fix=f"restore it; or {_NEW_JOB}",
             )
 
     def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
@@ -122,7 +122,9 @@ class JobLoad:
         with open_connection(url) as connection:
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             relations = {
-                name: loaded_database.relation(table.name, table.schema, loaded_database.read(name))
+                name: loaded_database.relation(
+                    table.name, table.schema, loaded_database.definition(name)
+                )
                 for name, table in tables.items()
             }
         queries = {name: relation.row_query(now_ms) for name, relation in relations.items()}
@@ -137,7 +139,9 @@ def begin_or_resume_load(
     clock: Clock,
     tasks: int,
 ) -> JobLoad | None:
-    """Resume the first load of the checkpoint, or plan and record a configured one; else None.
+    """Resume the first load in the checkpoint, or plan and record a configured one.
+
+    Return None if there is neither.
 
     Args:
         prepared_tables: the table of the job, or the maker of a whole database's tables.
@@ -163,7 +167,7 @@ def begin_or_resume_load(
             reader=_native_reader(reader),
             clock=clock,
         )
-        plan = planner.plan(folder, tasks)
+        plan = planner.plan(tasks)
         write_load_plan(folder, plan)
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
@@ -192,16 +196,18 @@ class _LoadPlanner:
     reader: ReaderSettings
     clock: Clock
 
-    def plan(self, folder: JobFolder, tasks: int) -> LoadPlan:
+    def plan(self, tasks: int) -> LoadPlan:
         """Plan the load.
 
-        It reads the topics' ends first, so that they include a table created meanwhile.
+        The topics' ends are read first: the topics then have all changes of tables that are created
+        meanwhile.
         """
+        folder = self.state_file.folder
         if EpochLogWriter(folder).newest_epoch() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load stands before them",
                 where=str(folder),
-                fix=f"leave out {LOAD_KEY}; or {_ANEW}",
+                fix=f"leave out {LOAD_KEY}; or {_NEW_JOB}",
             )
         source = self.job_tables.source
         url = database_of(source)
@@ -210,7 +216,7 @@ class _LoadPlanner:
             offsets = end_offsets(source, self.reader)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
-            sources = chosen_tables.sources(url, lowers=self.job_tables.lowers_names)
+            sources = chosen_tables.sources(url, lowers_names=self.job_tables.lowers_names)
             schemas = {
                 name: self.prepared_tables.schema_for(name, described)
                 for name, described in sources.items()
@@ -239,7 +245,10 @@ class _LoadPlanner:
     def _open_tables(
         self, sources: Mapping[str, Mapping[Origin, SourceTable]]
     ) -> Mapping[str, FileStoreTable]:
-        """Open the tables by their names in the job. It creates none before all can be loaded."""
+        """Return name in the job → table, opened or created.
+
+        The planner calls this only after it has found that all tables can be loaded.
+        """
         tables = self.prepared_tables.begin_with(sources)
         for table in tables.values():
             _check_empty(table)
@@ -260,7 +269,7 @@ class _LoadPlanner:
             if relation.omitted_columns
         )
 
-    def _warn_of_tables(self, tables: ChosenTables) -> None:
+    def _warn_of_tables(self, chosen_tables: ChosenTables) -> None:
         self.state_file.warn(
             JobWarning(
                 problem=f"the first load leaves out {relation}, which {reason}: "
@@ -269,7 +278,7 @@ class _LoadPlanner:
                 "sync.excluding-tables",
                 is_lasting=True,
             )
-            for relation, reason in tables.unsent.items()
+            for relation, reason in chosen_tables.unsent.items()
         )
 
 

@@ -46,13 +46,13 @@ from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, de
 from stream_app.table.file_store_table import FileStoreTable
 
 LOAD_KEY = "source.snapshot-from"
-_OTHERWISE = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
-_EXCLUSION = (
+_DEBEZIUM_FIX = f"let Debezium's own first read bring its rows: leave out {LOAD_KEY}"
+_EXCLUSION_FIX = (
     "leave such tables out by sync.excluding-tables, name a key by sync.tables.NAME.primary-keys "
     "where one is missing"
 )
-_PASSWORDS = {"postgresql": "PGPASSWORD"}
-_OF_MESSAGES = ("topic", "partition", "offset", "timestamp")
+_PASSWORD_VARIABLES = {"postgresql": "PGPASSWORD"}
+_MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,15 @@ class ChosenTables:
 
     Attributes:
         of_tables: name of a table in the job → the source tables whose rows it gets.
-        unsent: source table that the rules choose → why no connector sends it.
+        unsent: source table that the rules choose → the reason why no connector sends it.
     """
 
     of_tables: Mapping[str, Sequence[JdbcTable]]
     unsent: Mapping[str, str]
 
-    def sources(self, url: JdbcUrl, *, lowers: bool) -> Mapping[str, Mapping[Origin, SourceTable]]:
+    def sources(
+        self, url: JdbcUrl, *, lowers_names: bool
+    ) -> Mapping[str, Mapping[Origin, SourceTable]]:
         """Return the description of each source table, as messages would describe it.
 
         Raises:
@@ -77,7 +79,7 @@ class ChosenTables:
         return {
             name: {
                 relation_origin(url, source.schema, source.name): lower_case_table(source.table)
-                if lowers
+                if lowers_names
                 else source.table
                 for source in sources
             }
@@ -103,12 +105,14 @@ class LoadedDatabase:
         job_tables = self.job_tables
         if job_tables.loaded_source_table is None:
             return self._choose_by_rules(followed)
-        only = self.read(job_tables.loaded_source_table)
-        if reason := followed.why_not_sent((only.schema, only.name)):
-            raise _refusal(job_tables.name, f"{only.schema}.{only.name} {reason}", _OTHERWISE)
-        return ChosenTables(of_tables={job_tables.name: [only]}, unsent={})
+        definition = self.definition(job_tables.loaded_source_table)
+        if reason := followed.why_not_sent((definition.schema, definition.name)):
+            raise _refusal(
+                job_tables.name, f"{definition.schema}.{definition.name} {reason}", _DEBEZIUM_FIX
+            )
+        return ChosenTables(of_tables={job_tables.name: [definition]}, unsent={})
 
-    def read(self, relation: str) -> JdbcTable:
+    def definition(self, relation: str) -> JdbcTable:
         """Read the definition of a source table."""
         return read_table(self.connection, self.url, relation, self.job_tables.mapping_options)
 
@@ -124,54 +128,57 @@ class LoadedDatabase:
             raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"
             )
-        if of_messages := [column for column in rules.metadata_columns if column in _OF_MESSAGES]:
-            raise self._refusal(
-                name, f"its rows have no message for metadata-columns: {of_messages[0]}"
-            )
+        for column in rules.metadata_columns:
+            if column in _MESSAGE_COLUMNS:
+                raise self._refusal(
+                    name, f"its rows have no message for metadata-columns: {column}"
+                )
         setup = format_setup(source, rules, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
-        targets = {name: source.column_of(name) for name in definition.source_types}
+        targets = {column: source.column_of(column) for column in definition.source_types}
         columns = {
-            name: target_types[target] for name, target in targets.items() if target in target_types
+            column: target_types[target]
+            for column, target in targets.items()
+            if target in target_types
         }
-        loaded = LoadedRelation(
+        relation = LoadedRelation(
             driver=self.url.driver,
             database=self.url.database,
             schema=definition.schema,
             name=definition.name,
-            kinds=with_enums(self.connection, self.url, definition.source_types),
+            source_types=with_enums(self.connection, self.url, definition.source_types),
             columns=columns,
             keys=definition.table.primary_keys,
         )
-        if missing := [key for key in setup.primary_keys if key not in targets.values()]:
-            raise self._refusal(name, f"{loaded} has no column {missing[0]!r} of the key")
-        if loaded.unloadable_columns:
-            unloadable = ", ".join(loaded.unloadable_columns)
+        if missing_keys := [key for key in setup.primary_keys if key not in targets.values()]:
+            raise self._refusal(name, f"{relation} has no column {missing_keys[0]!r} of the key")
+        if relation.unloadable_columns:
+            unloadable = ", ".join(relation.unloadable_columns)
             raise self._refusal(name, f"the database cannot write as Debezium would: {unloadable}")
-        return loaded
+        return relation
 
     def relations(
-        self, tables: ChosenTables, schemas: Mapping[str, TableSchema]
+        self, chosen_tables: ChosenTables, schemas: Mapping[str, TableSchema]
     ) -> Mapping[str, Sequence[LoadedRelation]]:
         """Step 3 for all source tables: return what to read, by the table's name in the job.
 
         Raises:
             UnsupportedTableError: tables cannot be loaded exactly; the error lists them.
         """
-        refused: list[UnsupportedTableError] = []
-        relations: dict[str, list[LoadedRelation]] = {name: [] for name in tables.of_tables}
-        for name, sources in tables.of_tables.items():
+        errors: list[UnsupportedTableError] = []
+        relations: dict[str, list[LoadedRelation]] = {name: [] for name in chosen_tables.of_tables}
+        for name, sources in chosen_tables.of_tables.items():
             for source in sources:
                 try:
                     relations[name].append(self.relation(name, schemas[name], source))
                 except UnsupportedTableError as error:
-                    refused.append(error)
-        if len(refused) == 1:
-            raise refused[0]
-        if refused:
-            lines = "\n".join(f"  - {error.problem}" for error in refused)
+                    errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            lines = "\n".join(f"  - {error.problem}" for error in errors)
             raise UnsupportedTableError(
-                f"{len(refused)} tables cannot be loaded:\n{lines}",
+                f"{len(errors)} tables cannot be loaded:\n{lines}",
                 where=str(self.url),
                 fix=self._fix,
             )
@@ -195,10 +202,10 @@ class LoadedDatabase:
                 name=name,
                 table=table.location,
                 relation=str(relation),
-                after=after,
-                until=until,
+                key_before=key_before,
+                last_key=last_key,
             )
-            for after, until in zip([None, *bounds], [*bounds, None], strict=True)
+            for key_before, last_key in zip([None, *bounds], [*bounds, None], strict=True)
         ]
 
     def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:
@@ -206,7 +213,7 @@ class LoadedDatabase:
         names: dict[Origin, str] = {}
         tables: dict[str, list[JdbcTable]] = {}
         unsent: dict[str, str] = {}
-        refused: list[str] = []
+        refusals: list[str] = []
         for schema, relation in sorted(followed.relations):
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
@@ -214,21 +221,21 @@ class LoadedDatabase:
             decision = decide_target(self.job_tables.rules, origin, names)
             reason = followed.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
-                refused.append(f"{decision.reason}; to fix: {decision.fix}")
+                refusals.append(f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, TargetTable) and reason:
                 unsent[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
-                tables.setdefault(decision.name, []).append(self.read(f"{schema}.{relation}"))
-        self._check_chosen(tables, refused)
+                tables.setdefault(decision.name, []).append(self.definition(f"{schema}.{relation}"))
+        self._check_chosen(tables, refusals)
         return ChosenTables(of_tables=tables, unsent=unsent)
 
-    def _check_chosen(self, tables: Mapping[str, object], refused: Sequence[str]) -> None:
+    def _check_chosen(self, tables: Mapping[str, object], reasons: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
         section = self.job_tables.section
         tables_max = section.max_tables if isinstance(section, SyncConfig) else 1
-        if refused:
-            lines = "".join(f"\n  - {reason}" for reason in refused)
+        if reasons:
+            lines = "".join(f"\n  - {reason}" for reason in reasons)
             raise UsageError(
                 f"source tables cannot be loaded:{lines}", where=str(self.url), fix=self._fix
             )
@@ -239,11 +246,10 @@ class LoadedDatabase:
                 fix="see sync.including-tables and including-dbs, which must match whole names",
             )
         if len(tables) > tables_max:
-            limit = TableLimit(tables_max)
             raise UsageError(
                 f"the database has {len(tables)} tables for the job, more than sync.max-tables",
                 where=str(self.url),
-                fix=limit.FIX,
+                fix=TableLimit.FIX,
             )
 
     def _refusal(self, name: str, reason: str) -> UnsupportedTableError:
@@ -252,7 +258,7 @@ class LoadedDatabase:
     @property
     def _fix(self) -> str:
         chooses_by_rules = self.job_tables.loaded_source_table is None
-        return f"{_EXCLUSION}, or {_OTHERWISE}" if chooses_by_rules else _OTHERWISE
+        return f"{_EXCLUSION_FIX}, or {_DEBEZIUM_FIX}" if chooses_by_rules else _DEBEZIUM_FIX
 
 
 def database_of(source: SourceConfig) -> JdbcUrl:
@@ -263,7 +269,7 @@ def database_of(source: SourceConfig) -> JdbcUrl:
     """
     url = parse_jdbc_url(source.snapshot_from or "", LOAD_KEY, SERVERS)
     password = source.snapshot_password or os.environ.get(
-        _PASSWORDS.get(url.driver.name, "MYSQL_PWD"), ""
+        _PASSWORD_VARIABLES.get(url.driver.name, "MYSQL_PWD"), ""
     )
     return replace(url, password=password)
 
@@ -278,8 +284,8 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     source = replace(
         settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )
-    left_out = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
-    return replace(settings, source=source, leaves_out=left_out).pipeline()
+    omitted_steps = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
+    return replace(settings, source=source, leaves_out=omitted_steps).pipeline()
 
 
 def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:

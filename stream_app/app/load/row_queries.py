@@ -1,8 +1,8 @@
-"""Generates SQL by which PostgreSQL, MariaDB and MySQL turn their rows into messages.
+"""Generates the SQL by which PostgreSQL, MariaDB and MySQL write their rows as messages.
 
 The functions are pure. A message equals one of Debezium's initial snapshot (op r) with the settings
-in `LOAD_OPTIONS`, so a value is decoded as Debezium's. A column whose types have no expression here
-cannot be loaded.
+in `LOAD_OPTIONS`, so the job decodes both in the same way. A column whose types have no expression
+here cannot be loaded.
 
 Source: Debezium documentation, "Data type mappings" of the PostgreSQL, MySQL and MariaDB
 connectors, for `decimal.handling.mode` = string, `time.precision.mode` = microseconds and
@@ -41,15 +41,15 @@ LOAD_OPTIONS: Mapping[str, str] = {
     "binary.handling.mode": "hex",
 }
 """The settings of a connector that would write the same messages."""
-_POSTGRES_ARRAY = (  # two opening braces are no valid JSON, so arrays of arrays end the load
+_POSTGRES_ARRAY = (  # an array of arrays becomes text that is no JSON, which ends the load
     "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
 )
-_POSTGRES_BYTES = (  # whole bytes, big-endian, padded with zeros; four bytes of length are cut off
+_POSTGRES_BYTES = (  # whole bytes, big-endian, padded with zeros; `substr` drops their length
     "substr(varbit_send(lpad({c}::text, (length({c}) + 7) / 8 * 8, '0')::varbit), 5)"
 )
 _POSTGRES: Expressions = {
     (TypeRoot.BOOLEAN, "boolean"): "{c}",
-    # A text of several bits is no boolean, and ends the load.
+    # Several bits cannot be cast to a boolean, which ends the load.
     (TypeRoot.BOOLEAN, "bit"): "{c}::text::boolean",
     (BYTES, "bit"): f"encode({_POSTGRES_BYTES}, 'hex')",
     **{
@@ -80,7 +80,7 @@ _POSTGRES: Expressions = {
     ),
 }
 """The expression of a column's value, which PostgreSQL converts to JSON."""
-_QUOTED = "json_quote(convert({c} using utf8mb4))"
+_MYSQL_TEXT = "json_quote(convert({c} using utf8mb4))"
 _MYSQL: Expressions = {
     **for_kinds(TypeRoot.BOOLEAN, ("tinyint", "boolean", "bit"), "if({c} <> 0, 1, 0)"),
     # The sum removes leading zeros, which YEAR and ZEROFILL write.
@@ -92,9 +92,11 @@ _MYSQL: Expressions = {
     # Without the sum, FLOAT would be written with six digits.
     (TypeRoot.FLOAT, "float"): "({c} + 0e0)",
     (TypeRoot.DOUBLE, "double"): "{c}",
-    **for_kinds(TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _QUOTED),
-    **for_kinds(TEXT, ("enum", "set"), _QUOTED),
-    **for_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _QUOTED),
+    **for_kinds(
+        TEXT, ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _MYSQL_TEXT
+    ),
+    **for_kinds(TEXT, ("enum", "set"), _MYSQL_TEXT),
+    **for_kinds(TypeRoot.VARIANT, ("text", "mediumtext", "longtext"), _MYSQL_TEXT),
     **for_kinds(
         BYTES,
         ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
@@ -110,19 +112,19 @@ _MYSQL: Expressions = {
     ),
 }
 """The expression of a column's JSON text."""
-_TABLE, _ROW = "stream_app_table", "stream_app_row"
+_TABLE_ALIAS, _ROW_ALIAS = "stream_app_table", "stream_app_row"
 _ORDERED_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _ORDERED_TEXTS = ("decimal", "char", "varchar", "date", "datetime", "timestamp")
 """MySQL's types whose comparison with a literal follows the index's order; an enum's does not."""
 
 
-_MARK = "stream_app_values"
-"""A mark in a query that is replaced by the placeholders of values."""
+_VALUES_MARK = "stream_app_values"
+"""A mark in a query, which the placeholders of the values replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class InCondition:
-    """The condition that an expression has one of some values, at least one."""
+    """The condition that an expression has one of some values, of which there is at least one."""
 
     expression: str
     values: Sequence[str]
@@ -134,7 +136,7 @@ class LoadedRelation:
 
     Attributes:
         schema: the schema in PostgreSQL, or the database in MySQL.
-        kinds: the type of each column, as the database spells it.
+        source_types: column → its type, as the database spells it.
         columns: the loaded columns, with their types in the job's table.
         keys: the columns of the primary key; without them the table is one part.
     """
@@ -143,7 +145,7 @@ class LoadedRelation:
     database: str
     schema: str
     name: str
-    kinds: Mapping[str, str]
+    source_types: Mapping[str, str]
     columns: Mapping[str, DataType]
     keys: Sequence[str]
 
@@ -153,89 +155,99 @@ class LoadedRelation:
     @property
     def omitted_columns(self) -> Sequence[str]:
         """The source's columns that the job's table does not have."""
-        return [name for name in self.kinds if name not in self.columns]
+        return [name for name in self.source_types if name not in self.columns]
 
     @property
     def unloadable_columns(self) -> Sequence[str]:
         """The columns whose values the database cannot write as Debezium would."""
         return [
-            f"{name} ({self.kinds[name]} as {data_type})"
+            f"{name} ({self.source_types[name]} as {data_type})"
             for name, data_type in self.columns.items()
-            if expression_of(self._expressions, self.kinds[name], data_type) is None
+            if expression_of(self._expressions, self.source_types[name], data_type) is None
         ]
 
-    def row_query(self, now_ms: int, among: InCondition | None = None) -> RowQuery:
+    def row_query(self, now_ms: int, condition: InCondition | None = None) -> RowQuery:
         """Return the query of the table's rows as messages.
 
         Args:
             now_ms: the time that the messages contain.
-            among: the condition of the rows to read, or None for all rows.
+            condition: the condition of the rows to read, or None for all rows.
         """
         message = self._postgres_message if self.driver is POSTGRESQL else self._mysql_message
-        relation = f"{self._sql_name} {_TABLE}"
-        if among is not None:
+        relation = f"{self._sql_name} {_TABLE_ALIAS}"
+        values = () if condition is None else condition.values
+        if condition is not None:
             names = ", ".join(
                 self._quote(name) for name in {**self.columns, **dict.fromkeys(self.keys)}
             )
-            condition = f"{among.expression} in ({_MARK})"
-            relation = f"(select {names} from {self._sql_name} where {condition}) {_TABLE}"
+            relation = (
+                f"(select {names} from {self._sql_name} "
+                f"where {condition.expression} in ({_VALUES_MARK})) {_TABLE_ALIAS}"
+            )
         if self.driver is POSTGRESQL:
-            values = self._values().items()
-            row = ", ".join(f"{value} as {self._quote(name)}" for name, value in values)
-            relation += f" cross join lateral (select {row}) {_ROW}"
+            row = ", ".join(
+                f"{value} as {self._quote(name)}" for name, value in self._value_sql().items()
+            )
+            relation += f" cross join lateral (select {row}) {_ROW_ALIAS}"
         return RowQuery(
             message=_escape_percent(message(self._message_tail(now_ms))),
             relation=_escape_percent(relation).replace(
-                _MARK, ", ".join(["%s"] * len(among.values if among else ()))
+                _VALUES_MARK, ", ".join(["%s"] * len(values))
             ),
-            parameters=among.values if among else (),
-            keys=[_escape_percent(self._column(name)) for name in self._cut_keys],
-            literals=[self._literal(name) for name in self._cut_keys],
+            parameters=values,
+            keys=[_escape_percent(self._column(name)) for name in self._range_keys],
+            literals=[self._literal(name) for name in self._range_keys],
         )
 
     def bounds_query(self, rows: int) -> str | None:
         """Return the query of every `rows`-th key, in order, or None if the table is one part."""
-        if not self._cut_keys:
+        if not self._range_keys:
             return None
-        names = ", ".join(self._quote(name) for name in self._cut_keys)
-        texts = ", ".join(self._key_text(name) for name in self._cut_keys)
-        numbered = f"select {names}, row_number() over (order by {names}) as {_ROW}"
+        names = ", ".join(self._quote(name) for name in self._range_keys)
+        texts = ", ".join(self._key_text(name) for name in self._range_keys)
+        numbered = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
         return (
             f"select {texts} from ({numbered} from {self._sql_name}) numbered "
-            f"where {_ROW} % {rows} = 0 order by {_ROW}"
+            f"where {_ROW_ALIAS} % {rows} = 0 order by {_ROW_ALIAS}"
         )
 
     @property
-    def _cut_keys(self) -> Sequence[str]:
+    def _range_keys(self) -> Sequence[str]:
         """The columns by whose ranges the table is split; empty if it is one part."""
         if self.driver is POSTGRESQL:
             return self.keys
         ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
-        return self.keys if all(kind_name(self.kinds[key]) in ordered for key in self.keys) else ()
+        return (
+            self.keys
+            if all(kind_name(self.source_types[key]) in ordered for key in self.keys)
+            else ()
+        )
 
     def _key_text(self, name: str) -> str:
         column = self._quote(name)
         if self.driver is POSTGRESQL:
             return f"{column}::text"
-        is_number = kind_name(self.kinds[name]) in _ORDERED_NUMBERS
+        is_number = kind_name(self.source_types[name]) in _ORDERED_NUMBERS
         return column if is_number else f"cast({column} as char)"
 
     def _literal(self, name: str) -> str:
         if self.driver is not POSTGRESQL:
             return "%s"
         # The enum type's own name is unknown here; PostgreSQL infers it from the column.
-        kind = self.kinds[name]
-        return "%s" if kind == "enum" else f"%s::{_escape_percent(kind)}"
+        source_type = self.source_types[name]
+        return "%s" if source_type == "enum" else f"%s::{_escape_percent(source_type)}"
 
     @property
     def _expressions(self) -> Expressions:
         return _POSTGRES if self.driver is POSTGRESQL else _MYSQL
 
-    def _values(self) -> Mapping[str, str]:
+    def _value_sql(self) -> Mapping[str, str]:
         values = {}
         for name, data_type in self.columns.items():
-            expression = expression_of(self._expressions, self.kinds[name], data_type)
-            assert expression is not None, "`unloadable` has refused it"
+            expression = expression_of(self._expressions, self.source_types[name], data_type)
+            assert expression is not None, (
+                "`LoadedDatabase.relation` has refused an unloadable column"
+            )
             values[name] = expression.format(c=self._column(name))
         return values
 
@@ -244,16 +256,16 @@ class LoadedRelation:
         if self.driver is not POSTGRESQL:
             table = {"db": self.schema, "table": self.name}
         source = {"connector": self.driver.name, "ts_ms": now_ms, "snapshot": "true", **table}
-        end = {"source": source, "op": "r", "ts_ms": now_ms, "transaction": None}
-        return f",{json.dumps(end, ensure_ascii=False, separators=(',', ':'))[1:]}"
+        tail = {"source": source, "op": "r", "ts_ms": now_ms, "transaction": None}
+        return f",{json.dumps(tail, ensure_ascii=False, separators=(',', ':'))[1:]}"
 
     def _postgres_message(self, tail: str) -> str:
         head = '{"before":null,"after":'
-        return f"'{head}' || row_to_json({_ROW})::text || {self._sql_text(tail)}"
+        return f"'{head}' || row_to_json({_ROW_ALIAS})::text || {self._sql_text(tail)}"
 
     def _mysql_message(self, tail: str) -> str:
         pieces, separator = [], '{"before":null,"after":{'
-        for name, value in self._values().items():
+        for name, value in self._value_sql().items():
             # The server returns NULL for a value that it cannot convert; such a NULL must not be
             # loaded.
             text = f"if({self._column(name)} is null, 'null', {value})"
@@ -273,12 +285,12 @@ class LoadedRelation:
         return "'{}'".format(text.replace("'", "''"))
 
     def _column(self, name: str) -> str:
-        return f"{_TABLE}.{self._quote(name)}"
+        return f"{_TABLE_ALIAS}.{self._quote(name)}"
 
     def _quote(self, name: str) -> str:
         return dialect_of(self.driver).name(name)
 
 
 def _escape_percent(sql: str) -> str:
-    """Escape percent signs, for a statement with parameters."""
+    """Return the SQL with escaped percent signs, for a statement with parameters."""
     return sql.replace("%", "%%")

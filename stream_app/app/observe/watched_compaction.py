@@ -1,6 +1,6 @@
 """Starts the configured observers of ``stream-app compact``: metrics, notices, signs of life.
 
-Opened by `compact_job`, which reports its table and Spark once both run.
+`compact_job` opens it, and reports its table and Spark once both run.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ class WatchedCompaction:
 
     @property
     def requests(self) -> StoreRequests:
-        """Counts the requests of the job's table."""
+        """The counter of requests for the job's table."""
         return self.store.requests
 
-    def collect(self, work: TableJob, spark: SparkSession) -> None:
+    def collect(self, table_job: TableJob, spark: SparkSession) -> None:
         """Begin to collect metrics of an open table, and of Spark."""
-        label = work.table.label
-        compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
+        label = table_job.table.label
+        compactions, expiry = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
         callbacks = TablesCollector(callback_numbers)
-        compacted.add(label, work.compaction_metrics)
-        expired.add(label, work.upkeep.metrics)
-        callbacks.add(label, work.callback_problems)
+        compactions.add(label, table_job.compaction_metrics)
+        expiry.add(label, table_job.upkeep.metrics)
+        callbacks.add(label, table_job.callback_problems)
         self.jvm.attach(spark)
-        for collector in (compacted, expired, callbacks, self.store, self.jvm):
+        for collector in (compactions, expiry, callbacks, self.store, self.jvm):
             self.registry.register(collector)
 
 

@@ -1,6 +1,7 @@
 """Starts the configured observers of a running job: metrics, health, notices.
 
-The program of `ingest` opens it first. `ingest_job` reports when Spark begins and ends.
+The program of `ingest` opens them before anything else. `ingest_job` reports when Spark begins and
+ends.
 """
 
 from __future__ import annotations
@@ -179,4 +180,4 @@ def _quarantine_watch(
         quarantine = open_quarantine(location, file_system)
     except SparkOnlyError:
         return None
-    return QuarantineWatch(quarantine, clock, metrics.set_waiting_records)
+    return QuarantineWatch(quarantine, clock, metrics.set_unresolved_records)

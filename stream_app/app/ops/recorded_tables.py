@@ -1,8 +1,7 @@
-"""Reads what a job's checkpoint records of its tables, while the job may run.
+"""Reads what a job's checkpoint records of the job's tables, while the job may run.
 
-These are their folders, sources and warnings. It also makes splitters of messages by the sources.
-
-`check`, `backfill`, and the list and the replay of a quarantine call it.
+The checkpoint records their folders, sources and warnings. This module also makes splitters of
+messages by the sources. `check`, `backfill`, and the list and the replay of a quarantine call it.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def loaded_tables(job_tables: JobTables | None) -> frozenset[str]:
 
 
 def choice_of(job_tables: JobTables | None) -> SourceChoice:
-    """Return which source tables a job of one table accepts; all without a readable checkpoint."""
+    """Return the source tables that a job of one table accepts: all without a known checkpoint."""
     if job_tables is None or job_tables.joins_sources:
         return EVERY_SOURCE
     try:
@@ -95,10 +94,10 @@ def choice_of(job_tables: JobTables | None) -> SourceChoice:
     names = frozenset(
         name for names_of_topic in names_by_topic.values() for name in names_of_topic if name
     )
-    foreign = frozenset(
+    foreign_sources = frozenset(
         (topic, "") for topic in job_tables.source.topics if topic not in names_by_topic
     )
-    return SourceChoice(own_names=names, others=foreign)
+    return SourceChoice(own_names=names, others=foreign_sources)
 
 
 def recorded_splitter(
@@ -142,7 +141,7 @@ def named_splitter(
 
 
 def _recorded_names(job_tables: JobTables) -> Iterator[str]:
-    """Yield the tables in the checkpoint. It is read lazily, only for a job of a whole database."""
+    """Yield the tables in the checkpoint, which is read only for a job of a whole database."""
     yield from state_or_empty(_checkpoint(job_tables)).origins.values()
 
 

@@ -1,4 +1,4 @@
-"""Requests that a job retries held tables, through its checkpoint."""
+"""Asks a job to retry held tables, by requests in its checkpoint."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def resume_tables(
             not_begun_text(location),
             fix="give the configuration of the job, in the folder where it runs",
         )
-    held = state.held_tables
+    held_tables = state.held_tables
     for name in names:
-        if name not in held:
+        if name not in held_tables:
             raise UsageError(
-                f"the table {name!r} is not held back{did_you_mean(name, held)}",
+                f"the table {name!r} is not held back{did_you_mean(name, held_tables)}",
                 where=str(checkpoint),
-                fix=f"name a held table: {', '.join(sorted(held))}"
-                if held
+                fix=f"name a held table: {', '.join(sorted(held_tables))}"
+                if held_tables
                 else "no table is held back, so there is nothing to resume",
             )
-    for name in sorted(names or held):
+    for name in sorted(names or held_tables):
         resume(checkpoint, name, now_ms)
         yield f"{name}: the job tries it again"
-    if not names and not held:
+    if not names and not held_tables:
         yield "no table is held back"

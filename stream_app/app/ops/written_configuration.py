@@ -1,4 +1,7 @@
-"""Generates the configuration of a job of one table from facts about its source. Pure."""
+"""Generates the configuration of a job of one table from facts about its source, for `init`.
+
+The functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +63,8 @@ def _table(draft: JobDraft) -> list[str]:
         for column in table.columns
         if column.comment
     ]
-    untyped = "# The messages have no types: give the columns those of the source."
-    keyed = [
+    untyped_note = "# The messages have no types: give the columns those of the source."
+    key_lines = [
         _line("primary-keys", keys),
         _line("partition-keys", []),
         "",
@@ -76,9 +79,9 @@ def _table(draft: JobDraft) -> list[str]:
         _line("database", draft.database),
         _line("name", draft.name),
         *comments,
-        *([] if table.is_typed else [untyped]),
+        *([] if table.is_typed else [untyped_note]),
         _line("columns", ", ".join(map(_column, table.columns))),
-        *(keyed if keys else ["# No primary-keys: the table only takes inserts."]),
+        *(key_lines if keys else ["# No primary-keys: the table only takes inserts."]),
     ]
 
 

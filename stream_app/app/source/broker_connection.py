@@ -30,7 +30,7 @@ from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.kafka.security_options import security_options
 from stream_app.model.job_epoch import Offsets
-from stream_app.model.near_names import nearest
+from stream_app.model.near_names import nearest_names
 
 TIMEOUT_S = 15.0
 _SHARE_MIN_S = 0.5
@@ -330,7 +330,7 @@ class BrokerConnection:
             for name, code in sorted(codes.items())
         )
         near_names = {
-            match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)
+            match for name in codes for match in nearest_names(name, existing, _NEAR_TOPICS_MAX)
         }
         return WrongSourceError(
             f"{text} at {self._bootstrap}",

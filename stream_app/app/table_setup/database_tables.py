@@ -95,7 +95,7 @@ class DatabaseTables:
     _compared_tables: set[str] = field(init=False, default_factory=set)
     _ghosts: set[Origin] = field(init=False, default_factory=set)
     # Tables whose messages `splitter` has left in the topic; they count towards `sync.max-tables`.
-    _waiting_tables: frozenset[str] = field(init=False, default=frozenset())
+    _held_tables: frozenset[str] = field(init=False, default=frozenset())
     _full_reason: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class DatabaseTables:
                 _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
@@ -133,7 +133,7 @@ class DatabaseTables:
                     job_pipeline(self.job_tables, table)  # refuses options that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
-                if holds or is_storage_failure(error):
+                if are_held or is_storage_failure(error):
                     _LOG.error("the table %s cannot be created for now: %s", name, error)
                     failed[name] = error
                 elif isinstance(error, NoColumnsError):
@@ -183,25 +183,25 @@ class DatabaseTables:
     def splitter(
         self,
         feeds: Sequence[TableFeed],
-        waiting: frozenset[str] = frozenset(),
+        held_tables: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
-        self._waiting_tables = waiting
+        self._held_tables = held_tables
         assignment = Assignment(
             rules=self.job_tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             targets=self._targets_for_tasks(),
             refused={**self._refusal_reasons, **(uncreated or {})},
-            hidden=frozenset(self._ghosts),
-            waiting=waiting,
-            full=self._full_reason,
+            reported_ghosts=frozenset(self._ghosts),
+            held_tables=held_tables,
+            full_reason=self._full_reason,
         )
         share = self.job_tables.share
         return OriginSplitter(
             self._facts.origins,
             assignment,
-            takes_unreadable=not share or share.is_first,
+            takes_unassigned=not share or share.is_first,
             passes_statements=self._facts.ddl_of is not None,
         )
 
@@ -215,8 +215,8 @@ class DatabaseTables:
             return dict(self._targets)
         return {origin: name for origin, name in self._targets.items() if ghost_of(origin.table)}
 
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """See `Newcomers.quarantine_unreadable`."""
+    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.quarantine_unassigned`."""
         parts = messages_by_origin(self._facts.origins, messages)
         self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
         self.quarantine(epoch, messages)
@@ -245,7 +245,7 @@ class DatabaseTables:
 
     def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
         """Return whether the limit allows the table; warn of the first one beyond it."""
-        names = {*self._targets.values(), *self._waiting_tables, *new_names}
+        names = {*self._targets.values(), *self._held_tables, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refusal_reasons)):
             return True

@@ -167,7 +167,9 @@ def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin
         )
         if rows:
             is_changed = any(op != _READ for op, _ in rows)
-            samples[origin] = TableSample(columns=columns, read=read_rows, is_changed=is_changed)
+            samples[origin] = TableSample(
+                columns=columns, snapshot_rows=read_rows, is_changed=is_changed
+            )
     return samples
 
 

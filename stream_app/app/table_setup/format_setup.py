@@ -153,7 +153,7 @@ def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> Evolutio
         options=parse_mapping_options(
             options.get(TYPE_MAPPING, "").split(","),
             inexact=InexactTimes(options.get(INEXACT, InexactTimes.NUMBER.value)),
-            documents=JsonColumns(options.get(JSON_AS, JsonColumns.STRING.value)),
+            json_columns=JsonColumns(options.get(JSON_AS, JsonColumns.STRING.value)),
         ),
         stops=reaction == DriftReaction.STOP.value,
         quarantines=reaction == DriftReaction.QUARANTINE.value,

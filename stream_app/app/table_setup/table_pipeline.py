@@ -241,12 +241,12 @@ class RowSettings:
             facts=source_facts(self.source.format, options),
             schema=self.schema,
             rules=evolution,
-            since=self.column_times(),
+            type_times_ms=self.column_times(),
             aliases={
                 **earlier_column_names(self.source, self.schema),
                 **parse_aliases(options.get(COLUMN_ALIASES, "")),
             },
-            lowers=self.source.lowers_names,
+            lowers_names=self.source.lowers_names,
         )
 
     def _inserts_only(self) -> Step | None:

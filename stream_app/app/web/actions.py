@@ -1,4 +1,4 @@
-"""The page's actions on a table. They require a token in each request, and are off without one.
+"""Runs the actions of pages on tables. Each request needs a token; without one actions are off.
 
 An action runs in a thread, with the functions of its verb. A compaction is a separate process,
 ``stream-app compact``. It may run beside the table's job, because a conflicting compaction is
@@ -29,7 +29,9 @@ from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.table.upkeep.tags import new_tag
 
-_SPARK = "It is a process of its own, with a Spark of its own: it takes memory beside the job."
+_SPARK_EFFECT = (
+    "It is a process of its own, with a Spark of its own: it takes memory beside the job."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +71,12 @@ TAG = ActionKind(
 COMPACT = ActionKind(
     name="compact",
     title="Compact what is due",
-    effect=f"Compacts the buckets whose sorted runs have reached the trigger. {_SPARK}",
+    effect=f"Compacts the buckets whose sorted runs have reached the trigger. {_SPARK_EFFECT}",
 )
 COMPACT_FULL = ActionKind(
     name="compact-full",
     title="Compact each bucket whole",
-    effect=f"Rewrites every bucket as one sorted run, whatever its size. {_SPARK}",
+    effect=f"Rewrites every bucket as one sorted run, whatever its size. {_SPARK_EFFECT}",
 )
 REPLAY = ActionKind(
     name="replay",
@@ -109,7 +111,7 @@ TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """The minimum length, because a shorter token could be guessed."""
 ACTION_WAIT_S = 5.0
-_KEPT_RUNS, _KEPT_LINES = 5, 200
+_RUNS_KEPT, _LINES_KEPT = 5, 200
 _LOG = logging.getLogger(__name__)
 
 
@@ -160,7 +162,7 @@ class ActionRun:
     action: str
     time_ms: int
     state: RunState = RunState.RUNNING
-    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
     count: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -249,7 +251,7 @@ class Actions:
                 f"there is no table {name}", where=self.site.title, fix="choose one of the list"
             )
         with self._lock:
-            runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
+            runs = self._runs.setdefault(name, deque(maxlen=_RUNS_KEPT))
             if runs and runs[0].state is RunState.RUNNING:
                 problem = f"{runs[0].action} runs already"
                 raise UsageError(problem, where=name, fix="wait until that action has ended")
@@ -277,22 +279,22 @@ class Actions:
         Args:
             patience_s: seconds in which they may end by themselves; then they are killed.
         """
-        running = list(self._processes)
-        for process in running:
+        processes = list(self._processes)
+        for process in processes:
             _send(process, signal.SIGTERM)
-        ends_at = time.monotonic() + patience_s
-        for process in running:
+        deadline_s = time.monotonic() + patience_s
+        for process in processes:
             try:
-                process.wait(max(0.0, ends_at - time.monotonic()))
+                process.wait(max(0.0, deadline_s - time.monotonic()))
             except subprocess.TimeoutExpired:
                 _LOG.warning("a compaction of the page does not end, and is killed")
                 _send(process, signal.SIGKILL)
 
-    def _run(self, name: str, run: ActionRun, report: Callable[[], Iterator[str]]) -> None:
+    def _run(self, name: str, run: ActionRun, run_action: Callable[[], Iterator[str]]) -> None:
         _LOG.info("%s: the page begins %s", name or self.site.title, run.action)
         state = RunState.FAILED
         try:
-            for line in report():
+            for line in run_action():
                 run.add_line(line)
             state = RunState.DONE
         except (StreamAppError, OSError) as error:
@@ -310,12 +312,12 @@ class Actions:
         check_taggable(table)
         yield from tag_on_request(table, new_tag(table, tag))
 
-    def _compact(self, name: str, kind: str) -> Iterator[str]:
-        arguments, further = self.site.compact_command(name)
-        environ = {**os.environ, **further}
+    def _compact(self, name: str, mode: str) -> Iterator[str]:
+        arguments, variables = self.site.compact_command(name)
+        environ = {**os.environ, **variables}
         environ.pop(TOKEN_VARIABLE, None)
         process = subprocess.Popen(
-            [*self.command, *arguments, kind],
+            [*self.command, *arguments, mode],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -333,10 +335,10 @@ class Actions:
         finally:
             self._processes.discard(process)
         if code:
-            raise UsageError(
+            raise StreamAppError(
                 f"stream-app compact ended with {code}",
                 where=name,
-                fix="mend what the lines above name, and run the action again",
+                fix="correct what the lines above name, and run the action again",
             )
 
 

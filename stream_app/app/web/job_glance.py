@@ -11,7 +11,7 @@ from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
 
 _WINDOW_S = 300
-"""Seconds over which throughput is measured; a table may keep fewer epochs."""
+"""The seconds over which throughput is measured. The kept epochs of a table may cover fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,8 @@ class JobGlance:
         messages_per_s: the recent messages per second of all tables; None if the job runs
             elsewhere.
         running, queued: the compactions of all tables; None if the job runs elsewhere.
-        waiting: records in quarantine by table, only nonzero counts; '' counts records without a
-            table. None if they are not counted.
+        unresolved_records: table → its unresolved records, if any; '' means no table. None if they
+            are not counted.
         warnings: the warnings of the job.
         decoder: the decoder in use; empty if the format has only one.
     """
@@ -39,7 +39,7 @@ class JobGlance:
     messages_per_s: float | None = None
     running: int | None = None
     queued: int | None = None
-    waiting: Mapping[str, int] | None = field(default_factory=dict)
+    unresolved_records: Mapping[str, int] | None = field(default_factory=dict)
     warnings: Sequence[JobWarning] = ()
     decoder: str = ""
 
@@ -59,8 +59,8 @@ class JobGlance:
     def _with_lateness(self, status: TableStatus, *, is_late: bool) -> TableStatus:
         if status.state == READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
-        too_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
-        if status.state != READY or status.lag is None or not too_old:
+        is_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
+        if status.state != READY or status.lag is None or not is_old:
             return status
         reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
         if is_late:
@@ -75,16 +75,16 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     Args:
         tables: the epochs of each table, oldest first.
     """
-    since, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    begin_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
-            first = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
-            seconds = max(1.0, (now_ms - max(since, first)) / 1000)
-            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > since) / seconds
+            first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
+            seconds = max(1.0, (now_ms - max(begin_ms, first_ms)) / 1000)
+            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > begin_ms) / seconds
     return rate
 
 
-def compactions_of_all(tables: Iterable[TableActivity | None]) -> tuple[int, int]:
+def compactions_of_all(activities: Iterable[TableActivity | None]) -> tuple[int, int]:
     """Return the numbers of running and of queued compactions."""
-    numbers = [compactions.numbers for compactions in tables if compactions is not None]
-    return sum(table.running for table in numbers), sum(table.queued for table in numbers)
+    metrics = [activity.metrics for activity in activities if activity is not None]
+    return sum(table.running for table in metrics), sum(table.queued for table in metrics)

@@ -34,7 +34,7 @@ from stream_app.app.web.unassigned_records import (
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.waiting_records import WaitingRecords
+from stream_app.app.web.unresolved_records import UnresolvedRecords
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
@@ -47,7 +47,7 @@ from stream_app.quarantine.quarantine_folder import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 
-_PAUSE_S = 5.0
+_PAUSE_MIN_S = 5.0
 _PAUSE_RATIO = 4
 _MISSING_TABLE_FIX = "start the job, which creates the table, or correct its warehouse or name"
 _MISSING_IN_DATABASE_FIX = (
@@ -59,24 +59,24 @@ _Answer = TypeVar("_Answer")
 
 
 class _CachedAnswer(Generic[_Answer]):
-    """A cache of a slow answer, which asks again after a pause. Thread-safe."""
+    """A cache of an answer that takes time; it asks again after a pause. Thread-safe."""
 
     def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
         self._ask, self._clock = ask, clock
-        self._asked: tuple[_Answer, float] | None = None  # and when it is asked for again
+        self._answer: tuple[_Answer, float] | None = None  # with the time until which it is valid
         self._lock = threading.Lock()
 
     def current(self) -> _Answer:
         """Return the current or a recent answer."""
         with self._lock:
             start_s = self._clock.steady_seconds()
-            if self._asked is not None:
-                answer, until = self._asked
-                if start_s < until:
+            if self._answer is not None:
+                answer, valid_until_s = self._answer
+                if start_s < valid_until_s:
                     return answer
             answer = self._ask()
-            now = self._clock.steady_seconds()
-            self._asked = answer, now + max(_PAUSE_S, _PAUSE_RATIO * (now - start_s))
+            now_s = self._clock.steady_seconds()
+            self._answer = answer, now_s + max(_PAUSE_MIN_S, _PAUSE_RATIO * (now_s - start_s))
             return answer
 
 
@@ -113,7 +113,7 @@ class JobSite(Site):
             job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._waiting = WaitingRecords(job.job_tables, job.quarantine, clock)
+        self._unresolved_records = UnresolvedRecords(job.job_tables, job.quarantine, clock)
 
     @property
     def title(self) -> str:
@@ -128,7 +128,7 @@ class JobSite(Site):
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
-        return self._judge(statuses).with_lateness(statuses)
+        return self._summary(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -136,14 +136,21 @@ class JobSite(Site):
         status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
         if name_in_job is None or status is None:
             return None
-        return self._judge(()).with_lateness([self._with_page_name(status)])[0]
+        return self._summary(()).with_lateness([self._with_page_name(status)])[0]
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        waiting = with_refused(self._waiting.by_table(), self._unassigned.refused())
+        unresolved_records = with_refused(
+            self._unresolved_records.by_table(), self._unassigned.refused()
+        )
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
-        glance = replace(self._judge(tables), waiting=waiting, warnings=warnings, decoder=decoder)
+        glance = replace(
+            self._summary(tables),
+            unresolved_records=unresolved_records,
+            warnings=warnings,
+            decoder=decoder,
+        )
         if self._history is None:
             return glance
         names = [status.table for status in tables]
@@ -197,12 +204,12 @@ class JobSite(Site):
             )
         quarantine = open_quarantine(folder, job_tables.file_system)
         name_in_job = job_tables.own_name(name) if name else None
-        by_table = job_replays(job_tables, quarantine, name_in_job, self._read)
-        if not by_table:
+        replays = job_replays(job_tables, quarantine, name_in_job, self._read)
+        if not replays:
             yield "no record belongs to a table of the job by the rules of today"
-        for replay in by_table.values():
+        for replay in replays.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._waiting.invalidate()
+        self._unresolved_records.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
@@ -215,12 +222,12 @@ class JobSite(Site):
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
         job_tables, path = self.job.job_tables, self._path(name)
-        words = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
+        arguments = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
         for key, value in self.job.spark.items():
             if not is_secret(key):
-                words += ["--set", f"{key}={value}"]
-        further = file_io_variables(self.job.job_tables.file_system)
-        return words, {**further, **catalog_variables(job_tables.catalog)}
+                arguments += ["--set", f"{key}={value}"]
+        variables = file_io_variables(self.job.job_tables.file_system)
+        return arguments, {**variables, **catalog_variables(job_tables.catalog)}
 
     def _state_key(self, name: str) -> str:
         return self.job.job_tables.state_key(self.job.job_tables.own_name(name) or "")
@@ -243,19 +250,19 @@ class JobSite(Site):
             fix = _MISSING_IN_DATABASE_FIX if has_database else _MISSING_TABLE_FIX
             return replace(status, reason=f"{status.reason}\nto fix: {fix}")
         activity = self.activity_of(status.table)
-        if activity is None or not activity.numbers.buckets:
+        if activity is None or not activity.metrics.buckets:
             return status
-        status = replace(status, sorted_runs=activity.numbers.sorted_runs_max)
-        return with_waiting_rows(status, activity.numbers.waiting_rows)
+        status = replace(status, sorted_runs=activity.metrics.sorted_runs_max)
+        return with_waiting_rows(status, activity.metrics.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
         """Return whether the sorted runs of the table in a folder are counted from manifests."""
         state_key = self.job.job_tables.state_key(path.rsplit("/", 1)[-1])
         activity = None if self._history is None else self._history.activity_of(state_key)
-        return activity is None or not activity.numbers.buckets
+        return activity is None or not activity.metrics.buckets
 
-    def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
-        """Return the summary of all tables, by which pages judge whether one is behind."""
+    def _summary(self, tables: Sequence[TableStatus]) -> JobGlance:
+        """Return the facts about all tables that decide whether one is behind."""
         ages = [status.changed_s for status in tables if status.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,

@@ -19,13 +19,13 @@ from stream_app.errors import StreamAppError
 
 CHECK_INTERVAL_S = 1.0
 """The number of seconds between two checks of a page's content."""
-_REST = 4
-"""Pause after a check, as a multiple of its duration, which spares a slow store."""
+_PAUSE_RATIO = 4
+"""The pause after a check, as a multiple of its duration, which spares a slow store."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveUpdates:
-    """The means by which a page learns that it is outdated.
+    """The facts by which a page learns that it is outdated.
 
     Attributes:
         path: the path of its events.
@@ -47,19 +47,21 @@ class PageVersion:
     actions: Actions
     name: str
     _value: str = field(init=False, default="")
-    _checked_at: float = field(init=False, default=float("-inf"))
-    _took_s: float = field(init=False, default=0.0)
+    _checked_s: float = field(init=False, default=float("-inf"))
+    _duration_s: float = field(init=False, default=0.0)
     _lock: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     async def now(self) -> str:
-        """The digest of the present content."""
+        """Return the digest of the present content."""
         async with self._lock:
             start_s = asyncio.get_running_loop().time()
-            if start_s - self._checked_at >= max(CHECK_INTERVAL_S / 2, _REST * self._took_s):
+            if start_s - self._checked_s >= max(
+                CHECK_INTERVAL_S / 2, _PAUSE_RATIO * self._duration_s
+            ):
                 content = await run_in_threadpool(self._content)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]
-                self._checked_at = asyncio.get_running_loop().time()
-                self._took_s = self._checked_at - start_s
+                self._checked_s = asyncio.get_running_loop().time()
+                self._duration_s = self._checked_s - start_s
         return self._value
 
     def _content(self) -> Hashable:
@@ -86,7 +88,7 @@ class PageVersion:
                     glance.ends_problem,
                     glance.running,
                     glance.queued,
-                    glance.waiting,
+                    glance.unresolved_records,
                     glance.warnings,
                     glance.decoder,
                 ),

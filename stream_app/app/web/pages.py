@@ -1,4 +1,4 @@
-"""Pages as HTML: templates, filled from what a site shows, and lists of values as a page has them.
+"""Renders pages as HTML: templates, filled from what a site shows, and lists of values.
 
 Every value is escaped.
 """
@@ -24,8 +24,8 @@ from stream_app.app.text.text_table import CONTROL, Column, visible_text
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z?")
 _COUNTS = ("rows", "records", "deletes")
-_LONG = 48
-"""Characters beyond which a value breaks into lines."""
+_LINE_WIDTH = 48
+"""The number of characters beyond which a value breaks into lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ListCell:
     @property
     def is_long(self) -> bool:
         """Whether it needs several lines."""
-        return len(self.text) > _LONG
+        return len(self.text) > _LINE_WIDTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,8 @@ class PageList:
     """A list that unfolds.
 
     Attributes:
-        total: number of existing rows; the listing may have fewer.
-        which: which of its rows are shown, when not all are.
+        total: the number of existing rows; the listing may have fewer.
+        which: the shown rows in one word, if not all rows are shown.
     """
 
     title: str

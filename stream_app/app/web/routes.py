@@ -69,14 +69,15 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_ALIVE_S = 15.0
+_SIGN_OF_LIFE_S = 15.0
+"""The time without a change after which an event stream sends a comment, against timeouts."""
 _CHANGED_SNAPSHOTS = 5
-_LIMIT = 50
+_ROWS_DEFAULT = 50
 READ_S = 10.0
 """The number of seconds for which a read may search for rows."""
-_READS = 2
+_READS_MAX = 2
 """Concurrent reads of rows or changes: the server may run in the job's driver."""
-_ACT_THERE = "act on the page of the table itself, which offers its actions"
+_ACTION_FIX = "act on the page of the table itself, which offers its actions"
 _FORM_MAX = 16384
 """The maximum size of a form in bytes."""
 
@@ -114,7 +115,9 @@ class _Pages:
     site: Site
     actions: Actions
     _versions: dict[str, PageVersion] = field(init=False, default_factory=dict)
-    _reads: asyncio.Semaphore = field(init=False, default_factory=lambda: asyncio.Semaphore(_READS))
+    _reads: asyncio.Semaphore = field(
+        init=False, default_factory=lambda: asyncio.Semaphore(_READS_MAX)
+    )
 
     async def tables(self, request: Request) -> Response:
         choice = ListChoice.from_query(request.query_params)
@@ -150,11 +153,11 @@ class _Pages:
         return await self._answer(read, live, name)
 
     async def confirm_action(self, request: Request) -> Response:
-        """The page with an action's effect, and the form that begins it."""
+        """Return the page with an action's effect, and the form that begins it."""
         name = request.path_params.get("name", "")
         action = ACTIONS.get(request.path_params["action"])
         if action is None or not self.actions.are_on:
-            return self._problem(UsageError("there is no such action", fix=_ACT_THERE), 404)
+            return self._problem(UsageError("there is no such action", fix=_ACTION_FIX), 404)
         return self._html(self._page("confirm", name=name, action=action), 200)
 
     async def begin_action(self, request: Request) -> Response:
@@ -165,7 +168,7 @@ class _Pages:
         name = request.path_params.get("name", "")
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _FORM_MAX:
-            return self._problem(UsageError("this is not a form of the page", fix=_ACT_THERE), 413)
+            return self._problem(UsageError("this is not a form of the page", fix=_ACTION_FIX), 413)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         refusal = self.actions.refusal(request.headers, form)
         if refusal is not None:
@@ -176,20 +179,20 @@ class _Pages:
             return self._problem(error, 404)
         except StreamAppError as error:
             return self._problem(error, 409)
-        page_of = f"/tables/{quote(name, safe='')}" if name else "/"
-        return RedirectResponse(f"{page_of}#actions", 303, headers=_HEADERS)
+        path = f"/tables/{quote(name, safe='')}" if name else "/"
+        return RedirectResponse(f"{path}#actions", 303, headers=_HEADERS)
 
     async def rows(self, request: Request) -> Response:
         name, where = request.path_params["name"], request.query_params.get("where", "").strip()
         limit = _limit(request.query_params.get("limit"))
 
         def read() -> str:
-            until = time.monotonic() + READ_S
+            deadline_s = time.monotonic() + READ_S
             filter_error, shown = None, MatchingRows()
             try:
                 shown = rows_of(
                     self.site.open(name), where or None, limit,
-                    lambda: time.monotonic() < until and not client_gone.is_set(),
+                    lambda: time.monotonic() < deadline_s and not client_gone.is_set(),
                 )  # fmt: skip
             except UsageError as error:
                 filter_error = error
@@ -210,9 +213,9 @@ class _Pages:
         name = request.path_params["name"]
 
         def read() -> str:
-            until = time.monotonic() + READ_S
+            deadline_s = time.monotonic() + READ_S
             columns, rows = changes_of(
-                self.site.open(name), _CHANGED_SNAPSHOTS, lambda: time.monotonic() < until
+                self.site.open(name), _CHANGED_SNAPSHOTS, lambda: time.monotonic() < deadline_s
             )
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
@@ -230,7 +233,7 @@ class _Pages:
         return PlainTextResponse("alive\n", headers=_HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """The version of the page of a table, or of the list, now and whenever it is another."""
+        """Return a stream of versions of a page: the present one, and each later one."""
         name = request.path_params.get("name", "")
         if name:
             try:
@@ -247,9 +250,7 @@ class _Pages:
         )
 
     async def _live_updates(self, name: str) -> LiveUpdates:
-        """The page's version, read before its content: so the content may be newer, but never
-        older.
-        """
+        """Return a page's version, read before its content, which is of this version or newer."""
         path = f"/events/{quote(name, safe='')}" if name else "/events"
         version = self._versions.get(name) or PageVersion(self.site, self.actions, name)
         if not name:
@@ -259,10 +260,10 @@ class _Pages:
     async def _answer(
         self, read: Callable[[], str], live: LiveUpdates | None = None, name: str = ""
     ) -> Response:
-        """A page, or the page of its error.
+        """Return a page, or the page of its error.
 
         Args:
-            live: how the page learns that it is outdated; None if it does not refresh.
+            live: how the page learns that it is outdated; None if the page does not refresh.
             name: the name of the table whose state and actions are shown beside an error.
         """
         try:
@@ -304,9 +305,7 @@ class _Pages:
         return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
-        """Return a page without secrets; characters that are not Unicode, as in a message, are
-        escaped.
-        """
+        """Return a page without secrets. Characters that are not Unicode are escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")
@@ -329,15 +328,15 @@ class _Pages:
     ) -> AsyncIterator[str]:
         clock_s = asyncio.get_running_loop().time
         version = self._versions.setdefault(name, PageVersion(self.site, self.actions, name))
-        last_sent, said_at = "", clock_s()
+        last_sent, sent_at_s = "", clock_s()
         yield "retry: 2000\n\n"
         while not await is_gone():
             current_version = await version.now()
             if current_version != last_sent:
-                last_sent, said_at = current_version, clock_s()
+                last_sent, sent_at_s = current_version, clock_s()
                 yield f"event: changed\ndata: {current_version}\n\n"
-            elif clock_s() - said_at > _ALIVE_S:
-                said_at = clock_s()
+            elif clock_s() - sent_at_s > _SIGN_OF_LIFE_S:
+                sent_at_s = clock_s()
                 yield ": nothing new\n\n"
             await asyncio.sleep(CHECK_INTERVAL_S)
 
@@ -351,7 +350,7 @@ async def _set_when_gone(request: Request, client_gone: threading.Event) -> None
 
 def _limit(text: str | None) -> int:
     if text is None or not text.isdecimal():
-        return _LIMIT
+        return _ROWS_DEFAULT
     if len(text) > len(str(QUERY_ROWS_MAX)):
         return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)

@@ -32,8 +32,8 @@ from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
 
 _LOCAL = "localhost"
-_CONNECTIONS = 128
-"""Connections per page: one for its events, and a few while it loads."""
+_CONNECTIONS_MAX = 128
+"""A page has one connection for its events, and a few more while it loads."""
 _EVENTS = b"GET /events"
 ANY_NAME = "*"
 
@@ -126,7 +126,7 @@ def _server(actions: Actions, names: Collection[str]) -> Server:
     accepted = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
     guard = Guard(
         "the port of the page",
-        PortLimits(connections=limit_for_port(_CONNECTIONS)),
+        PortLimits(connections=limit_for_port(_CONNECTIONS_MAX)),
         lambda line: line.startswith(_EVENTS),
     )
     return Server(_NamedServer(web_app(actions.site, actions), frozenset(accepted)), guard)

@@ -202,14 +202,12 @@ class WarehouseSite(Site):
         return paths
 
     def _folders(self, path: str) -> list[str]:
-        """Return names of folders; no table has a name that is not Unicode, and no page can
-        show it.
-        """
+        """Return names of folders, without those that are not Unicode: no page can show them."""
         names = [status.name for status in self.files.list_status(path) if status.is_folder]
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, name_and_path: tuple[str, str]) -> TableStatus | None:
-        """Return the status of the table in a folder; None if the folder is not a table."""
+        """Return the status of the table in a folder, or None if the folder is not a table."""
         name, path = name_and_path
         try:
             facts = self._facts.facts(path)

@@ -40,11 +40,11 @@ class ListChoice:
 
     def select(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the chosen tables in order, with unknown values last."""
-        searched = self.text.casefold()
+        text = self.text.casefold()
         matching_tables = [
             status
             for status in tables
-            if searched in status.table.casefold() and self.state in ("", status.state)
+            if text in status.table.casefold() and self.state in ("", status.state)
         ]
         return sorted(matching_tables, key=self._key)
 

@@ -19,7 +19,7 @@ from stream_app.app.observe.events.epoch_history import TableActivity
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.bar_charts import (
-    SHOWN,
+    SNAPSHOTS_SHOWN,
     RowsChart,
     SnapshotChart,
     rows_chart,
@@ -63,8 +63,8 @@ ROWS_SHOWN = 20
 RUNS_LISTED = 100
 QUERY_ROWS_MAX = 200
 CHANGES_READ = 50_000
-"""Changes of a snapshot that a page reads: the first load of a table may have millions."""
-_TEXT_MAX = 200
+"""The number of changes of a snapshot that a page reads: a first load may have millions."""
+_TEXT_WIDTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +115,15 @@ def table_page(
         activity: the compactions of the job in this process.
     """
     parts = PartReader()
-    newest = parts.values("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
-    latest = newest[0] if newest else None
-    expiry = parts.value("expiry", lambda: next_expiry(table)) if newest else None
-    going = () if expiry is None else expiry.numbers
+    snapshots = parts.values(
+        "snapshots", lambda: list(islice(table.snapshots.backwards(), SNAPSHOTS_SHOWN))
+    )
+    latest = snapshots[0] if snapshots else None
+    expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
+    expiring = () if expiry is None else expiry.numbers
     tags = parts.values("tags", table.tags.tags)
     consumers = parts.values("consumers", table.consumers.consumers)
-    compactions = parts.values("compactions", lambda: _compactions(table, newest))
+    compactions = parts.values("compactions", lambda: _compactions(table, snapshots))
     runs = parts.values("LSM trees", lambda: _runs(table, latest))
     trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, activity))
     return TablePage(
@@ -132,11 +134,11 @@ def table_page(
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.value(
-            "write amplification", lambda: _write_amplification(table, newest, compactions)
+            "write amplification", lambda: _write_amplification(table, snapshots, compactions)
         ),
         space_amplification=space_amplification(runs),
-        history=snapshot_chart(newest, tags, consumers, going),
-        rows=rows_chart(newest),
+        history=snapshot_chart(snapshots, tags, consumers, expiring),
+        rows=rows_chart(snapshots),
         activity=activity,
         expiry=expiry,
         versions=parts.values("schemas", lambda: schema_versions(table)),
@@ -177,36 +179,36 @@ def rows_of(
 
     Args:
         where: a condition as in ``stream-app read --where``, or None for all rows.
-        goes_on: asked before each file and batch; False ends the read with what was found. The
-            plan, and the first batch of a merge, are not interrupted.
+        goes_on: called before each file and batch; False ends the read with the rows so far. It
+            interrupts neither the plan nor the first batch of a merge.
 
     Raises:
         UsageError: the condition is wrong.
     """
-    row_count, stopped = 0, False
+    row_count, is_stopped = 0, False
 
-    def look(batch: pa.RecordBatch | None) -> None:
+    def count_rows(batch: pa.RecordBatch | None) -> None:
         nonlocal row_count
         if not goes_on():
             raise _PageClosedError
         row_count += 0 if batch is None else batch.num_rows
 
-    def pages() -> Iterator[pa.RecordBatch]:
+    def batches_of_splits() -> Iterator[pa.RecordBatch]:
         for split in SplitScan(table, condition).splits(table.snapshots.latest()):
-            look(None)
-            yield from read.read(split)
+            count_rows(None)
+            yield from split_read.read(split)
 
     condition = None if where is None else row_filter(where, table.schema)
-    read = SplitRead(table, row_filter=condition, watch=look)
+    split_read = SplitRead(table, row_filter=condition, watch=count_rows)
     batches: list[pa.RecordBatch] = []
     try:
-        batches.extend(first_rows(pages(), limit))
+        batches.extend(first_rows(batches_of_splits(), limit))
     except _PageClosedError:
-        stopped = True
+        is_stopped = True
     return MatchingRows(
-        columns=read.selection.schema.names,
-        rows=_texts(pa.Table.from_batches(batches, read.selection.schema)),
-        stopped_after=row_count if stopped else None,
+        columns=split_read.selection.schema.names,
+        rows=_texts(pa.Table.from_batches(batches, split_read.selection.schema)),
+        stopped_after=row_count if is_stopped else None,
     )
 
 
@@ -223,9 +225,9 @@ def changes_of(
     latest = table.snapshots.latest_id()
     if latest is None:
         return [], []
-    first = max(latest - snapshots + 1, table.snapshots.earliest_id() or latest)
+    first_number = max(latest - snapshots + 1, table.snapshots.earliest_id() or latest)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
-    for number in range(latest, first - 1, -1):
+    for number in range(latest, first_number - 1, -1):
         batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))
         if batches:
             names = ["snapshot", *batches[0].schema.names]
@@ -238,35 +240,35 @@ def changes_of(
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
     """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
-    following = FollowSettings(start=stream_start("default", snapshot_id=number), end=number)
-    newest, rows, read = deque[pa.RecordBatch](), 0, 0
-    with closing(changelog_batches(ChangelogFollow(StreamRead(table), following))) as batches:
+    settings = FollowSettings(start=stream_start("default", snapshot_id=number), end=number)
+    last_batches, row_count, read_count = deque[pa.RecordBatch](), 0, 0
+    with closing(changelog_batches(ChangelogFollow(StreamRead(table), settings))) as batches:
         for batch in batches:
-            newest.append(batch.rows)
-            rows += batch.rows.num_rows
-            read += batch.rows.num_rows
-            while rows - newest[0].num_rows >= limit:
-                rows -= newest.popleft().num_rows
-            if read >= CHANGES_READ:
+            last_batches.append(batch.rows)
+            row_count += batch.rows.num_rows
+            read_count += batch.rows.num_rows
+            while row_count - last_batches[0].num_rows >= limit:
+                row_count -= last_batches.popleft().num_rows
+            if read_count >= CHANGES_READ:
                 break
-    if rows > limit:
-        newest[0] = newest[0].slice(rows - limit)
-    return list(newest)
+    if row_count > limit:
+        last_batches[0] = last_batches[0].slice(row_count - limit)
+    return list(last_batches)
 
 
 def _texts(table: pa.Table) -> list[list[str | None]]:
     columns = [plain_texts(column.combine_chunks()).to_pylist() for column in table.columns]
-    return [[_cut(value) for value in row] for row in zip(*columns, strict=True)]
+    return [[_short_text(value) for value in row] for row in zip(*columns, strict=True)]
 
 
-def _cut(value: str | None) -> str | None:
-    return value if value is None or len(value) <= _TEXT_MAX else value[: _TEXT_MAX - 1] + "…"
+def _short_text(value: str | None) -> str | None:
+    return value if value is None or len(value) <= _TEXT_WIDTH else value[: _TEXT_WIDTH - 1] + "…"
 
 
-def _compactions(table: FileStoreTable, newest: Sequence[Snapshot]) -> list[CompactionRow]:
+def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[CompactionRow]:
     return [
         row
-        for snapshot in newest
+        for snapshot in snapshots
         if snapshot.commit_kind is CommitKind.COMPACT
         for row in compactions_of(table, snapshot)
     ]
@@ -293,13 +295,15 @@ def _trees(
 def _write_amplification(
     table: FileStoreTable, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionRow]
 ) -> float | None:
-    added = sum(
+    appended_bytes = sum(
         entry.file.file_size
         for snapshot in snapshots
         if snapshot.commit_kind is CommitKind.APPEND
         for entry in FileStoreScan(table).delta(snapshot)
     )
-    return (added + sum(row.bytes_out for row in compactions)) / added if added else None
+    if not appended_bytes:
+        return None
+    return (appended_bytes + sum(row.bytes_out for row in compactions)) / appended_bytes
 
 
 def _lists(
@@ -326,11 +330,11 @@ def _lists(
     ):
         rows = parts.value(title.lower(), partial(listing, name, table, latest))
         if rows is not None:
-            shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
+            shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown, total=len(rows.rows), which=end)
-    shown = Listing(LevelRow, runs[:RUNS_LISTED])
-    yield PageList(title="Sorted runs", listing=shown, total=len(runs))
+            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
+    shown_rows = Listing(LevelRow, runs[:RUNS_LISTED])
+    yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest is not None:
         files = parts.value("files", lambda: largest_files(table, latest))
         if files is not None:

@@ -27,7 +27,7 @@ FILES_SHOWN = 20
 _FILE_COLUMNS = ("partition", "bucket", "level", "file", "rows", "bytes", "schema", "created")
 VERSIONS_SHOWN = 10
 QUARANTINED_READ = 10_000
-"""Records of a quarantine that a page reads each time; there may be a million."""
+"""The number of records of a quarantine that a page reads each time; there may be a million."""
 _EXAMPLES = 3
 _Read = TypeVar("_Read")
 
@@ -93,10 +93,10 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
     versions = []
-    for before, schema in zip([None, *schemas], schemas, strict=False):
-        if before is None and schema.schema_id > 0:
+    for previous, schema in zip([None, *schemas], schemas, strict=False):
+        if previous is None and schema.schema_id > 0:
             continue  # the previous version is not shown
-        changes = () if before is None else tuple(schema_differences(before, schema))
+        changes = () if previous is None else tuple(schema_differences(previous, schema))
         time = time_text(schema.time_ms)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
     return versions[::-1]
@@ -114,14 +114,14 @@ class ColumnRow:
 
 def column_rows(schema: TableSchema) -> list[ColumnRow]:
     """Return the columns, in their order."""
-    keys = {**dict.fromkeys(schema.primary_keys, "primary key")}
+    key_texts = {**dict.fromkeys(schema.primary_keys, "primary key")}
     for name in schema.partition_keys:
-        keys[name] = f"{keys[name]}, partition" if name in keys else "partition"
+        key_texts[name] = f"{key_texts[name]}, partition" if name in key_texts else "partition"
     return [
         ColumnRow(
             column=column.name,
             type=str(column.data_type),
-            key=keys.get(column.name, ""),
+            key=key_texts.get(column.name, ""),
             comment=column.description,
         )
         for column in schema.fields
@@ -188,10 +188,10 @@ class QuarantinedKind:
 def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
-    """Return the newest waiting records by kind of reason, the most frequent first.
+    """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed: see `Quarantine.iterate_waiting`.
+        committed: see `Quarantine.iterate_unresolved`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -199,15 +199,15 @@ def quarantined_kinds(
     folder = quarantine()
     if folder is None:
         return []
-    waiting = folder.iterate_waiting(committed, newest_first=True)
-    return by_kind(list(islice(waiting, QUARANTINED_READ)))
+    records = folder.iterate_unresolved(committed, newest_first=True)
+    return group_by_kind(list(islice(records, QUARANTINED_READ)))
 
 
-def by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
+def group_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
     """Return records by kind of reason, the most frequent first.
 
     Args:
-        records: the newest first; when there are `QUARANTINED_READ`, there may be more.
+        records: the newest first; `QUARANTINED_READ` of them mean that there may be more.
     """
     counts, examples = Counter[str](), dict[str, list[QuarantinedRecord]]()
     for record in records:

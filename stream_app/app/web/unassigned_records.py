@@ -1,7 +1,7 @@
 """Summarizes the quarantined records that belong to no table, and the refused source tables.
 
-A job quarantines the messages of a source table when it cannot create a table for them. They are
-among the records of no table; the page counts them by source table.
+A job quarantines the messages of a source table when it cannot create a table for them. These are
+among the records of no table, and the page counts them by source table.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import islice
 import pyarrow as pa
 
 from stream_app.app.ops.replay.record_replay import as_messages
-from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
+from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, group_by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import SparkOnlyError, StreamAppError
 from stream_app.model.source.origin import Origin
 from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.storage_errors import storage_error
 
-_AGAIN = "start the job again, and replay the records, which wait in quarantine"
+_REPLAY_FIX = "start the job again, and replay the records, which wait in quarantine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,23 +42,26 @@ class UnassignedFacts:
 def refused_reason(reason: str) -> str:
     """Return the reason why a source table is refused, with the remedy, for a page."""
     problem, _, fix = reason.partition("; to fix: ")
-    return f"{problem}\nto fix: {fix}; then {_AGAIN}" if fix else f"{problem}\nthen {_AGAIN}"
+    remedy = f"to fix: {fix}; then" if fix else "then"
+    return f"{problem}\n{remedy} {_REPLAY_FIX}"
 
 
 def with_refused(
-    waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
+    unresolved_counts: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
-    """Return the counts of waiting records by table, with refused source tables as tables.
+    """Return the counts of unresolved records by table, with refused source tables as tables.
 
     Args:
-        waiting: table → its waiting records; '' has those of no table. None if not counted.
+        unresolved_counts: table → its unresolved records; '' has those of no table. None if they
+            are not counted.
         refused: refused source table → the number of its records.
     """
-    if waiting is None:
+    if unresolved_counts is None:
         return None
     refused_names = {str(origin): count for origin, count in refused.items()}
-    rest = max(0, waiting.get("", 0) - sum(refused_names.values()))
-    return {**{name: count for name, count in waiting.items() if name}, **refused_names, "": rest}
+    unassigned = max(0, unresolved_counts.get("", 0) - sum(refused_names.values()))
+    named = {name: count for name, count in unresolved_counts.items() if name}
+    return {**named, **refused_names, "": unassigned}
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ class UnassignedRecords:
     origins: Callable[[pa.RecordBatch], Origins]
     stored: Callable[[], Collection[Origin]]
     _files: Hashable = field(init=False, default=None)
-    _known: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
+    _facts: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
     def facts(self) -> UnassignedFacts:
         """Return the facts about the folder's present records."""
@@ -86,9 +89,9 @@ class UnassignedRecords:
             statuses = quarantine.files.list_status(quarantine.location)
             files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
-                self._known = self._read(quarantine)
+                self._facts = self._read(quarantine)
                 self._files = files
-            return self._known
+            return self._facts
         except SparkOnlyError:
             return UnassignedFacts()  # the quarantine's tile says "unknown"
         except StreamAppError as error:
@@ -98,13 +101,13 @@ class UnassignedRecords:
 
     def refused(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
-        refused = self.facts().refused
-        stored_origins = self.stored() if refused else ()
-        return {origin: count for origin, count in refused.items() if origin not in stored_origins}
+        counts = self.facts().refused
+        stored_origins = self.stored() if counts else ()
+        return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
-        records = list(islice(quarantine.iterate_waiting(newest_first=True), QUARANTINED_READ))
-        return UnassignedFacts(kinds=by_kind(records), refused=self._count_by_origin(records))
+        records = list(islice(quarantine.iterate_unresolved(newest_first=True), QUARANTINED_READ))
+        return UnassignedFacts(kinds=group_by_kind(records), refused=self._count_by_origin(records))
 
     def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:
@@ -112,5 +115,5 @@ class UnassignedRecords:
         except StreamAppError:
             return {}  # a registry is away: the page has the records by their kinds
         counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)
-        by_origin = {origins.tables[code]: count for code, count in counts.items()}
-        return dict(sorted(by_origin.items()))
+        counts_by_origin = {origins.tables[code]: count for code, count in counts.items()}
+        return dict(sorted(counts_by_origin.items()))

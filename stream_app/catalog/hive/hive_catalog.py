@@ -14,7 +14,7 @@ from stream_app.catalog.environment import (
     CatalogPartition,
     LockedEnvironment,
     is_unfinished,
-    unknown_table,
+    unknown_table_error,
 )
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.hive.hive_lock import HiveLock
@@ -57,7 +57,7 @@ _GET_TABLES = MetastoreMethod(
     "get_table_objects_by_name_req", (META, "InvalidOperationException", "UnknownDBException")
 )
 _ADD_PARTITIONS = MetastoreMethod("add_partitions_req", (INVALID, EXISTS, META))
-_TABLES_A_CALL = 300
+_TABLES_PER_CALL = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ class HiveCatalog(Catalog):
         """See `Catalog.list_tables`."""
         names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
-        for begin in range(0, len(names), _TABLES_A_CALL):
-            batch = texts(names[begin : begin + _TABLES_A_CALL])
+        for begin in range(0, len(names), _TABLES_PER_CALL):
+            batch = texts(names[begin : begin + _TABLES_PER_CALL])
             request = nested(Struct({1: text(database), 2: batch}))
             tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
         return sorted(table.text(TableField.NAME) for table in tables if is_paimon_table(table))
@@ -132,7 +132,7 @@ class HiveCatalog(Catalog):
         if not is_new and not is_unfinished(schemas, self.owner):
             if self._has_table(identifier):
                 return False
-            raise unknown_table(path, self.label)
+            raise unknown_table_error(path, self.label)
         creation = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
         table = new_table(identifier, schema, catalog_table.location, self.layout, creation)
         return create_table_entry(self.client, identifier, table)
@@ -143,12 +143,12 @@ class HiveCatalog(Catalog):
         """See `TableRegister.update`."""
         table = table_entry(self.client, identifier)
         if table is None:
-            return  # it was dropped a moment ago
-        unset = {change.key for change in changes if isinstance(change, UnsetOption)}
+            return  # the table was dropped meanwhile
+        unset_keys = {change.key for change in changes if isinstance(change, UnsetOption)}
         if SetTableComment(None) in changes:
-            unset.add(COMMENT)
-        changed = follow_schema(table, schema, self.layout, unset)
-        alter_table_entry(self.client, identifier, changed, {"DO_NOT_UPDATE_STATS": "true"})
+            unset_keys.add(COMMENT)
+        new_entry = follow_schema(table, schema, self.layout, unset_keys)
+        alter_table_entry(self.client, identifier, new_entry, {"DO_NOT_UPDATE_STATS": "true"})
 
     def add_partitions(
         self, identifier: Identifier, partitions: Sequence[CatalogPartition]
@@ -156,14 +156,14 @@ class HiveCatalog(Catalog):
         """See `PartitionRegister.add_partitions`."""
         table = table_entry(self.client, identifier)
         if table is None:
-            return  # it was dropped a moment ago
+            return  # the table was dropped meanwhile
         entries = new_partitions(table, partitions, self.layout, self.clock.now_ms() // 1000)
         request = Struct(
             {
                 1: text(identifier.database),
                 2: text(identifier.table),
                 3: structs(entries),
-                4: flag(True),  # existing ones stay unchanged
+                4: flag(True),  # existing partitions stay unchanged
                 5: flag(False),  # and are not returned
             }
         )
@@ -185,7 +185,7 @@ class HiveCatalog(Catalog):
             raise UsageError(
                 f"{identifier} of the metastore is not a Paimon table",
                 where=self.label,
-                fix="give another name, or drop that table by the engine that made it",
+                fix="give another name, or drop that table with the engine that created it",
             )
         return table is not None
 

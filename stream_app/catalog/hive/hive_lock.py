@@ -49,16 +49,16 @@ class HiveLock:
     _holder: tuple[str, str] = field(
         init=False, default_factory=lambda: (getpass.getuser(), socket.gethostname())
     )
-    """User and host of this process; asking the system each time is a sixth of a lock's cost."""
+    """User and host of this process; a query for each lock would add a sixth to its cost."""
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
         """See `CatalogLock.hold`."""
-        request = self._answer(_LOCK, _request(identifier, *self._holder))
-        lock_id = request.number(1)
+        response = self._answer(_LOCK, _request(identifier, *self._holder))
+        lock_id = response.number(1)
         where = f"lock {lock_id} of {identifier} in {self.client.label}"
         try:
-            if request.number(2) != _State.ACQUIRED:
+            if response.number(2) != _State.ACQUIRED:
                 wait_for_lock(
                     lambda: self._is_acquired(lock_id, where),
                     self.clock,
@@ -83,7 +83,7 @@ class HiveLock:
         try:
             self.client.call(_UNLOCK, nested(Struct({1: i64(lock_id)})))
         except (RefusedError, StorageError) as error:
-            # The work under the lock is done. The metastore releases the lock by its age.
+            # The work under the lock is done, and the metastore releases the lock by its age.
             _LOG.warning("the metastore did not release the %s: %s", where, error)
 
     def _answer(self, method: MetastoreMethod, request: Struct) -> Struct:
@@ -111,7 +111,7 @@ def _request(identifier: Identifier, user: str, host: str) -> Struct:
 
 def _lost_lock_error(problem: str, where: str) -> CommitError:
     return CommitError(
-        f"the metastore has dropped this process's request of a lock: {problem}",
+        f"the metastore has dropped this process's request for a lock: {problem}",
         where=where,
         fix="start again; if it recurs, raise the metastore's 'hive.txn.timeout'",
     )

@@ -78,9 +78,8 @@ def check_supported(site: Mapping[str, str]) -> None:
     for key, feature in _UNSUPPORTED.items():
         if site.get(key, "").lower() == "true":
             raise UsageError(
-                f"{key} = true: this client of the metastore has no support of {feature}",
-                fix="give the address of a metastore that listens without it, or use a JDBC or "
-                "REST catalog",
+                f"{key} = true: this client of the metastore does not support {feature}",
+                fix=f"use a metastore without {feature}, or a JDBC or REST catalog",
             )
 
 

@@ -37,11 +37,12 @@ _SERDE = "org.apache.paimon.hive.PaimonSerDe"
 _STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
 COMMENT = "comment"
 """The parameter that has a table's comment."""
-_TYPE = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
+_TYPE_PARAMETERS = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
 _LOCATION_KEY = "paimon_location"
 _HIVE_PREFIX = "hive."
 _PARTITION_EXPIRATION_TIME = "partition.expiration-time"
 _RETENTION = 2**31 - 1
+"""The largest value, as Paimon writes it: the metastore deletes nothing by itself."""
 
 
 class TableField(IntEnum):
@@ -146,8 +147,8 @@ def table_location(table: Struct, layout: HiveLayout) -> str:
 
 def database_location(database: Struct, layout: HiveLayout) -> str:
     """Return the folder of a database; empty without one."""
-    database_location = database.text(DatabaseField.LOCATION)
-    return layout.location(database.text_map(DatabaseField.PARAMETERS), database_location)
+    location = database.text(DatabaseField.LOCATION)
+    return layout.location(database.text_map(DatabaseField.PARAMETERS), location)
 
 
 def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
@@ -192,12 +193,12 @@ def new_table(
 
 
 def follow_schema(
-    table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
+    table: Struct, schema: TableSchema, layout: HiveLayout, unset_keys: Collection[str]
 ) -> Struct:
     """Return the entry of an existing table, changed to follow a schema.
 
     Args:
-        unset: options that the schema no longer has.
+        unset_keys: the keys of options that the schema does not have any more.
     """
     storage = table.struct(TableField.STORAGE)
     serde = storage.struct(StorageField.SERDE).with_fields(
@@ -216,7 +217,7 @@ def follow_schema(
                 }
             )
         ),
-        TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset)),
+        TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset_keys)),
     }
     if keys:
         partition_keys = structs(hive_column(schema.fields.field(key)) for key in keys)
@@ -238,7 +239,8 @@ def new_partitions(
 def _partition(
     table: Struct, partition: CatalogPartition, location: str, layout: HiveLayout, time_s: int
 ) -> Struct:
-    storage, parameters = table.struct(TableField.STORAGE), {}
+    storage = table.struct(TableField.STORAGE)
+    parameters: dict[str, str] = {}
     if layout.location_in_properties:
         parameters[_LOCATION_KEY] = location
     else:
@@ -257,16 +259,23 @@ def _partition(
 
 
 def _parameters(
-    table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
+    table: Struct, schema: TableSchema, layout: HiveLayout, unset_keys: Collection[str]
 ) -> dict[str, str]:
     options = schema.options
     if layout.has_properties:
-        copied = properties_of(schema)
+        copied_options = properties_of(schema)
     else:
-        copied = {key: value for key, value in options.items() if key.startswith(_HIVE_PREFIX)}
+        copied_options = {
+            key: value for key, value in options.items() if key.startswith(_HIVE_PREFIX)
+        }
     comment = {} if schema.comment is None else {COMMENT: schema.comment}
-    parameters = {**table.text_map(TableField.PARAMETERS), **copied, **comment, **_TYPE}
-    return {key: value for key, value in parameters.items() if key not in unset}
+    parameters = {
+        **table.text_map(TableField.PARAMETERS),
+        **copied_options,
+        **comment,
+        **_TYPE_PARAMETERS,
+    }
+    return {key: value for key, value in parameters.items() if key not in unset_keys}
 
 
 def _with_location(table: Struct, location: str, layout: HiveLayout) -> Struct:
@@ -279,8 +288,8 @@ def _with_location(table: Struct, location: str, layout: HiveLayout) -> Struct:
 
 def hive_column(field: DataField) -> Struct:
     """Return a column's entry."""
-    name, kind = text(field.name), text(hive_type(field.data_type))
-    column = Struct({ColumnField.NAME: name, ColumnField.TYPE: kind})
+    type_name = text(hive_type(field.data_type))
+    column = Struct({ColumnField.NAME: text(field.name), ColumnField.TYPE: type_name})
     if field.description is None:
         return column
     return column.with_fields({ColumnField.COMMENT: text(field.description)})

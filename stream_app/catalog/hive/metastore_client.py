@@ -1,4 +1,4 @@
-"""Calls of a Hive metastore, over a few connections that stay open.
+"""Calls a Hive metastore, over a few connections that stay open.
 
 The client is schemaless: a call is a name and a struct of arguments (`thrift_struct`). So the same
 code calls metastores of Hive 3.1 and 4.0. Names, numbers and errors are those of Hive's
@@ -31,7 +31,8 @@ from stream_app.catalog.hive.thrift_struct import (
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.version import install_command
 
-_REFUSALS = ("AccessControlException", "Permission denied", "NotAllow", "not authorized")
+_REFUSAL_MARKS = ("AccessControlException", "Permission denied", "NotAllow", "not authorized")
+"""Parts of messages by which a metastore refuses a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class MetastoreMethod:
 
 _SET_UGI = MetastoreMethod("set_ugi")
 _CALL, _EXCEPTION = 1, 3
-"""Kinds of messages."""
+"""The types of messages on the wire."""
 
 
 class RefusedError(Exception):
@@ -82,7 +83,7 @@ class MetastoreClient:
 
     @property
     def label(self) -> str:
-        """The addresses."""
+        """The addresses as text, for messages."""
         return ",".join(map(str, self.addresses))
 
     def call(self, method: MetastoreMethod, *arguments: ThriftValue) -> Struct:
@@ -102,7 +103,7 @@ class MetastoreClient:
             except _NotReachedError as error:
                 if not was_idle:
                     raise self._unreachable_error(str(error)) from None
-        self._check(method, answer)
+        self._check_answer(method, answer)
         return answer
 
     def ask(
@@ -116,7 +117,7 @@ class MetastoreClient:
 
         Raises:
             RefusedError: an error of that kind.
-            StorageError: another one, or no metastore answers.
+            StorageError: an error of another kind, or no metastore answers.
         """
         try:
             return self.call(method, *arguments)
@@ -130,12 +131,12 @@ class MetastoreClient:
                 fix="see the metastore's own log",
             ) from None
 
-    def _check(self, method: MetastoreMethod, answer: Struct) -> None:
+    def _check_answer(self, method: MetastoreMethod, answer: Struct) -> None:
         for number in answer.fields.keys() - {0}:
             kind = method.errors[number - 1] if number <= len(method.errors) else "exception"
             message = " ".join(answer.struct(number).text(1).split())
             where = f"{method.name} of {self.label}"
-            if any(mark in message for mark in _REFUSALS):
+            if any(mark in message for mark in _REFUSAL_MARKS):
                 raise NoAccessError(
                     f"the metastore refuses this user: {message}",
                     where=where,
@@ -186,9 +187,9 @@ class MetastoreClient:
             # A metastore creates folders as this user.
             user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
             arguments = Struct({1: text(user), 2: texts([])})
-            self._check(_SET_UGI, _call(protocol, _SET_UGI.name, arguments))
+            self._check_answer(_SET_UGI, _call(protocol, _SET_UGI.name, arguments))
             return protocol
-        raise AssertionError("there is an address")
+        raise AssertionError("the list of addresses is not empty")
 
     @contextmanager
     def _transport_errors(self) -> Iterator[None]:
@@ -238,9 +239,9 @@ def _call(protocol: Any, name: str, arguments: Struct) -> Struct:
     write_struct(protocol, arguments)
     protocol.writeMessageEnd()
     protocol.trans.flush()
-    _, kind, _ = protocol.readMessageBegin()
+    _, message_type, _ = protocol.readMessageBegin()
     answer = read_struct(protocol)
     protocol.readMessageEnd()
-    if kind == _EXCEPTION:  # such as a method that the metastore lacks
+    if message_type == _EXCEPTION:  # such as a method that the metastore lacks
         raise _NotReachedError(f"{name}: {answer.text(1)}")
     return answer

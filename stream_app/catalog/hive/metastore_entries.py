@@ -12,8 +12,11 @@ from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreM
 from stream_app.catalog.hive.thrift_struct import Struct, nested, text, text_map
 from stream_app.catalog.identifier import Identifier
 
-META, EXISTS, INVALID = "MetaException", "AlreadyExistsException", "InvalidObjectException"
-_GONE, _INVALID_OPERATION = "NoSuchObjectException", "InvalidOperationException"
+META = "MetaException"
+EXISTS = "AlreadyExistsException"
+INVALID = "InvalidObjectException"
+_GONE = "NoSuchObjectException"
+_INVALID_OPERATION = "InvalidOperationException"
 _GET_DATABASE = MetastoreMethod("get_database", (_GONE, META))
 _CREATE_DATABASE = MetastoreMethod("create_database", (EXISTS, INVALID, META))
 _GET_TABLE = MetastoreMethod("get_table_req", (META, _GONE))
@@ -29,7 +32,7 @@ def database_entry(client: MetastoreClient, name: str) -> Struct | None:
 
 
 def create_database_entry(client: MetastoreClient, name: str, entry: Struct) -> None:
-    """Create a database, unless another process was faster."""
+    """Create a database, unless another process has just created it."""
     with suppress(RefusedError):
         client.ask(_CREATE_DATABASE, nested(entry), expected=EXISTS, name=name)
 

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 from stream_app.errors import NoAccessError, StorageError
 from stream_app.network.jdbc import JdbcUrl
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 _FIX = (
-    "see that the database runs and can be reached from here, and correct user and password: "
+    "check that the database runs and can be reached from here, and correct user and password: "
     "'jdbc.user' and 'jdbc.password' of a catalog, or those of the URL, PGPASSWORD and MYSQL_PWD"
 )
-_TAKEN = ("23505", "1062", "SQLITE_CONSTRAINT_PRIMARYKEY")
-"""The errors of PostgreSQL, MySQL and SQLite for a key that exists already."""
-_REFUSED = ("28P01", "28000", "42501", "1044", "1045", "1142")
-"""The errors of PostgreSQL and MySQL for a user without the right."""
+_TAKEN_CODES = ("23505", "1062", "SQLITE_CONSTRAINT_PRIMARYKEY")
+"""The codes of PostgreSQL, MySQL and SQLite for a key that exists already."""
+_REFUSAL_CODES = ("28P01", "28000", "42501", "1044", "1045", "1142")
+"""The codes of PostgreSQL and MySQL for a user without the right."""
 
 
 class TakenError(Exception):
@@ -35,7 +35,7 @@ class Connections:
 
     A failed connection is closed. If it was idle before, the statement is repeated once on a new
     one, because a database closes idle connections. So a statement may already have had its effect,
-    and its new row then seems taken.
+    and then the key of its new row seems taken.
 
     Attributes:
         idle_max: the maximum number of connections that stay open.
@@ -82,7 +82,7 @@ class Connections:
                     cursor.execute(self._in_dialect(statement), tuple(values))
                 cursor.execute("COMMIT")
 
-        self._try(run)
+        self._run_with_retry(run)
 
     def _run(
         self, statement: str, values: Sequence[object], *, is_query: bool
@@ -94,9 +94,9 @@ class Connections:
                 rows = [tuple(row) for row in cursor.fetchall()] if is_query else []
                 return rows, int(cursor.rowcount)
 
-        return self._try(run)
+        return self._run_with_retry(run)
 
-    def _try(self, run: Callable[[], Result]) -> Result:
+    def _run_with_retry(self, run: Callable[[], _Result]) -> _Result:
         if not self._idle:
             return run()
         try:
@@ -135,12 +135,12 @@ class Connections:
         except module.Error as error:
             message = " ".join(str(error).split())
             code = _code_of(error)
-            if code in _TAKEN:
+            if code in _TAKEN_CODES:
                 raise TakenError(message) from None
             # PostgreSQL refuses a password before it can send a state.
-            is_refusal = code in _REFUSED or "password authentication failed" in message
-            kind = NoAccessError if is_refusal else StorageError
-            raise kind(
+            is_refusal = code in _REFUSAL_CODES or "password authentication failed" in message
+            error_class = NoAccessError if is_refusal else StorageError
+            raise error_class(
                 f"the catalog's database refused: {message}", where=str(self.url), fix=_FIX
             ) from None
 

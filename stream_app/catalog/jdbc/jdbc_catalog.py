@@ -17,7 +17,7 @@ from stream_app.catalog.environment import (
     LockedEnvironment,
     is_unfinished,
     properties_of,
-    unknown_table,
+    unknown_table_error,
 )
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
@@ -28,7 +28,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_changes import SchemaChange
 
-_TABLES = (
+_CREATE_TABLES = (
     """CREATE TABLE IF NOT EXISTS paimon_tables (
         catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL,
         table_name VARCHAR(255) NOT NULL,
@@ -44,11 +44,11 @@ _TABLES = (
         PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
 )
 _VALUE_LENGTH_MAX = 1000
-"""A longer option stays out of the copy. Engines read options from the table's schema, which has
-all of them; the copy serves queries of the database.
+"""The copy omits a longer option. Engines read options from the table's schema, which has all of
+them; the copy serves queries of the database.
 """
-_OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
-_OF_DATABASE = "catalog_key = ? AND database_name = ?"
+_TABLE_CONDITION = "catalog_key = ? AND database_name = ? AND table_name = ?"
+_DATABASE_CONDITION = "catalog_key = ? AND database_name = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class JdbcCatalog(Catalog):
         Raises:
             StorageError, NoAccessError: as `Catalog`.
         """
-        for statement in _TABLES:
+        for statement in _CREATE_TABLES:
             self.connections.create_table(statement)
         if self.lock is not None:
             self.lock.create_table(lock_key_max_length)
@@ -96,7 +96,7 @@ class JdbcCatalog(Catalog):
     def list_tables(self, database: str) -> list[str]:
         """See `Catalog.list_tables`."""
         rows = self.connections.rows(
-            f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}",
+            f"SELECT table_name FROM paimon_tables WHERE {_DATABASE_CONDITION}",
             (self.catalog_key, database),
         )
         return sorted(name for (name,) in rows)
@@ -107,13 +107,16 @@ class JdbcCatalog(Catalog):
             return
         folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
         insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
-        row = (self.catalog_key, database)
+        database_key = (self.catalog_key, database)
         try:
             self.connections.change_all(
-                [(insert, (*row, "exists", "true")), (insert, (*row, "location", folder))]
+                [
+                    (insert, (*database_key, "exists", "true")),
+                    (insert, (*database_key, "location", folder)),
+                ]
             )
         except TakenError:
-            return  # another process has just created it
+            return  # another process has just created the database
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
@@ -139,7 +142,7 @@ class JdbcCatalog(Catalog):
         if not is_new and not is_unfinished(schemas, self.owner):
             if self._has_table(identifier):
                 return False
-            raise unknown_table(path, self.label)
+            raise unknown_table_error(path, self.label)
         try:
             self.connections.change(
                 "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
@@ -158,7 +161,7 @@ class JdbcCatalog(Catalog):
         insert = "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?)"
         self.connections.change_all(
             [
-                (f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", key),
+                (f"DELETE FROM paimon_table_properties WHERE {_TABLE_CONDITION}", key),
                 *(
                     (insert, (*key, name, value))
                     for name, value in sorted(properties_of(schema).items())
@@ -168,7 +171,7 @@ class JdbcCatalog(Catalog):
         )
 
     def _has_table(self, identifier: Identifier) -> bool:
-        statement = f"SELECT 1 FROM paimon_tables WHERE {_OF_TABLE}"
+        statement = f"SELECT 1 FROM paimon_tables WHERE {_TABLE_CONDITION}"
         return bool(self.connections.rows(statement, self._key(identifier)))
 
     def _key(self, identifier: Identifier) -> tuple[str, str, str]:

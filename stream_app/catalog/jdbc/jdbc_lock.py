@@ -1,7 +1,7 @@
 """Implements locks of tables by rows of ``paimon_distributed_locks``.
 
-A row is a lock, whose key is taken or free. A row that is older than the time which its holder has
-written into it belongs to a dead process. The next process deletes it. The database's clock
+A row is a lock that a process holds. The holder writes into the row for how long it may hold the
+lock. An older row belongs to a dead process, and the next process deletes it. The database's clock
 measures the age.
 
 Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect.java`.
@@ -28,7 +28,7 @@ _AGE_S = {
     MARIADB.name: "TIMESTAMPDIFF(SECOND, acquired_at, NOW())",
     SQLITE.name: "strftime('%s', 'now') - strftime('%s', acquired_at)",
 }
-_TABLE = """CREATE TABLE IF NOT EXISTS paimon_distributed_locks (
+_CREATE_TABLE = """CREATE TABLE IF NOT EXISTS paimon_distributed_locks (
     lock_id VARCHAR({length}) NOT NULL,
     acquired_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL,
     expire_time_seconds BIGINT DEFAULT 0 NOT NULL,
@@ -47,24 +47,26 @@ class JdbcLock:
 
     def create_table(self, name_length_max: int) -> None:
         """Create the table of locks if it does not exist."""
-        self.connections.create_table(_TABLE.format(length=name_length_max))
+        self.connections.create_table(_CREATE_TABLE.format(length=name_length_max))
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
         """See `CatalogLock.hold`."""
         name = f"{self.catalog_key}.{identifier}"
         wait_for_lock(
-            lambda: self._try(name),
+            lambda: self._try_lock(name),
             self.clock,
             max_sleep_ms=self.max_sleep_ms,
             timeout_ms=self.timeout_ms,
             where=f"lock {name!r} of paimon_distributed_locks in {self.connections.url}",
         )
-        ends = self.clock.steady_seconds() + self.timeout_ms / 1000
+        deadline_s = self.clock.steady_seconds() + self.timeout_ms / 1000
         try:
             yield
         finally:
-            if self.clock.steady_seconds() < ends:  # otherwise another process may have it by now
+            if (
+                self.clock.steady_seconds() < deadline_s
+            ):  # otherwise another process may hold the lock
                 self._release(name)
 
     def _release(self, name: str) -> None:
@@ -78,19 +80,19 @@ class JdbcLock:
                 name, self.timeout_ms // 1000, error.problem,
             )  # fmt: skip
 
-    def _try(self, name: str) -> bool:
+    def _try_lock(self, name: str) -> bool:
         try:
             self.connections.change(
                 "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?)",
                 (name, self.timeout_ms // 1000),
             )
         except TakenError:
-            return self._break(name) and self._try(name)
+            return self._break_expired(name) and self._try_lock(name)
         return True
 
-    def _break(self, name: str) -> bool:
-        """Delete a lock that a process has held for too long; False if none is that old."""
+    def _break_expired(self, name: str) -> bool:
+        """Delete a lock that a process has held for too long; False if the lock is younger."""
         age = _AGE_S[self.connections.url.driver.name]
-        expired = f"{age} > expire_time_seconds AND lock_id = ?"
-        statement = f"DELETE FROM paimon_distributed_locks WHERE {expired}"
+        condition = f"{age} > expire_time_seconds AND lock_id = ?"
+        statement = f"DELETE FROM paimon_distributed_locks WHERE {condition}"
         return self.connections.change(statement, (name,)) > 0

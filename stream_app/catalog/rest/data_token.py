@@ -1,7 +1,7 @@
 """Fetches a REST catalog's expiring credentials for a table's files (`data-token.enabled`).
 
-A token consists of options of a store. Tasks and driver renew its keys as they age. The other
-options are read when the table is opened.
+A token consists of options of a store. Tasks and driver renew its keys as they age. They read
+the other options when they open the table.
 
 Source: Paimon `rest/RESTTokenFileIO.java`.
 """
@@ -16,7 +16,7 @@ from stream_app.catalog.rest.rest_api import RestApi, table_path
 from stream_app.errors import StorageError
 
 _AGE_MAX_S = 300.0
-"""Tokens last for hours, and Paimon renews them an hour before their end."""
+"""The age at which a token is renewed. Tokens last for hours; Paimon renews them an hour early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class DataToken:
             raise StorageError(
                 f"the catalog gives no login for the files of {self.identifier}",
                 where=answer.where,
-                fix="see that the table is there, or set data-token.enabled = false",
+                fix="check that the table exists, or set data-token.enabled = false",
             )
         token = answer.field("token", dict)
         return {str(key): str(value) for key, value in token.items()}

@@ -33,15 +33,16 @@ from stream_app.errors import (
 from stream_app.network.http_request import LongAnswerError, answer_to
 
 _TIMEOUT_S = 60.0
-_ANSWER_MAX = 64 << 20
-_REASON_MAX = 1 << 16
-_SHOWN = 500
-_RETRIES = 5
+_ANSWER_BYTES_MAX = 64 << 20
+_REASON_BYTES_MAX = 1 << 16
+_SHOWN_MAX = 500
+"""The characters of a server's explanation that an error shows."""
+_RETRIES_MAX = 5
 _WAIT_MAX_S = 64
 _BUSY = (429, 503)
 _SUCCESS = range(200, 300)
 MISSING, EXISTS = 404, 409
-"""Statuses that are answers: what is asked for is not there; what is to be made is there."""
+"""Statuses that callers handle: a requested object is missing, or one to create exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +67,25 @@ class JsonAnswer:
         """Return whether the server lacks an object of this type, such as ``SNAPSHOT``."""
         return self.status == MISSING and self.value.get("resourceType") == resource
 
-    def field(self, name: str, kind: type[Any]) -> Any:
-        """Return a value of the response's object.
+    def field(self, name: str, value_type: type[Any]) -> Any:
+        """Return a value of the response by its name.
 
         Raises:
             StorageError: the value is absent, or of another type.
         """
         value = self.value.get(name)
-        if not isinstance(value, kind):
+        if not isinstance(value, value_type):
             raise StorageError(
-                f"the catalog's answer has no {kind.__name__} {name!r}",
+                f"the catalog's answer has no {value_type.__name__} {name!r}",
                 where=self.where,
-                fix="see that 'uri' is the address of a Paimon REST catalog",
+                fix="check that 'uri' is the address of a Paimon REST catalog",
             )
         return value
 
 
-def table_path(identifier: Identifier, *more: str) -> tuple[str, ...]:
+def table_path(identifier: Identifier, *resource: str) -> tuple[str, ...]:
     """Return the path of a table, or of one of its resources, such as ``commit``."""
-    return ("databases", identifier.database, "tables", identifier.table, *more)
+    return ("databases", identifier.database, "tables", identifier.table, *resource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +115,10 @@ class RestApi:
         return self._answer(Request(self._url(path, query), headers=dict(self.headers)))
 
     def post(self, *path: str, body: Mapping[str, object]) -> JsonAnswer:
-        """Send a POST request; errors as `get`. After a StorageError the server may have executed
-        it.
+        """Send a POST request, which the server may have executed even after a StorageError.
+
+        Raises:
+            NoAccessError, StorageError, UsageError, UnsupportedTableError: as `get`.
         """
         headers = {**self.headers, "Content-Type": "application/json"}
         return self._answer(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
@@ -136,8 +139,8 @@ class RestApi:
             query = {"pageToken": str(token)}
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, str] | None = None) -> str:
-        steps = (self.prefix, *path) if self.prefix else path
-        url = "/".join((self.uri, "v1", *map(quote_plus, steps)))
+        components = (self.prefix, *path) if self.prefix else path
+        url = "/".join((self.uri, "v1", *map(quote_plus, components)))
         return f"{url}?{urlencode(query)}" if query else url
 
     def _answer(self, request: Request) -> JsonAnswer:
@@ -153,16 +156,16 @@ class RestApi:
             raise StorageError(
                 "the catalog's answer is not a JSON object",
                 where=where,
-                fix="see that 'uri' is the address of a Paimon REST catalog",
+                fix="check that 'uri' is the address of a Paimon REST catalog",
             )
         return JsonAnswer(status, value, where)
 
     def _send(self, request: Request) -> tuple[int, bytes]:
         """Return status and body of the response, after retries while the server is busy."""
-        for retry in range(_RETRIES):
+        for retry in range(_RETRIES_MAX):
             wait_s = 2**retry
             try:
-                status, body, retry_after = _open_once(request)
+                status, body, retry_after = _send_once(request)
             except (ConnectionResetError, IncompleteRead) as error:
                 if request.get_method() != "GET":
                     raise _no_answer_error(request, error) from error
@@ -174,18 +177,18 @@ class RestApi:
                 wait_s = _seconds(retry_after) or wait_s
             self.clock.sleep(min(wait_s, _WAIT_MAX_S))
         try:
-            return _open_once(request)[:2]
+            return _send_once(request)[:2]
         except (OSError, HTTPException, LongAnswerError) as error:
             raise _no_answer_error(request, error) from error
 
 
-def _open_once(request: Request) -> tuple[int, bytes, str | None]:
-    """Return status, body and ``Retry-After`` of one attempt."""
+def _send_once(request: Request) -> tuple[int, bytes, str | None]:
+    """Send a request once, and return status, body and ``Retry-After`` of the response."""
     try:
-        body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
+        body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_BYTES_MAX)
     except HTTPError as error:
         with error:
-            return error.code, error.read(_REASON_MAX), error.headers.get("Retry-After")
+            return error.code, error.read(_REASON_BYTES_MAX), error.headers.get("Retry-After")
     return _SUCCESS.start, body, None
 
 
@@ -193,13 +196,13 @@ def _no_answer_error(request: Request, error: Exception) -> StorageError:
     return StorageError(
         f"the catalog does not answer: {getattr(error, 'reason', error)}",
         where=f"{request.get_method()} {request.full_url}",
-        fix="see that the catalog's server runs and can be reached from here, and that 'uri' of "
+        fix="check that the catalog's server runs and can be reached from here, and that 'uri' of "
         "the catalog is right",
     )
 
 
 def _seconds(retry_after: str | None) -> int:
-    """Return the wait in seconds that the server requests; 0 without one, or for a date."""
+    """Return the seconds that the server asks to wait; 0 without a request, or if it is a date."""
     is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
     return int(retry_after or 0) if is_number else 0
 
@@ -207,18 +210,18 @@ def _seconds(retry_after: str | None) -> int:
 _REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
     400: (
         UsageError,
-        "calls the request wrong",
-        "correct what it names: a column, an option, or a name of a database or table",
+        "rejects the request as invalid",
+        "correct the column, the option, or the name of a database or table in the explanation",
     ),
     401: (
         NoAccessError,
         "refuses the login",
-        "check 'token' of the catalog, or ask its administrator for another",
+        "check 'token' of the catalog, or ask its administrator for another token",
     ),
     403: (
         NoAccessError,
-        "gives this user no right to do that",
-        "let the catalog's administrator grant it",
+        "does not permit this user to do that",
+        "let the catalog's administrator grant the right",
     ),
     501: (
         UnsupportedTableError,
@@ -226,19 +229,19 @@ _REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
         "ask the catalog's administrator for a server that implements Paimon's REST API",
     ),
 }
-"""By HTTP status: the class of the error, what the catalog does, and the fix."""
+"""HTTP status → the class of the error, the end of the problem's sentence, and the fix."""
 
 
 def _refusal_error(status: int, body: bytes, where: str) -> StreamAppError:
-    kind, problem, fix = _REFUSALS.get(
+    error_class, problem, fix = _REFUSALS.get(
         status,
         (
             StorageError,
             f"answers HTTP {status}",
-            "see the log of the catalog's server, and that 'uri' of the catalog is right",
+            "see the log of the catalog's server, and check that 'uri' of the catalog is right",
         ),
     )
-    return kind(f"the catalog {problem}{_reason(body)}", where=where, fix=fix)
+    return error_class(f"the catalog {problem}{_reason(body)}", where=where, fix=fix)
 
 
 def _reason(body: bytes) -> str:
@@ -248,5 +251,5 @@ def _reason(body: bytes) -> str:
         text = str(value["message"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         text = body.decode(errors="replace")
-    text = " ".join(text.split())[:_SHOWN]
+    text = " ".join(text.split())[:_SHOWN_MAX]
     return f": {text}" if text else ""

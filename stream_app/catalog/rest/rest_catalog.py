@@ -72,15 +72,16 @@ class RestCatalog(Catalog):
         if answer.status == MISSING:
             return None
         options = answer.field("schema", dict).get("options")
-        kind = options.get("type", "table") if isinstance(options, dict) else "table"
-        if kind not in _FILE_STORE_TYPES:
+        table_type = options.get("type", "table") if isinstance(options, dict) else "table"
+        if table_type not in _FILE_STORE_TYPES:
             raise UnsupportedTableError(
-                f"{identifier} is a {kind}, whose files are not Paimon's",
+                f"{identifier} is a {table_type}, whose files are not Paimon's",
                 where=self.label,
-                fix="use the engine that made it",
+                fix="use the engine that created it",
             )
         is_external = answer.value.get("isExternal") is True
-        token, file_io_options = None, self.file_io_options
+        token: DataToken | None = None
+        file_io_options = self.file_io_options
         # Paimon also opens an external table's files by the catalog's own options.
         if self.has_data_tokens and not is_external:
             token = DataToken(self.api, identifier)
@@ -115,9 +116,9 @@ class RestCatalog(Catalog):
             return False
         if not answer.is_success:
             raise UsageError(
-                f"the catalog does not create {identifier}: "
+                f"the catalog refuses to create {identifier}: "
                 f"{answer.value.get('message') or 'something else has this name'}",
                 where=self.label,
-                fix="give another name of the database or the table",
+                fix="give the database or the table another name",
             )
         return True

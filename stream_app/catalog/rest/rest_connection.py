@@ -48,18 +48,18 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
             where=answer.where,
             fix="check 'warehouse' and 'uri' of the catalog",
         )
-    merged = merge_options(answer.value, options)
-    headers = {**_headers(options), **_headers(merged), **login}
-    return replace(api, headers=headers, prefix=PREFIX.read(merged)), merged
+    merged_options = merge_options(answer.value, options)
+    headers = {**_headers(options), **_headers(merged_options), **login}
+    return replace(api, headers=headers, prefix=PREFIX.read(merged_options)), merged_options
 
 
 def merge_options(config: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
     """Merge the server's defaults, then the client's options, then the server's overrides."""
-    merged: dict[str, str] = {}
+    merged_options: dict[str, str] = {}
     for layer in (config.get("defaults"), options, config.get("overrides")):
         if isinstance(layer, Mapping):
-            merged |= {key: str(value) for key, value in layer.items() if value is not None}
-    return merged
+            merged_options |= {key: str(value) for key, value in layer.items() if value is not None}
+    return merged_options
 
 
 def _headers(options: Mapping[str, str]) -> dict[str, str]:
@@ -72,24 +72,27 @@ def _headers(options: Mapping[str, str]) -> dict[str, str]:
         if not (name.isascii() and name.isprintable() and _is_header_value(value)):
             raise UsageError(
                 f"the header {name!r} has a value that cannot be sent",
-                fix=f"set '{HEADER_PREFIX}{name}' to printable ASCII letters",
+                fix=f"set '{HEADER_PREFIX}{name}' to printable ASCII characters",
             )
     return headers
 
 
 def _login(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the login's header, by ``token.provider``."""
-    provider, token = TOKEN_PROVIDER.read(options), TOKEN.read(options)
+    """Return the header with the login, by ``token.provider``."""
+    provider = TOKEN_PROVIDER.read(options)
+    token = TOKEN.read(options)
     if provider != _BEARER:
-        problem = f"is {provider!r}, which stream_app does not have" if provider else "is missing"
+        problem = (
+            f"is {provider!r}, which stream_app does not support" if provider else "is missing"
+        )
         raise UsageError(
             f"the catalog's 'token.provider' {problem}",
             fix=f"set token.provider = {_BEARER}, and token",
         )
     if not (token and _is_header_value(token)):
         raise UsageError(
-            "the catalog's token is missing or has letters that cannot be sent",
-            fix="set 'token' to what the catalog's administrator gives, without blank lines",
+            "the catalog's token is missing, or has characters that cannot be sent",
+            fix="set 'token' to the token from the catalog's administrator, without line breaks",
         )
     return {"Authorization": f"Bearer {token}"}
 

@@ -34,8 +34,8 @@ class RestEnvironment:
 
     Attributes:
         table_id: distinguishes the table from a later one of the same name.
-        is_external: whether the server has only the table's schema, and a snapshot's file publishes
-            it.
+        is_external: whether the server has only the table's schema, and creating a snapshot's file
+            publishes the snapshot.
     """
 
     api: RestApi
@@ -56,10 +56,8 @@ class RestEnvironment:
         self._check_table_exists(answer)
         if answer.value.get("snapshot") is None:
             return None
-        snapshot_object = answer.field(
-            "snapshot", dict
-        )  # the snapshot, with the totals of its files
-        return decode_snapshot(orjson.dumps(snapshot_object.get("snapshot")))
+        snapshot_with_totals = answer.field("snapshot", dict)
+        return decode_snapshot(orjson.dumps(snapshot_with_totals.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
         """See `SnapshotLoader.roll_back`."""
@@ -82,10 +80,10 @@ class RestEnvironment:
         """See `CatalogEnvironment.publish_snapshot`."""
         if self.is_external:
             return snapshots.publish(snapshot)
-        present = {key: v for key, v in snapshot_object(snapshot).items() if v is not None}
+        fields = snapshot_object(snapshot).items()
         body = {
             "tableId": self.table_id,
-            "snapshot": present,
+            "snapshot": {key: value for key, value in fields if value is not None},
             "statistics": [_statistics_object(partition) for partition in statistics()],
         }
         answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
@@ -93,9 +91,7 @@ class RestEnvironment:
         return bool(answer.field("success", bool))
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
-        """See `CatalogEnvironment.add_partitions`; the server learns them from a commit's
-        statistics.
-        """
+        """See `CatalogEnvironment.add_partitions`; the server reads them in commits' statistics."""
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
@@ -120,9 +116,9 @@ class RestEnvironment:
     def _check_table_exists(self, answer: JsonAnswer) -> None:
         if answer.status == MISSING:
             raise TableNotFoundError(
-                f"the catalog has no table {self.identifier} any more, or another of this name",
+                f"the table {self.identifier} is not in the catalog any more, or was replaced",
                 where=answer.where,
-                fix="create it again, or give another name",
+                fix="create the table again, or give another name",
             )
 
 

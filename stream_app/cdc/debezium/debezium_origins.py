@@ -85,11 +85,11 @@ class _Search:
     def __init__(self, count: int) -> None:
         self._codes: Int32s = np.full(count, NO_TABLE, np.int32)
         self._tables: dict[Origin, int] = {}
-        self._unreadable: dict[int, str] = {}
+        self._unassigned: dict[int, str] = {}
 
     def origins(self) -> Origins:
         """Return the results."""
-        return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
+        return Origins(tables=tuple(self._tables), codes=self._codes, unassigned=self._unassigned)
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
@@ -192,7 +192,7 @@ class _Search:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
-            self._unreadable[row] = str(error)
+            self._unassigned[row] = str(error)
         else:
             self._codes[row] = NO_TABLE if origin is None else self._code(origin)
 

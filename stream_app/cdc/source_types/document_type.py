@@ -8,4 +8,4 @@ from stream_app.model.source.mapping_options import JsonColumns, MappingOptions
 
 def document_type(options: MappingOptions) -> DataType:
     """Return STRING, or VARIANT where ``json-as`` asks for it."""
-    return VARIANT if options.documents is JsonColumns.VARIANT else STRING
+    return VARIANT if options.json_columns is JsonColumns.VARIANT else STRING

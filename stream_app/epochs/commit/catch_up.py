@@ -55,13 +55,13 @@ class CatchUp(Generic[Messages]):
     def run(self) -> None:
         """Bring the tables that are due up to the newest epoch."""
         tables = self._tables
-        due = {} if tables.newest_begun < 0 else tables.held.due()
+        due_tables = {} if tables.newest_begun < 0 else tables.held.due()
         if self._rounds.newcomers is not None:
-            for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
-                self._create_held(name, due[name], releases=False)
+            for name in sorted(due_tables.keys() - {feed.name for feed in tables.feeds}):
+                self._create_held(name, due_tables[name], releases=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
-        for feed in [feed for feed in tables.feeds if feed.name in due]:
-            begin = self._resume_offsets(feed, due[feed.name])
+        for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
+            begin = self._resume_offsets(feed, due_tables[feed.name])
             if begin is not None:
                 groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
         for resuming in groups.values():

@@ -136,7 +136,7 @@ class EpochCommitter(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        It retries held tables that are due. After an epoch that failed as a whole it does nothing,
+        Also retry the held tables that are due. Do nothing after an epoch that failed as a whole,
         because the job is about to end. The next job finishes that epoch first.
         """
         if not self.lock.acquire(blocking=False):
@@ -149,9 +149,9 @@ class EpochCommitter(Generic[Messages]):
                 with self._contain_failure(feed):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
-            now = self.rounds.clock.steady_seconds()
-            if now - self._checked_at_s >= _CHECK_INTERVAL_S:
-                self._checked_at_s = now
+            now_s = self.rounds.clock.steady_seconds()
+            if now_s - self._checked_at_s >= _CHECK_INTERVAL_S:
+                self._checked_at_s = now_s
                 self._catch_up.run()
         finally:
             self.lock.release()
@@ -166,10 +166,10 @@ class EpochCommitter(Generic[Messages]):
             self._open_tables()
             for feed in self.tables.feeds:
                 self._compact_due(feed)
-            waiting = frozenset(self.tables.held.by_name)
+            held_names = frozenset(self.tables.held.by_name)
             self._catch_up.run()
             for feed in self.tables.feeds:
-                if feed.name in waiting:
+                if feed.name in held_names:
                     self._compact_due(feed)
             for feed in self.tables.feeds:
                 feed.table_job.check_no_row_waits()
@@ -225,12 +225,12 @@ class EpochCommitter(Generic[Messages]):
 
         An older epoch is missing only if the table or the checkpoint is an older copy.
         """
-        log, lost = self.epoch_log, self.tables.epoch + 1
-        if log.can_reread and log.is_done(lost) and not log.is_done(lost + 1):
-            end: Offsets = json.loads(log.source_end(lost))
-            messages = self.rounds.runner.messages_between(log.source_begin(lost), end)
+        log, lost_epoch = self.epoch_log, self.tables.epoch + 1
+        if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
+            end: Offsets = json.loads(log.source_end(lost_epoch))
+            messages = self.rounds.runner.messages_between(log.source_begin(lost_epoch), end)
             try:
-                self._commit(self._decode(messages, lost))
+                self._commit(self._decode(messages, lost_epoch))
             except Exception as error:
                 self.failure = readable_error(error)
                 raise self.failure from None

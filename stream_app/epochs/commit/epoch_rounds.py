@@ -41,8 +41,8 @@ _ROUNDS_MAX = 20
 _RESERVE = 1_000_000
 """Number of sequence numbers that a further round leaves to other writers.
 
-Without them a writer that commits during each round would outdate each. It still does so for rows
-with values of older rows (`DecodeCounts.restored`).
+Without them, a writer that commits during each round would make each round outdated. Rows with
+values of older rows (`DecodeCounts.restored`) still become outdated so.
 """
 
 
@@ -105,8 +105,8 @@ class EpochRounds(Generic[Messages]):
     ) -> DecodedEpoch[Messages]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
-        It may run beside `finish` of the epoch before, and fails no table. `finish` fails one that
-        has no plan, and decodes anew what an outdated plan has decoded.
+        `decode` may run beside `finish` of the previous epoch, and fails no table. `finish` fails a
+        table without a plan, and decodes again what an outdated plan has decoded.
         """
         # The settings come first: their splitter must not know more tables than the plan.
         return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
@@ -153,31 +153,31 @@ class EpochRounds(Generic[Messages]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        epoch = _EpochWork(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
-        while not epoch.is_done and epoch.rounds < _ROUNDS_MAX:
-            if epoch.rounds:
-                epoch.decoded = self._decode_again(epoch)
-            output, outdated = self._run_round(epoch)
-            epoch.lacking = [*outdated, *self._add_tables(epoch, output)]
-            epoch.rounds += 1
-        for feed in epoch.lacking:
+        work = _EpochWork(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
+        while not work.is_done and work.rounds < _ROUNDS_MAX:
+            if work.rounds:
+                work.decoded = self._decode_again(work)
+            output, outdated = self._run_round(work)
+            work.lacking = [*outdated, *self._add_tables(work, output)]
+            work.rounds += 1
+        for feed in work.lacking:
             error = CommitError(
                 f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
-                fix="see which other job commits to the table so often, and stop one of both",
+                fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
-        if epoch.newcomers is not None:
+        if work.newcomers is not None:
             raise CommitError(
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
-        return epoch.complete
+        return work.complete
 
-    def _run_round(self, epoch: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
+    def _run_round(self, work: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
-        decoded, start_s = epoch.decoded, self.clock.steady_seconds()
-        plan, unfit = self._plan_writes(epoch)
+        decoded, start_s = work.decoded, self.clock.steady_seconds()
+        plan, unfit_feeds = self._plan_writes(work)
         planned_s = self.clock.steady_seconds()
         output = decoded.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
@@ -189,15 +189,15 @@ class EpochRounds(Generic[Messages]):
             writing_s=self.clock.steady_seconds() - planned_s,
         )
         results = []
-        for index, part in plan.tables.items():
+        for index, table_plan in plan.tables.items():
             feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
             feed.table_job.table.add_store_requests(table_output.counts.requests)
-            results.append(TableResult(feed, part, table_output))
+            results.append(TableResult(feed, table_plan, table_output))
         commits = RoundCommits(
             decoded=decoded,
             times=times,
-            reserve=epoch.rounds * _RESERVE,
-            first_offsets=epoch.first_offsets,
+            reserve=work.rounds * _RESERVE,
+            first_offsets=work.first_offsets,
             clock=self.clock,
             tables=self.tables,
         )
@@ -205,47 +205,47 @@ class EpochRounds(Generic[Messages]):
             outdated = commits.commit(results)
         finally:
             self.totals = self.totals.plus(commits.totals)
-        epoch.complete += commits.complete
-        return output, [*unfit, *outdated]
+        work.complete += commits.complete
+        return output, [*unfit_feeds, *outdated]
 
-    def _add_tables(self, epoch: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+    def _add_tables(self, work: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
 
         Once a round brings up none, messages without a table are final.
         """
-        newcomers = epoch.newcomers
+        newcomers = work.newcomers
         if newcomers is None:
             return ()
         if not output.newcomers.num_rows:
-            if output.unreadable.num_rows:
-                unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unreadable(epoch.decoded.epoch, unreadable)
-            epoch.newcomers = None
+            if output.unassigned.num_rows:
+                unassigned = output.unassigned.sort_by(SOURCE_ORDER)
+                newcomers.quarantine_unassigned(work.decoded.epoch, unassigned)
+            work.newcomers = None
             return ()
-        arrived = newcomers.create(output.newcomers)
-        epoch.uncreated.update(arrived.uncreated)
-        self._open_created(arrived, newcomers)
-        return [feed for feed in arrived.feeds if feed.name not in self.tables.held.by_name]
+        outcome = newcomers.create(output.newcomers)
+        work.uncreated.update(outcome.uncreated)
+        self._open_created(outcome, newcomers)
+        return [feed for feed in outcome.feeds if feed.name not in self.tables.held.by_name]
 
-    def _decode_again(self, epoch: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
+    def _decode_again(self, work: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
-        if epoch.newcomers and epoch.uncreated:
-            settings = self._settings_of(epoch.newcomers, epoch.uncreated)
-        make_plan = partial(self.plan, _names(epoch.lacking), epoch.first_offsets, settings)
-        return self._decode(epoch.decoded.source, make_plan)
+        if work.newcomers and work.uncreated:
+            settings = self._settings_of(work.newcomers, work.uncreated)
+        make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
+        return self._decode(work.decoded.source, make_plan)
 
     def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
-        waiting = self.tables.held.by_name.keys() - {name}
-        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
+        held_names = self.tables.held.by_name.keys() - {name}
+        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(held_names))
         settings = self.settings.with_splitter(splitter)
         decoded = self._decode(source, partial(self.plan, (), settings=settings))
-        arrived = decoded.routed.write(decoded.plan).newcomers
-        if arrived.num_rows:
-            self._open_created(self.newcomers.create(arrived, holds=True), self.newcomers)
-        return bool(arrived.num_rows)
+        messages = decoded.routed.write(decoded.plan).newcomers
+        if messages.num_rows:
+            self._open_created(self.newcomers.create(messages, are_held=True), self.newcomers)
+        return bool(messages.num_rows)
 
     def skip_held(self) -> None:
         """Make the splitter skip exactly the messages of tables that cannot be created."""
@@ -282,22 +282,22 @@ class EpochRounds(Generic[Messages]):
                 raise
             return None
 
-    def _plan_writes(self, epoch: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
+    def _plan_writes(self, work: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded, names = epoch.decoded, {feed.name for feed in epoch.lacking}
-        write_plans, unfit = dict[int, TablePlan](), list[TableFeed]()
+        decoded, names = work.decoded, {feed.name for feed in work.lacking}
+        write_plans, unfit_feeds = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
             if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
-                epoch.complete.append(feed)  # without a plan
-            elif (write_plan := self._plan_to_write(feed, epoch.rounds * _RESERVE)) is not None:
-                routed = decoded.plan.tables.get(index)
-                if routed is None or _is_outdated(routed, write_plan, feed):
-                    unfit.append(feed)
+                work.complete.append(feed)  # without a plan
+            elif (write_plan := self._plan_to_write(feed, work.rounds * _RESERVE)) is not None:
+                routed_plan = decoded.plan.tables.get(index)
+                if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
+                    unfit_feeds.append(feed)
                 else:
-                    write_plans[index] = write_plan.for_routed_rows(routed)
-        return decoded.plan.for_writing(write_plans), unfit
+                    write_plans[index] = write_plan.for_routed_rows(routed_plan)
+        return decoded.plan.for_writing(write_plans), unfit_feeds
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Return the table's plan once it accepts rows, or None after a failure."""
@@ -309,11 +309,11 @@ class EpochRounds(Generic[Messages]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, arrived: NewcomerOutcome, newcomers: Newcomers) -> None:
+    def _open_created(self, outcome: NewcomerOutcome, newcomers: Newcomers) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
-        feeds = [feed for feed in arrived.feeds if feed.name not in names]
-        for name, error in arrived.failed.items():
+        feeds = [feed for feed in outcome.feeds if feed.name not in names]
+        for name, error in outcome.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
         self.settings = self._settings_of(newcomers, {})
@@ -328,11 +328,13 @@ def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
     return {feed.name for feed in feeds}
 
 
-def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
-    """Return whether rows must be routed anew: by another format, or by a changed key index.
+def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed) -> bool:
+    """Return whether rows must be routed again: by another format, or by a changed key index.
 
     A plan for another schema has another format too.
     """
-    if routed.message_format is not part.message_format:
+    if routed_plan.message_format is not write_plan.message_format:
         return True
-    return not routed.first_offsets and not feed.table_job.committer.bucket_state.fits(routed.basis)
+    return not routed_plan.first_offsets and not feed.table_job.committer.bucket_state.fits(
+        routed_plan.basis
+    )

@@ -70,7 +70,7 @@ class EpochTables(ABC):
         self.newest_begun = state_file.state.epoch
         self._load_epochs = load_epochs
         self._begin: Offsets = {}
-        self._checked = set[str]()
+        self._checked_names = set[str]()
 
     @property
     @abstractmethod
@@ -87,11 +87,11 @@ class EpochTables(ABC):
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
         """Read the state of tables, several at a time; a table that cannot be read has failed."""
-        user, state = self.epoch_log.query_id(), self.state_file.state
+        commit_user, state = self.epoch_log.query_id(), self.state_file.state
 
         def failure_of(feed: TableFeed) -> BaseException | None:
             try:
-                feed.table_job.open(user)
+                feed.table_job.open(commit_user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
                 feed.listener.on_open(feed.table_job.table, state.source_tables_of(feed.name))
@@ -128,7 +128,7 @@ class EpochTables(ABC):
             self.held.advance(name, with_new_partitions(table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
-            if feed.name not in self._checked and feed.table_job.is_open:
+            if feed.name not in self._checked_names and feed.table_job.is_open:
                 try:
                     self._check_not_read_before(feed)
                 except CheckpointError as error:
@@ -188,8 +188,8 @@ class EpochTables(ABC):
 
     def has_failed(self, feed: TableFeed) -> bool:
         """Return whether the table is held because of a failure, and not only for compactions."""
-        waiting = self.held.by_name.get(feed.name)
-        return waiting is not None and waiting.has_failed and not feed.table_job.is_open
+        held_table = self.held.by_name.get(feed.name)
+        return held_table is not None and held_table.has_failed and not feed.table_job.is_open
 
     def await_next(self) -> None:
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
@@ -204,11 +204,11 @@ class EpochTables(ABC):
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
-        waiting = self.held.by_name.get(feed.name)
-        begin = self._begin if waiting is None else waiting.begin
+        held_table = self.held.by_name.get(feed.name)
+        begin = self._begin if held_table is None else held_table.begin
         if begin and self.epoch_log.can_reread:
             feed.table_job.check_not_read_before(begin)
-            self._checked.add(feed.name)
+            self._checked_names.add(feed.name)
 
     @abstractmethod
     def _check_opened(self, feed: TableFeed) -> None:
@@ -276,8 +276,8 @@ class IndependentTables(EpochTables):
                 f"the checkpoint continues with epoch {epoch}, and its {FILE} is of epoch "
                 f"{self.epoch}",
                 where=str(self.state_file.folder),
-                fix="an older copy of one of both was restored, or the checkpoint is of a job of "
-                "one table: restore both together, or give the job a new checkpoint",
+                fix="an older copy of one of the two was restored, or the checkpoint is of a job "
+                "of one table: restore both together, or give the job a new checkpoint",
             )
 
     def all_have(self, epoch: int) -> bool:
@@ -295,9 +295,13 @@ class IndependentTables(EpochTables):
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         state = self.state_file.state
-        newest = dict(state.newest_epochs)
-        newest |= {feed.name: last for feed in complete if (last := feed.table_job.last_epoch) >= 0}
-        self.state_file.update(replace(state, epoch=self.newest_begun, newest_epochs=newest))
+        newest_epochs = dict(state.newest_epochs)
+        newest_epochs |= {
+            feed.name: last_epoch
+            for feed in complete
+            if (last_epoch := feed.table_job.last_epoch) >= 0
+        }
+        self.state_file.update(replace(state, epoch=self.newest_begun, newest_epochs=newest_epochs))
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
@@ -305,8 +309,8 @@ class IndependentTables(EpochTables):
             feed.table_job.forget()
 
     def _check_opened(self, feed: TableFeed) -> None:
-        newest = self.state_file.state.newest_epochs.get(feed.name, -1)
-        feed.table_job.check_epochs(self.newest_begun + 1, newest)
+        newest_epoch = self.state_file.state.newest_epochs.get(feed.name, -1)
+        feed.table_job.check_epochs(self.newest_begun + 1, newest_epoch)
 
 
 class LoadingTables(IndependentTables):

@@ -31,19 +31,20 @@ class NewcomerOutcome(NamedTuple):
 class Newcomers(Protocol):
     """The creation of tables that appear in the messages."""
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
-        """Create the tables of messages in the warehouse unless they exist; return them.
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
+        """Create the tables of messages in the warehouse unless they exist; return the outcome.
 
         The splitter sends messages of a table that cannot be created to `blocks.UNREADABLE_INDEX`.
 
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
                 while the one before is written, the latter may have brought the tables already.
-            holds: whether any reason that prevents a table fails it, because it is held already.
+            are_held: whether the tables are held already, so that any reason that prevents a table
+                fails it.
         """
         ...
 
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine an epoch's messages that belong to no table.
 
         Args:
@@ -54,13 +55,14 @@ class Newcomers(Protocol):
     def splitter(
         self,
         feeds: Sequence[TableFeed],
-        waiting: frozenset[str] = frozenset(),
+        held_tables: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> MessageSplitter:
         """Return the splitter of a job of these tables.
 
         Args:
-            waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
+            held_tables: the names of held tables, whose messages stay in the topic unless `feeds`
+                has them.
             uncreated: source tables whose messages belong to no table in this epoch, and why.
         """
         ...

@@ -44,7 +44,7 @@ OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _Outcome = EpochReport | BaseException | None
-"""Result of a table's commit; None: its rows must be written anew."""
+"""Result of a table's commit; None: its rows must be written again."""
 
 
 @dataclass(slots=True)
@@ -104,10 +104,10 @@ class DecodedEpoch(Generic[Messages]):
 
     def is_idle(self, table_index: int) -> bool:
         """Return whether a table took part for which the epoch has nothing."""
-        with_blocks = self.routed.tables
+        tables_with_blocks = self.routed.tables
         return (
-            with_blocks is not None
-            and table_index not in with_blocks
+            tables_with_blocks is not None
+            and table_index not in tables_with_blocks
             and table_index in self.plan.tables
         )
 
@@ -169,7 +169,7 @@ class RoundCommits(Generic[Messages]):
         tables_by_feed = {
             result.feed.name: result.output.counts.tables
             for result in results
-            if result.feed.sources is None
+            if result.feed.source_check is None
         }
         self.tables.state_file.add_source_tables(tables_by_feed)
 
@@ -190,9 +190,9 @@ class RoundCommits(Generic[Messages]):
 
     def _outcome_of(self, result: TableResult) -> _Outcome:
         """Commit a table's result in a thread, and return its report or its error."""
-        job = result.feed.table_job
+        table_job = result.feed.table_job
         try:
-            with logging_about(table=job.table.label, epoch=self.decoded.epoch):
+            with logging_about(table=table_job.table.label, epoch=self.decoded.epoch):
                 return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
@@ -203,23 +203,23 @@ class RoundCommits(Generic[Messages]):
         """Commit a table's result; without a commit, delete its files.
 
         Returns:
-            None if the rows must be written anew.
+            None if the rows must be written again.
         """
-        job = result.feed.table_job
-        with ExitStack() as uncommitted:
-            uncommitted.callback(result.discard)
+        table_job = result.feed.table_job
+        with ExitStack() as cleanup:
+            cleanup.callback(result.discard)
             if result.output.failure is not None:
                 raise result.output.failure
             if self._follow_source(result):
                 return None
-            if self._is_overtaken(result, job.prepare_epoch()):
+            if self._is_overtaken(result, table_job.prepare_epoch()):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
-                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
-            uncommitted.pop_all()  # a commit that fails discards its own files
+                bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad_records)
+            cleanup.pop_all()  # a commit that fails discards its own files
         report = self._commit(result)
-        job.upkeep.after_commit()
+        table_job.upkeep.after_commit()
         return report
 
     def _follow_source(self, result: TableResult) -> bool:
@@ -238,11 +238,11 @@ class RoundCommits(Generic[Messages]):
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts, source_tables, partitions
             )
-        has_rows_too_many = self.first_offsets[feed.name] != result.plan.first_offsets
-        return feed.follow_source(result.plan, result.output) or has_rows_too_many
+        has_surplus_rows = self.first_offsets[feed.name] != result.plan.first_offsets
+        return feed.follow_source(result.plan, result.output) or has_surplus_rows
 
     def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
-        """Return whether another writer's commit forces the rows to be written anew.
+        """Return whether another writer's commit forces the rows to be written again.
 
         A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
         does any commit of another writer if rows have values from older rows, which it may have
@@ -252,10 +252,10 @@ class RoundCommits(Generic[Messages]):
             min_sequence_number: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
-        job, plan = result.feed.table_job, result.plan
+        table_job, plan = result.feed.table_job, result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not job.committer.bucket_state.fits(plan.basis)
-        return is_late or is_moved or job.table is not plan.table
+        is_moved = not plan.first_offsets and not table_job.committer.bucket_state.fits(plan.basis)
+        return is_late or is_moved or table_job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
         start_s = self.clock.steady_seconds()

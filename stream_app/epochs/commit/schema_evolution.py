@@ -25,19 +25,19 @@ from stream_app.table.schema.alter import EvolutionRules, evolve
 from stream_app.table.schema.renames import TableRenaming
 
 _LOG = logging.getLogger(__name__)
-_ALTER = "change the column with stream-app alter"
+_ALTER_FIX = "change the column with stream-app alter"
 
 
 _WAIT_MS = 60_000
 """How long a table waits for the statement that has added or renamed a column."""
-_RENAMED_BY_HAND = (
+_RENAMED_FIX = (
     "if one is another column under a new name, the old column has the earlier values: let the job "
     "read the topic of the schema changes, and the connector send those of gh-ost's tables"
 )
 
 
 class AwaitedStatementError(CommitError):
-    """A column is new, and the statement that added it may still arrive in another topic."""
+    """Columns are new, and the statement that explains them may still arrive in another topic."""
 
     def __init__(self, where: str, columns: str) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class RenameRules:
             can_alias=self.can_alias,
         )
 
-    def is_of_statements(self) -> bool:
+    def reads_statements(self) -> bool:
         """Return whether the job reads statements of the databases whose rows the table has."""
         databases = self.state().renames.databases
         return any(
@@ -84,8 +84,8 @@ class RenameRules:
 
     def has_waited(self) -> bool:
         """Return whether the table has been held back for long enough."""
-        held = self.state().held_tables.get(self.name)
-        return held is not None and self.now_ms() - held.since_ms >= _WAIT_MS
+        held_table = self.state().held_tables.get(self.name)
+        return held_table is not None and self.now_ms() - held_table.since_ms >= _WAIT_MS
 
     def _origins(self) -> list[Origin]:
         return [origin for origin, name in self.state().origins.items() if name == self.name]
@@ -122,33 +122,33 @@ class SchemaEvolution:
             WrongSourceError: as `apply`, or the table is held back because of a rename.
             AwaitedStatementError: a column is new, and no statement of the source says why.
         """
-        warnings = list[JobWarning]()
+        warnings: Sequence[JobWarning] = ()
         if self.renames is not None:
             names = [] if description is None else [column.name for column in description.columns]
-            if self._rename(self.renames, table, names, warnings):
+            renaming = self.renames.renaming(table, names)
+            warnings = self._warnings_of_new_columns(self.renames, renaming)
+            if self._rename(renaming):
                 return warnings
         if description is not None:
-            warnings += self.apply(table, description)
+            warnings = [*warnings, *self.apply(table, description)]
         return warnings
 
-    def _rename(
-        self,
-        rules: RenameRules,
-        table: FileStoreTable,
-        names: Sequence[str],
-        warnings: list[JobWarning],
-    ) -> bool:
-        """Rename columns, and return whether the schema has changed."""
-        renaming = rules.renaming(table, names)
+    def _warnings_of_new_columns(
+        self, rules: RenameRules, renaming: TableRenaming
+    ) -> Sequence[JobWarning]:
+        """Return a warning of new columns that no statement of the source explains."""
         decision = renaming.decision()
-        if decision.awaited and rules.is_of_statements():
-            columns = ", ".join(map(repr, decision.awaited))
-            if decision.waits and not rules.has_waited():
-                raise AwaitedStatementError(table.location, columns)
-            problem = f"the columns {columns} are new, and no statement of the source says why"
-            warnings.append(
-                JobWarning(table=self.name, problem=problem, fix=_RENAMED_BY_HAND, is_lasting=True)
-            )
+        if not (decision.awaited_columns and rules.reads_statements()):
+            return []
+        columns = ", ".join(map(repr, decision.awaited_columns))
+        if decision.waits and not rules.has_waited():
+            raise AwaitedStatementError(renaming.table.location, columns)
+        problem = f"the columns {columns} are new, and no statement of the source says why"
+        return [JobWarning(table=self.name, problem=problem, fix=_RENAMED_FIX, is_lasting=True)]
+
+    def _rename(self, renaming: TableRenaming) -> bool:
+        """Rename columns, and return whether the schema has changed."""
+        decision, table = renaming.decision(), renaming.table
         if not decision.changes(table.schema):
             return False
         for old, new in decision.renames:
@@ -172,16 +172,16 @@ class SchemaEvolution:
             raise WrongSourceError(
                 f"the source's columns are no longer those of the table: {kept_columns}",
                 where=table.location,
-                fix=f"{_ALTER}, or choose warn or ignore for narrowed-columns",
+                fix=f"{_ALTER_FIX}, or choose warn or ignore for narrowed-columns",
             )
         self._followed = versions if not evolved.changes else None
-        fix = f"{_ALTER}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
-        lagging = [text for text in evolved.kept_columns if text not in self._warned_of]
-        self._warned_of.update(lagging)
+        fix = f"{_ALTER_FIX}, or set {self.full_key(NARROWED_COLUMNS)} = 'ignore'"
+        new_texts = [text for text in evolved.kept_columns if text not in self._warned_of]
+        self._warned_of.update(new_texts)
         return [
             *(
                 JobWarning(table=self.name, problem=text, fix=fix)
-                for text in lagging
+                for text in new_texts
                 if self.rules.warns
             ),
             *(

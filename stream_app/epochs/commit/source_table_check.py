@@ -26,11 +26,11 @@ SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
     "with a primary key that distinguishes the rows of all, set source.merge-shards = true"
 )
-FEW = 10
+OTHERS_TOLERATED = 10
 """The number of other tables' records that never stops the job, unless they are the majority."""
-SHARE = 0.1
+OTHERS_SHARE_TOLERATED = 0.1
 """The share of other tables' records in an epoch that never stops the job."""
-_SHOWN = 5
+_SHOWN_TEXTS = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
 
@@ -95,7 +95,7 @@ def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0
     }
     other_count = quarantined + sum(records[source] for source in others)
     own_count = sum(records.values()) - sum(records[source] for source in others)
-    limit = max(FEW, SHARE * (other_count + own_count))
+    limit = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
     return SourceVerdict(
         own_name=own_name,
@@ -121,15 +121,15 @@ class SourceTableCheck:
         choice: the records that the next plan takes.
     """
 
-    def __init__(self, state: JobStateFile) -> None:
+    def __init__(self, state_file: JobStateFile) -> None:
         self.choice = SourceChoice()
-        self._file = state
+        self._state_file = state_file
         # Records of other tables since the job's own last one, by the end of their epoch.
-        self._strange: dict[str, int] = {}
+        self._foreign_counts: dict[str, int] = {}
 
     def begin(self) -> SourceChoice:
         """Return the choice, with what the job remembers."""
-        source_tables = self._file.state.source_tables_of()
+        source_tables = self._state_file.state.source_tables_of()
         names = frozenset(
             name for table_names in source_tables.values() for name in table_names if name
         )
@@ -153,7 +153,7 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        source_tables, records = self._file.state.source_tables_of(), counts.records
+        source_tables, records = self._state_file.state.source_tables_of(), counts.records
         verdict = verdict_on(source_tables, records, counts.others)
         can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
@@ -170,16 +170,16 @@ class SourceTableCheck:
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
         self._note_others(counts, source_tables)
-        self._file.add_source_tables({ONLY_TABLE: records})
+        self._state_file.add_source_tables({ONLY_TABLE: records})
         return False
 
     def _note_others(self, counts: DecodeCounts, source_tables: SourceTableNames) -> None:
         """Stop after epochs with only other tables' records: the source table was renamed."""
         if any(counts.records.values()):
-            self._strange.clear()
+            self._foreign_counts.clear()
         elif counts.others:  # a repeated epoch may come here again
-            self._strange[str(counts.last_offsets())] = counts.others
-            if sum(self._strange.values()) > FEW:
+            self._foreign_counts[str(counts.last_offsets())] = counts.others
+            if sum(self._foreign_counts.values()) > OTHERS_TOLERATED:
                 raise self._several_tables_error(counts, source_tables)
 
     def _several_tables_error(
@@ -200,5 +200,7 @@ class SourceTableCheck:
 
 
 def _first_texts(texts: list[str], separator: str) -> str:
-    more = len(texts) - _SHOWN
-    return separator.join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    hidden_count = len(texts) - _SHOWN_TEXTS
+    return separator.join(texts[:_SHOWN_TEXTS]) + (
+        f" and {hidden_count} more" if hidden_count > 0 else ""
+    )

@@ -33,7 +33,7 @@ class TableFeed:
         name: the table's name within the job.
         format_of: makes the pipeline for a schema of the table.
         quarantine: the table's bad records.
-        sources: decides which source table's records are taken; None accepts any.
+        source_check: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
         expectations: judges the records that violate an expectation.
         pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
@@ -45,7 +45,7 @@ class TableFeed:
     quarantine: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
-    sources: SourceTableCheck | None = None
+    source_check: SourceTableCheck | None = None
     expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
     pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
@@ -67,8 +67,8 @@ class TableFeed:
         """
         table, previous = self.table_job.table, self._plan
         if previous is None or previous.table is not table:
-            if self.sources is not None:
-                self.sources.begin()
+            if self.source_check is not None:
+                self.source_check.begin()
             previous = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous.next_sequence_number
@@ -83,9 +83,9 @@ class TableFeed:
         Raises:
             WrongSourceError: there are too many records of other tables.
         """
-        if self.sources is None:
+        if self.source_check is None:
             return False
-        if not self.sources.check(counts, plan.message_format.choice):
+        if not self.source_check.check(counts, plan.message_format.choice):
             return False
         self._plan = None
         return True
@@ -94,7 +94,7 @@ class TableFeed:
         """Commit the schema that the rows need, and use the newest schema.
 
         Returns:
-            Whether the rows must be decoded anew: by that schema, or by another writer's index of
+            Whether the rows must be decoded again: by that schema, or by another writer's index of
             keys.
 
         Raises:
@@ -143,10 +143,10 @@ class TableFeed:
 
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
         """
-        new, self._new_columns = self._new_columns, set()
+        new_columns, self._new_columns = self._new_columns, set()
         drift = {
             (kind, name): sighting
             for (kind, name), sighting in counts.drift.items()
-            if kind is not DriftKind.MISSING or name not in new
+            if kind is not DriftKind.MISSING or name not in new_columns
         }
         return replace(counts, drift=drift)

@@ -42,14 +42,16 @@ def first_counting_offsets(
         return {}
     topics = {*source_tables, *(topic for topic, _ in counts.truncated)}
     names = {name for table_names in source_tables.values() for name in table_names if name}
-    ended = {where for where in counts.ends if where[0] in topics}
-    count = max(len(ended), *(partitions.get(topic, 1) for topic in topics))
+    read_partitions = {partition_key for partition_key in counts.ends if partition_key[0] in topics}
+    partition_count = max(len(read_partitions), *(partitions.get(topic, 1) for topic in topics))
     if len(names) > 1:
         problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"
     elif len(topics) > 1:
         problem = f"the table's rows come from {len(topics)} topics: {', '.join(sorted(topics))}"
-    elif count > 1:
-        problem = f"its topic has {count} partitions, so the order of its messages is not known"
+    elif partition_count > 1:
+        problem = (
+            f"its topic has {partition_count} partitions, so the order of its messages is not known"
+        )
     else:
         return counts.truncated
     (topic, partition), offset = min(counts.truncated.items())

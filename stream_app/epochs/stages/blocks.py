@@ -54,7 +54,7 @@ STATEMENTS_INDEX = -3
 
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20
-"""Bytes of blocks that one batch for Spark holds."""
+"""Bytes of blocks from which on a batch for Spark is complete."""
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
 _BLOCK_TYPES = (
     *(pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32()),
@@ -112,10 +112,10 @@ class TaskAssigner:
     def task(self, block: Block) -> int:
         """Return the number of the task that writes a block."""
         topic, source_partition = block.kafka_partition
-        member = block.bucket
+        slot = block.bucket
         if not block.keeps_order:
-            member = self._first_task(topic.encode()) + source_partition
-        return (self._first_task(block.partition) + block.table + member) % self._tasks
+            slot = self._first_task(topic.encode()) + source_partition
+        return (self._first_task(block.partition) + block.table + slot) % self._tasks
 
     def _first_task(self, name: bytes) -> int:
         if name not in self._first_tasks:
@@ -145,7 +145,10 @@ def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
 
 def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, _BLOCK_TYPES, strict=True)]
+    arrays = [
+        pa.array(column, arrow_type)
+        for column, arrow_type in zip(columns, _BLOCK_TYPES, strict=True)
+    ]
     return pa.RecordBatch.from_arrays([*arrays, _binary_array(buffers)], names=_BLOCK_NAMES)
 
 

@@ -26,10 +26,10 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 
 COLUMN_NAMES_MAX = 64
-"""Limit for unknown and for missing columns: messages may contain any number of names."""
+"""Maximum number of unknown, and of missing columns: messages may contain any number of names."""
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
-_SUMS = (
+_SUMMED_FIELDS = (
     *("messages", "changes", "skipped", "bad", "decoder_errors", "others", "late_changes"),
     *("read_s", "decode_s"),
 )
@@ -56,12 +56,12 @@ class RecordSighting:
 
     def plus(self, other: RecordSighting) -> RecordSighting:
         """Add another sighting."""
-        first = min(self.place, other.place)
-        return RecordSighting(self.records + other.records, *first)
+        first_place = min(self.place, other.place)
+        return RecordSighting(self.records + other.records, *first_place)
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Topic, partition and offset as text."""
+        """The topic, partition and offset of the first record."""
         return self.topic, self.partition, self.offset
 
 
@@ -113,10 +113,10 @@ class DecodeCounts:
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """Add the counts of another task."""
         ends = dict(self.ends)
-        for where, end in other.ends.items():
-            if where not in ends or end.offset > ends[where].offset:
-                ends[where] = end
-        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        for kafka_partition, end in other.ends.items():
+            if kafka_partition not in ends or end.offset > ends[kafka_partition].offset:
+                ends[kafka_partition] = end
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED_FIELDS}
         return DecodeCounts(
             **sums,
             kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
@@ -136,8 +136,10 @@ class DecodeCounts:
             if self.description and other.description
             else self.description or other.description,
             truncated={
-                where: max(part.truncated.get(where, -1) for part in (self, other))
-                for where in (*self.truncated, *other.truncated)
+                kafka_partition: max(
+                    counts.truncated.get(kafka_partition, -1) for counts in (self, other)
+                )
+                for kafka_partition in (*self.truncated, *other.truncated)
             },
             records=Counter(self.records) + Counter(other.records),
             refusal=self.refusal or other.refusal,
@@ -192,7 +194,7 @@ def _merge_drift(
 
 
 def counts_of_batch(
-    where: KafkaPartition,
+    kafka_partition: KafkaPartition,
     messages: pa.RecordBatch,
     decoded: DecodedBatch,
     sources: Sequence[str] = (),
@@ -203,12 +205,12 @@ def counts_of_batch(
         sources: source tables of the messages, for formats that do not name them.
     """
     offsets = messages.column("offset")
-    topic, partition = where
+    topic, partition = kafka_partition
     tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
-        return RecordSighting(sighting.records, *where, offsets[sighting.first].as_py())
+        return RecordSighting(sighting.records, *kafka_partition, offsets[sighting.first].as_py())
 
     return DecodeCounts(
         messages=messages.num_rows,
@@ -217,7 +219,7 @@ def counts_of_batch(
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
         kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
-        ends={where: end},
+        ends={kafka_partition: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
         drift={column: record_sighting(sighting) for column, sighting in decoded.drift.items()},
         violations={
@@ -225,7 +227,9 @@ def counts_of_batch(
             for violation, sighting in decoded.violations.items()
         },
         description=decoded.description,
-        truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
+        truncated={}
+        if decoded.truncated is None
+        else {kafka_partition: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
         others=decoded.other_records,
         refusal=decoded.refusal,
@@ -251,8 +255,8 @@ def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _newest_ms(timestamps: pa.Array) -> int | None:
-    newest = pc.max(timestamps)
-    return newest.value // 1000 if newest.is_valid else None
+    newest_time = pc.max(timestamps)
+    return newest_time.value // 1000 if newest_time.is_valid else None
 
 
 def counts_of(block: bytes) -> DecodeCounts:

@@ -25,9 +25,9 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers before it cuts blocks."""
 _TABLES_KEPT = 1024
-"""Unpacked tables that a worker caches, each with what its format has learnt from messages."""
-_SHELF = 128
-"""Tables that are compressed together: they are alike, so each takes some 60 bytes."""
+"""Unpacked tables that a worker caches, each with what its format has learned from messages."""
+_SHELF_TABLES = 128
+"""Tables that are compressed together: similar tables take some 60 bytes each."""
 _SHELVES_PACKED = 256
 _SHELVES_KEPT = 16
 """Unpacked shelves that a worker caches, of some 0.5 MB each."""
@@ -158,8 +158,8 @@ def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], epoch_state: _EpochPart) -> None:
-        self._shelves, self._epoch_part = shelves, epoch_state
+    def __init__(self, shelves: Mapping[int, bytes], epoch_part: _EpochPart) -> None:
+        self._shelves, self._epoch_part = shelves, epoch_part
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
@@ -173,16 +173,16 @@ class _PackedPlans(Mapping[int, TablePlan]):
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            epoch_state = self._epoch_part
-            next_sequence_number = epoch_state.next_sequence_numbers[index]
-            packed = _unpack_shelf(self._shelves[index // _SHELF])[index]
+            epoch_part = self._epoch_part
+            next_sequence_number = epoch_part.next_sequence_numbers[index]
+            packed = _unpack_shelf(self._shelves[index // _SHELF_TABLES])[index]
             table, message_format = _unpack_table(packed)
             self._plans[index] = TablePlan(
-                table=with_file_io(table, epoch_state.file_ios.get(index, epoch_state.file_io)),
+                table=with_file_io(table, epoch_part.file_ios.get(index, epoch_part.file_io)),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
-                first_offsets=epoch_state.first_offsets.get(index, {}),
-                basis=epoch_state.bases.get(index, NO_BASIS),
+                first_offsets=epoch_part.first_offsets.get(index, {}),
+                basis=epoch_part.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
@@ -194,7 +194,7 @@ class TableMessages(NamedTuple):
     """The messages of one table, ordered by offset.
 
     Attributes:
-        table: its index.
+        table: the table's index.
         sources: the source tables that the messages name; empty if the splitter does not read them.
     """
 
@@ -272,7 +272,9 @@ class EpochPlan:
         packed = ((index, plan.pack()) for index, plan in self.tables.items())
         shelves = {
             number: _compress(tuple(shelf))
-            for number, shelf in itertools.groupby(packed, key=lambda table: table[0] // _SHELF)
+            for number, shelf in itertools.groupby(
+                packed, key=lambda table: table[0] // _SHELF_TABLES
+            )
         }
         return _unpack, (shelves, _epoch_part(self.tables), self.settings)
 
@@ -293,6 +295,6 @@ class EpochPlan:
 
 
 def _unpack(
-    shelves: Mapping[int, bytes], epoch_state: _EpochPart, settings: EpochSettings
+    shelves: Mapping[int, bytes], epoch_part: _EpochPart, settings: EpochSettings
 ) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, epoch_state), settings=settings)
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_part), settings=settings)

@@ -49,8 +49,8 @@ class TableOutput:
     @property
     def is_empty(self) -> bool:
         """Whether the epoch has no output for the table."""
-        has_any = self.changes or self.bad or self.counts.truncated
-        return not has_any and self.failure is None
+        has_output = self.changes or self.bad or self.counts.truncated
+        return not has_output and self.failure is None
 
     def bad_records(self) -> pa.Table:
         """Return the bad records as `BAD_RECORD_SCHEMA`, in the order in which tasks end."""
@@ -65,13 +65,13 @@ class EpochOutput:
         tables: outputs by the table's index in the plan, without tables for which the epoch has
             nothing.
         newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
-        unreadable: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
+        unassigned: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
     tables: Mapping[int, TableOutput]
     newcomers: pa.Table
-    unreadable: pa.Table
+    unassigned: pa.Table
     statements: pa.Table
 
     @property
@@ -81,7 +81,7 @@ class EpochOutput:
         return max(slowest, default=TaskSeconds())
 
 
-Writing = Callable[[EpochPlan], EpochOutput]
+BlockWriter = Callable[[EpochPlan], EpochOutput]
 """Writes an epoch's blocks, for a plan of the same tables.
 
 When a task fails, its files are deleted.
@@ -99,7 +99,7 @@ class RoutedEpoch:
     """
 
     messages: int
-    write: Writing
+    write: BlockWriter
     tables: Set[int] | None = None
 
 
@@ -147,19 +147,19 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     """
     outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomers: list[pa.RecordBatch] = []
-    unreadable: list[pa.RecordBatch] = []
+    unassigned: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
-    for table, kind, payload in results:
+    for table_index, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
             newcomers.append(messages_of(payload))
             continue
         if kind == BlockKind.STATEMENTS:
             statements.append(messages_of(payload))
             continue
-        if table == UNREADABLE_INDEX:
-            unreadable.append(bad_records_of(payload))
+        if table_index == UNREADABLE_INDEX:
+            unassigned.append(bad_records_of(payload))
             continue
-        output = outputs[table]
+        output = outputs[table_index]
         if kind == BlockKind.CHANGES:
             output.changes.append(_bucket_change(payload))
         elif kind == BlockKind.BAD_RECORDS:
@@ -171,7 +171,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
     return EpochOutput(
         tables=outputs,
         newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
-        unreadable=pa.Table.from_batches(unreadable, BAD_RECORD_SCHEMA),
+        unassigned=pa.Table.from_batches(unassigned, BAD_RECORD_SCHEMA),
         statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
     )
 

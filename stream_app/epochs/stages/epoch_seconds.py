@@ -62,7 +62,7 @@ class EpochSeconds:
 
 
 def parse_parts(text: str | None) -> Mapping[str, float]:
-    """Return the parts in a snapshot's property; None when it cannot be parsed."""
+    """Return the parts in a snapshot's property; empty if it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
     except (ValueError, TypeError, AttributeError):

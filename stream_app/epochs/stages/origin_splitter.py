@@ -33,21 +33,21 @@ class OriginSplitter:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
         destination_of: returns a table's index or `NEWCOMERS_INDEX`. It returns a text with the
             reason if no table takes the messages, and None if the job ignores them.
-        takes_unreadable: whether messages without a table are passed on; otherwise the job ignores
+        takes_unassigned: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
         passes_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
-    takes_unreadable: bool = True
+    takes_unassigned: bool = True
     passes_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
-        reasons = dict(origins.unreadable) if self.takes_unreadable else {}
+        reasons = dict(origins.unassigned) if self.takes_unassigned else {}
         indexes = np.full(
             len(destinations) + 1, _LEFT_OUT, np.int32
         )  # the last origin is NO_TABLE's
@@ -83,21 +83,23 @@ def _parts(
     """Yield the messages of each table, in their order; consecutive messages are not copied."""
     order = np.argsort(message_tables, kind="stable")
     order = order[message_tables[order] >= 0]
-    for rows in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
-        if not len(rows):
+    for positions in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
+        if not len(positions):
             continue
-        first, count = int(rows[0]), len(rows)
-        is_run = int(rows[-1]) - first + 1 == count
-        part = messages.slice(first, count) if is_run else messages.take(pa.array(rows))
-        yield int(message_tables[first]), part
+        first_position, count = int(positions[0]), len(positions)
+        is_run = int(positions[-1]) - first_position + 1 == count
+        part = (
+            messages.slice(first_position, count) if is_run else messages.take(pa.array(positions))
+        )
+        yield int(message_tables[first_position]), part
 
 
 def _samples(
     origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the positions of a few messages of each new table, in order."""
-    new = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
-    codes = origins.codes[new]
+    new_positions = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
+    codes = origins.codes[new_positions]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
-    first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
-    return np.sort(np.concatenate(first))
+    samples = [new_positions[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    return np.sort(np.concatenate(samples))

@@ -19,7 +19,7 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 
-_FURTHER = (
+_EXTRA_FIELDS = (
     pa.field(UNCHANGED, pa.string()),
     pa.field(MESSAGE, pa.struct(list(MESSAGE_SCHEMA))),
 )
@@ -27,7 +27,7 @@ _FURTHER = (
 
 def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
     """Return the schema of a block of kind ``INCOMPLETE_CHANGES``, for a table's columns."""
-    return pa.schema([*change_schema(arrow_schema), *_FURTHER])
+    return pa.schema([*change_schema(arrow_schema), *_EXTRA_FIELDS])
 
 
 def is_incomplete(rows: pa.RecordBatch) -> bool:
@@ -44,10 +44,10 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
     rows = changes.rows
     if not is_incomplete(rows):
         return rows
-    index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
-    row_messages = messages.take(index)
-    left_out = pa.StructArray.from_arrays(row_messages.columns, fields=list(MESSAGE_SCHEMA))
-    return rows.append_column(_FURTHER[1], left_out)
+    message_index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
+    row_messages = messages.take(message_index)
+    message_column = pa.StructArray.from_arrays(row_messages.columns, fields=list(MESSAGE_SCHEMA))
+    return rows.append_column(_EXTRA_FIELDS[1], message_column)
 
 
 def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -84,13 +84,13 @@ class _Router:
     def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan
         self._clock = clock
-        self._began = clock.steady_seconds()
+        self._start_s = clock.steady_seconds()
         self._read_s = 0.0
         self._gathered: dict[tuple[int, KafkaPartition], _GatheredRows] = {}
         self._gathered_bytes = 0
         self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
-        self._failed: set[int] = set()
+        self._failed_tables: set[int] = set()
         self._newcomers_bytes = 0
 
     def measure_reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -114,7 +114,7 @@ class _Router:
         Args:
             sources: names of the messages' source tables.
         """
-        if table_index in self._failed:
+        if table_index in self._failed_tables:
             return
         try:
             if len(messages := self._drop_truncated(table_index, kafka_partition, messages)):
@@ -130,13 +130,13 @@ class _Router:
         self, table_index: int, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages at or after the TRUNCATE that begins the table's epoch."""
-        begin = self._plan.tables[table_index].first_offsets.get(kafka_partition)
-        if begin is None:
+        first_offset = self._plan.tables[table_index].first_offsets.get(kafka_partition)
+        if first_offset is None:
             return messages
-        before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))
-        counts = DecodeCounts(messages=before, skipped=before)
+        truncated_count = int(np.searchsorted(messages.column("offset").to_numpy(), first_offset))
+        counts = DecodeCounts(messages=truncated_count, skipped=truncated_count)
         self._counts[table_index] = self._counts[table_index].plus(counts)
-        return messages.slice(before)
+        return messages.slice(truncated_count)
 
     def pass_on_newcomers(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
@@ -150,7 +150,7 @@ class _Router:
         self, table_index: int, kafka_partition: KafkaPartition, error: Exception
     ) -> Block:
         """End a table's part and drop its rows; the other tables continue."""
-        self._failed.add(table_index)
+        self._failed_tables.add(table_index)
         for key in [key for key in self._gathered if key[0] == table_index]:
             del self._gathered[key]
         return Block(
@@ -168,26 +168,28 @@ class _Router:
         sources: Sequence[str],
     ) -> Iterator[Block]:
         offsets = messages.column("offset")
-        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        first_offset, last_offset = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table_index, kafka_partition))
-        assert gathered is None or first >= gathered.last_offset, "a task reads in order of offsets"
+        assert gathered is None or first_offset >= gathered.last_offset, (
+            "a task reads in order of offsets"
+        )
         plan = self._plan.tables[table_index]
         if gathered is None:
-            needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
-            self._enough_bytes = max(self._enough_bytes, needed)
+            needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
+            self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
         decoded = plan.message_format.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
-        rows, bad = with_messages(decoded.changes, messages), decoded.bad
+        rows, bad_records = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault(
-                (table_index, kafka_partition), _GatheredRows(first, last)
+                (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)
             )
             gathered.rows.append(rows)
-            gathered.last_offset = last
+            gathered.last_offset = last_offset
             self._gathered_bytes += rows.nbytes
-        if bad.num_rows:
-            yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad)
+        if bad_records.num_rows:
+            yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad_records)
         counts = replace(
             counts_of_batch(kafka_partition, messages, decoded, sources), decode_s=decode_s
         )
@@ -196,12 +198,12 @@ class _Router:
     def finish(self) -> Iterator[Block]:
         """Yield the last blocks, and the counts of each table."""
         yield from self._cut_blocks()
-        total_s = self._clock.steady_seconds() - self._began
+        total_s = self._clock.steady_seconds() - self._start_s
         decode_s = sum(counts.decode_s for counts in self._counts.values())
-        task = TaskSeconds(total_s, self._read_s, decode_s)
+        task_seconds = TaskSeconds(total_s, self._read_s, decode_s)
         for table_index, table_counts in self._counts.items():
             # Reading serves all tables of the task, so the first table's counts include it.
-            counts = replace(table_counts, read_s=self._read_s, slowest=task)
+            counts = replace(table_counts, read_s=self._read_s, slowest=task_seconds)
             self._read_s = 0.0
             yield Block(
                 table=table_index,
@@ -275,9 +277,9 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, 
     codes = batch.column("partition").to_numpy().astype(np.int64)
     codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
     offsets = batch.column("offset").to_numpy()
-    same = codes[1:] == codes[:-1]
-    assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"
-    starts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(codes)]
+    is_same = codes[1:] == codes[:-1]
+    assert (offsets[1:] >= offsets[:-1])[is_same].all(), "a task reads in order of offsets"
+    starts = [0, *(np.flatnonzero(~is_same) + 1).tolist(), len(codes)]
     for start, stop in itertools.pairwise(starts):
         kafka_partition = (
             batch.column("topic")[start].as_py(),

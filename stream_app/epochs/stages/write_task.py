@@ -65,7 +65,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     If the task fails, it deletes its files in all tables. If the job holds failing tables, the task
     deletes only the failing table's files, and writes the others.
     """
-    writes: list[_TableWriting] = []
+    table_writings: list[_TableWriting] = []
     with ExitStack() as stack:
         for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
@@ -75,8 +75,8 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
                 continue  # the table has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
             yield from writing.write_changes(table_blocks)
-            writes.append(writing)
-        for writing in writes:
+            table_writings.append(writing)
+        for writing in table_writings:
             yield from writing.finish()
 
 
@@ -93,7 +93,7 @@ class _TableWriting:
         table_plan = plan.tables[index]
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
         self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))
-        self._first = table_plan.next_sequence_number
+        self._next_sequence_number = table_plan.next_sequence_number
         self._basis = table_plan.basis
         self._stack = ExitStack()
         self._write: TableWrite | None = None
@@ -114,20 +114,20 @@ class _TableWriting:
             BlockKind.CHANGES: change_schema(columns),
             BlockKind.INCOMPLETE_CHANGES: incomplete_schema(columns),
         }
-        failed = False
+        has_failed = False
         for block in blocks:
             if block.kind not in schemas:
                 yield _pass_on(block)
-            elif not failed:
+            elif not has_failed:
                 self._restores |= block.kind == BlockKind.INCOMPLETE_CHANGES
                 try:
                     rows = pa.ipc.read_record_batch(block.data, schemas[block.kind])
                     with storage_errors(self._table.location):
-                        self._open().write((block.partition, block.bucket), rows)
+                        self._table_write().write((block.partition, block.bucket), rows)
                 except Exception as error:
-                    failed = True
+                    has_failed = True
                     yield from self._report_failure(error)
-        if self._write is not None and not failed:
+        if self._write is not None and not has_failed:
             try:
                 with storage_errors(self._table.location):
                     self._write.finish_bucket()
@@ -164,11 +164,12 @@ class _TableWriting:
             counts = DecodeCounts(requests=requests)
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
 
-    def _open(self) -> TableWrite:
+    def _table_write(self) -> TableWrite:
+        """Return the table's writer, which is opened with the first changes."""
         if self._write is None:
             write = table_write(
                 self._table,
-                next_sequence_number=self._first,
+                next_sequence_number=self._next_sequence_number,
                 basis=self._basis,
             )
             self._write = self._stack.enter_context(write)

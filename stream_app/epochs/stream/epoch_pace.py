@@ -16,14 +16,15 @@ from stream_app.clock import Clock
 
 _LOG = logging.getLogger("stream_app")
 _FIRST_S = 5.0
-"""The first epochs of a run, of which nothing is known; the default of ``stream.trigger``."""
+"""Seconds of a run's first epochs, before any is measured: the default of ``stream.trigger``."""
 _GROWTH = 2.0
-"""The most by which epochs get longer at a time: a longer one takes more than was measured."""
+"""The maximum growth of epochs at a time: a longer epoch takes more time than was measured."""
 _INTERVAL_SHARE_MIN = 0.25
 """The shortest epochs, as a part of the freshness. Else waits for compactions would make epochs
 shorter, whose flushes need more compactions."""
 _EPOCHS_KEPT = 16
-_SHOWN_CHANGE = 0.1
+_LOGGED_CHANGE = 0.1
+"""The relative change of the interval from which on the log shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,12 @@ class PastEpochTimes:
     """The times of a committed epoch, in seconds.
 
     Attributes:
-        covers: from the last poll of the topics before to that of this epoch.
-        took: from its poll to the end of its commits.
+        covered_s: the time from the previous poll of the topics to the epoch's poll.
+        duration_s: the time from the epoch's poll to the end of its commits.
     """
 
-    covers: float
-    took: float
+    covered_s: float
+    duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ class ChosenPace:
 
     def text(self) -> str:
         """Return the choice, with its reason."""
-        keeps = "keep" if self.keeps_freshness else "do not keep"
+        verb = "keep" if self.keeps_freshness else "do not keep"
         slowest_text = f"the slowest of the last {self.epochs} took {self.slowest_s:.1f} s"
         return (
-            f"epochs of {self.interval_s:.1f} s {keeps} rows fresher than {self.freshness_s:g} s: "
+            f"epochs of {self.interval_s:.1f} s {verb} rows fresher than {self.freshness_s:g} s: "
             f"{slowest_text if self.epochs else 'none is known yet'}"
         )
 
@@ -81,21 +82,23 @@ def chosen_pace(freshness_s: float, epochs: Sequence[PastEpochTimes]) -> ChosenP
     """
     if not epochs:
         return ChosenPace(freshness_s, min(_FIRST_S, freshness_s / 2))
-    slowest_s, longest = max(epoch.took for epoch in epochs), max(epoch.covers for epoch in epochs)
+    slowest_s = max(epoch.duration_s for epoch in epochs)
+    longest_s = max(epoch.covered_s for epoch in epochs)
     interval_s = freshness_s - slowest_s
-    if interval_s > longest:
-        interval_s = freshness_s * longest / (longest + slowest_s)
+    if interval_s > longest_s:
+        interval_s = freshness_s * longest_s / (longest_s + slowest_s)
     # Behind short epochs, such as those of a backlog, the first length is known to be harmless.
-    most = _GROWTH * max(longest, min(_FIRST_S, freshness_s / 2))
-    interval_s = max(min(interval_s, most), _INTERVAL_SHARE_MIN * freshness_s)
+    interval_max_s = _GROWTH * max(longest_s, min(_FIRST_S, freshness_s / 2))
+    interval_s = max(min(interval_s, interval_max_s), _INTERVAL_SHARE_MIN * freshness_s)
     return ChosenPace(freshness_s, interval_s, len(epochs), slowest_s)
 
 
 class Pace(Protocol):
-    """The decision when epochs begin. The stream's thread calls it, and the committer's
-    `note_commit`."""
+    """The decision when epochs begin. The stream's thread calls it, and the committer's thread
+    calls `note_commit`.
+    """
 
-    def note_poll(self, now: float) -> None:
+    def note_poll(self, now_s: float) -> None:
         """Record when the topics' ends were requested, by the steady clock."""
         ...
 
@@ -107,7 +110,7 @@ class Pace(Protocol):
         """Note that all tables have an epoch."""
         ...
 
-    def pause(self, *, is_full: bool) -> float:
+    def pause_s(self, *, is_full: bool) -> float:
         """Return seconds from the last poll to the next.
 
         Args:
@@ -132,7 +135,7 @@ class FixedPace:
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
 
-    def note_poll(self, now: float) -> None:
+    def note_poll(self, now_s: float) -> None:
         """See `Pace.note_poll`."""
 
     def begin(self, epoch: int) -> None:
@@ -141,8 +144,8 @@ class FixedPace:
     def note_commit(self, epoch: int) -> None:
         """See `Pace.note_commit`."""
 
-    def pause(self, *, is_full: bool) -> float:  # noqa: ARG002
-        """See `Pace.pause`."""
+    def pause_s(self, *, is_full: bool) -> float:  # noqa: ARG002
+        """See `Pace.pause_s`."""
         return self.seconds
 
     def text(self) -> str:
@@ -161,37 +164,40 @@ class FreshPace:
     freshness_s: float
     clock: Clock
     _chosen: ChosenPace = field(init=False)
-    _shown: float = field(init=False, default=0.0)
+    _logged_interval_s: float = field(init=False, default=0.0)
     _polls: tuple[float | None, float | None] = field(init=False, default=(None, None))
-    _begun: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
+    _polls_by_epoch: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
     _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         self._chosen = chosen_pace(self.freshness_s, ())
 
-    def note_poll(self, now: float) -> None:
+    def note_poll(self, now_s: float) -> None:
         """See `Pace.note_poll`."""
-        self._polls = self._polls[1], now
+        self._polls = self._polls[1], now_s
 
     def begin(self, epoch: int) -> None:
         """See `Pace.begin`; the first epoch of a run has messages of an unknown age."""
-        before, last = self._polls
-        if before is not None and last is not None:
-            self._begun[epoch] = before, last
+        previous_poll_s, last_poll_s = self._polls
+        if previous_poll_s is not None and last_poll_s is not None:
+            self._polls_by_epoch[epoch] = previous_poll_s, last_poll_s
 
     def note_commit(self, epoch: int) -> None:
         """See `Pace.note_commit`."""
-        if (polls := self._begun.pop(epoch, None)) is not None:
-            before, last = polls
-            took = self.clock.steady_seconds() - last
-            times = PastEpochTimes(covers=last - before, took=took)
+        if (polls := self._polls_by_epoch.pop(epoch, None)) is not None:
+            previous_poll_s, last_poll_s = polls
+            duration_s = self.clock.steady_seconds() - last_poll_s
+            times = PastEpochTimes(covered_s=last_poll_s - previous_poll_s, duration_s=duration_s)
             self._epochs = (*self._epochs, times)[-_EPOCHS_KEPT:]
 
-    def pause(self, *, is_full: bool) -> float:
-        """See `Pace.pause`."""
+    def pause_s(self, *, is_full: bool) -> float:
+        """See `Pace.pause_s`."""
         self._chosen = chosen_pace(self.freshness_s, self._epochs)
-        if abs(self._chosen.interval_s - self._shown) > _SHOWN_CHANGE * self._shown:
-            self._shown = self._chosen.interval_s
+        if (
+            abs(self._chosen.interval_s - self._logged_interval_s)
+            > _LOGGED_CHANGE * self._logged_interval_s
+        ):
+            self._logged_interval_s = self._chosen.interval_s
             _LOG.info("freshness: %s", self._chosen.text())
         return 0.0 if is_full else self._chosen.interval_s
 

@@ -21,16 +21,16 @@ class SourceProgress:
     Attributes:
         lag: unread messages over all partitions; None when unknown.
         end_offsets: topic → partition → offset at which the next epoch begins.
-        behind: topic and partition → its unread messages.
-        newest: the offsets behind the newest messages; none when they are unknown.
+        partition_lags: topic and partition → its unread messages.
+        newest_offsets: the offsets behind the newest messages; none when they are unknown.
     """
 
     epoch: int
     messages: int
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
-    behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    newest: Offsets = field(default_factory=dict)
+    partition_lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    newest_offsets: Offsets = field(default_factory=dict)
 
 
 class Stream(Protocol):
@@ -77,7 +77,7 @@ class RunningStream(Generic[Messages]):
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
     on_check: Callable[[bool], None] = field(default=lambda _: None)
-    _reported: int = field(init=False, default=-1)
+    _reported_epoch: int = field(init=False, default=-1)
     _newest: SourceProgress | None = field(init=False, default=None)
 
     def run(self, stream: Stream) -> None:
@@ -115,8 +115,8 @@ class RunningStream(Generic[Messages]):
         """Report the source's states: one for each epoch, and the newest state."""
         for state in states:
             self._newest = state
-            if state.epoch > self._reported and (state.messages or state.lag):
-                self._reported = state.epoch
+            if state.epoch > self._reported_epoch and (state.messages or state.lag):
+                self._reported_epoch = state.epoch
                 self.on_progress(state)
             elif state is states[-1]:
                 self.on_idle(state)

@@ -76,33 +76,33 @@ class WholeBorders:
     _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _tables_without_topic: set[str] = field(init=False, default_factory=set)
-    _waits_since: float | None = field(init=False, default=None)
+    _waiting_since_s: float | None = field(init=False, default=None)
 
     def end(
-        self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
         """See `Borders.end`."""
-        last = self._last_border(epoch)
-        self._pending.begin_at(_offsets_by_partition(begin), last.progress)
+        last_border = self._last_border(epoch)
+        self._pending.begin_at(_offsets_by_partition(begin), last_border.progress)
         limit = self.limit
         while True:
-            target = next_end(begin, newest, limit)
+            target = next_end(begin, newest_offsets, limit)
             self.reader.read(ranges_between(begin, target), self._pending, stopping)
-            cut = self._cut(last, newest)
+            cut = self._cut(last_border, newest_offsets)
             end = _cut_back(target, begin, cut.ends)
-            messages = sum(planned.size for planned in ranges_between(begin, end))
-            if messages >= max(self.limit // 2, 1) or target == newest:
+            message_count = sum(offsets.size for offsets in ranges_between(begin, end))
+            if message_count >= max(self.limit // 2, 1) or target == newest_offsets:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
-        if not messages:
-            return self._end_of_incomplete(epoch, begin, newest, target, cut)
-        if messages > 2 * self.limit:
+        if not message_count:
+            return self._end_of_incomplete(epoch, begin, newest_offsets, target, cut)
+        if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
-                epoch, messages, self.limit,
+                epoch, message_count, self.limit,
             )  # fmt: skip
-        self._waits_since = None
-        self._note_border(epoch, last, cut)
+        self._waiting_since_s = None
+        self._note_border(epoch, last_border, cut)
         return end
 
     def _last_border(self, epoch: int) -> Border:
@@ -111,8 +111,10 @@ class WholeBorders:
             self._borders = {epoch - 1: (self.log.border(epoch - 1) if epoch else None) or Border()}
         return self._borders[epoch - 1]
 
-    def _cut(self, last: Border, newest: Offsets, *, is_forced: bool = False) -> EpochCut:
-        ends, progress = _offsets_by_partition(newest), last.progress
+    def _cut(
+        self, last_border: Border, newest_offsets: Offsets, *, is_forced: bool = False
+    ) -> EpochCut:
+        ends, progress = _offsets_by_partition(newest_offsets), last_border.progress
         cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
         if cut.tables_without_topic <= self._tables_without_topic:
             return cut
@@ -127,36 +129,38 @@ class WholeBorders:
         self.reader.close()
 
     def _end_of_incomplete(
-        self, epoch: int, begin: Offsets, newest: Offsets, target: Offsets, cut: EpochCut
+        self, epoch: int, begin: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
         """Return the end if no transaction is whole: the begin for a while, then a forced end."""
-        now, last = self.clock.steady_seconds(), self._last_border(epoch)
+        now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
         if not cut.open_transactions or (has_topic and not cut.is_overtaken):
-            self._waits_since = None
-        elif self._waits_since is None:
-            self._waits_since = now
+            self._waiting_since_s = None
+        elif self._waiting_since_s is None:
+            self._waiting_since_s = now_s
             _LOG.info("the next epoch waits for transactions: %s", "; ".join(cut.open_transactions))
-        waited = 0.0 if self._waits_since is None else now - self._waits_since
-        if self.patience_s is None or waited < self.patience_s or self._waits_since is None:
+        waited_s = 0.0 if self._waiting_since_s is None else now_s - self._waiting_since_s
+        if self.patience_s is None or waited_s < self.patience_s or self._waiting_since_s is None:
             if epoch not in self._borders:
-                self._note_border(epoch, last, cut)
+                self._note_border(epoch, last_border, cut)
             return begin
-        self._waits_since = None
+        self._waiting_since_s = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
-            epoch, waited, "; ".join(cut.open_transactions),
+            epoch, waited_s, "; ".join(cut.open_transactions),
         )  # fmt: skip
-        torn = self._cut(last, newest, is_forced=True)
-        self._note_border(epoch, last, replace(torn, border=replace(torn.border, doubt=_TORN)))
-        return _cut_back(target, begin, torn.ends)
+        forced_cut = self._cut(last_border, newest_offsets, is_forced=True)
+        self._note_border(
+            epoch, last_border, replace(forced_cut, border=replace(forced_cut.border, doubt=_TORN))
+        )
+        return _cut_back(target, begin, forced_cut.ends)
 
-    def _note_border(self, epoch: int, last: Border, cut: EpochCut) -> None:
-        # Behind a doubtful epoch its transactions are still to have a snapshot.
-        advances = cut.border.advances or (last.advances and last.doubt is not None)
+    def _note_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
+        # The transactions of a doubtful epoch get a snapshot with the next epoch.
+        advances = cut.border.advances or (last_border.advances and last_border.doubt is not None)
         border = replace(cut.border, advances=advances)
-        self._borders = {epoch - 1: last, epoch: border}
+        self._borders = {epoch - 1: last_border, epoch: border}
         self.log.note(epoch, border)
 
 

@@ -207,9 +207,9 @@ def _owners(
         owners[rows][is_free] = file_number
         is_in_a_file[rows] = True
     if not is_in_a_file.all():
-        missing = int(np.flatnonzero(~is_in_a_file)[0])
+        missing_row = int(np.flatnonzero(~is_in_a_file)[0])
         raise CorruptFileError(
-            f"no file has {', '.join(columns.names)} of row number {group.first_row + missing}",
+            f"no file has {', '.join(columns.names)} of row number {group.first_row + missing_row}",
             fix="roll the table back to a snapshot or tag before this one",
         )
     return owners
@@ -228,16 +228,16 @@ def _zip_batches(
     Raises:
         CorruptFileError: a stream ends before.
     """
-    current: list[pa.RecordBatch | None] = [None] * len(streams)
+    current_batches: list[pa.RecordBatch | None] = [None] * len(streams)
     remaining_rows = row_count
     while remaining_rows:
         batches = [
             batch if batch is not None and batch.num_rows else _next_rows(stream)
-            for batch, stream in zip(current, streams, strict=True)
+            for batch, stream in zip(current_batches, streams, strict=True)
         ]
         count = min(batch.num_rows for batch in batches)
         yield [batch.slice(0, count) for batch in batches]
-        current = [batch.slice(count) for batch in batches]
+        current_batches = [batch.slice(count) for batch in batches]
         remaining_rows -= count
 
 

@@ -302,8 +302,8 @@ class KeyValueFile(OpenDataFile):
         return [*keys, *rows.columns]
 
     def _missing_column_error(self, rows: pa.Table, name: str) -> MergeError:
-        first = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
-        key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._key_type.names)
+        first_row = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
+        key = ", ".join(f"{key} = {first_row.column(key)[0]}" for key in self._key_type.names)
         return MergeError(
             f"column {name!r} is NOT NULL, and the merged row of {key} has no value in it: a "
             "delete took it back",

@@ -112,11 +112,11 @@ def stats_by_name(
         columns: each wanted column with its column in the file; None if the file lacks it.
         column_stats: the statistics of the file's columns, in order.
     """
-    remaining = iter(column_stats)
+    remaining_stats = iter(column_stats)
     return {
         column.name: ColumnStats(null_count=row_count)
         if stored_column is None
-        else _with_current_type(next(remaining), stored_column.data_type, column.data_type)
+        else _with_current_type(next(remaining_stats), stored_column.data_type, column.data_type)
         for column, stored_column in columns
     }
 

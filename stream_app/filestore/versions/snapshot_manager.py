@@ -132,8 +132,8 @@ class SnapshotManager:
             try:
                 return self.snapshot(ids[-1])
             except FileNotFoundError:
-                missing, ids = ids[-1], self.ids()
-                if ids and ids[-1] == missing:
+                missing_id, ids = ids[-1], self.ids()
+                if ids and ids[-1] == missing_id:
                     raise
         return None
 
@@ -148,13 +148,13 @@ class SnapshotManager:
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
         """Yield snapshots from a number down to the earliest; None begins at the newest."""
-        current = self.latest_id() if begin is None else begin
-        while current is not None and current >= down_to:
+        current_id = self.latest_id() if begin is None else begin
+        while current_id is not None and current_id >= down_to:
             try:
-                yield self.snapshot(current)
+                yield self.snapshot(current_id)
             except FileNotFoundError:  # expired
                 return
-            current -= 1
+            current_id -= 1
 
     def publish(self, snapshot: Snapshot) -> bool:
         """Publish a snapshot; False if another one has its number.

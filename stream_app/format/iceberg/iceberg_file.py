@@ -47,8 +47,8 @@ def iceberg_file(
         partition=deserialize_row(entry.partition, schema.partition_type.types),
         row_count=file.row_count,
         null_counts=null_counts,
-        lower=lower_bounds,
-        upper=upper_bounds,
+        lower_bounds=lower_bounds,
+        upper_bounds=upper_bounds,
         first_row_id=first_row_id,
     )
 

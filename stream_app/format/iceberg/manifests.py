@@ -180,8 +180,8 @@ def _entry_record(
         "record_count": file.row_count,
         "file_size_in_bytes": file.size,
         "null_value_counts": _pairs(file.null_counts),
-        "lower_bounds": _pairs(file.lower),
-        "upper_bounds": _pairs(file.upper),
+        "lower_bounds": _pairs(file.lower_bounds),
+        "upper_bounds": _pairs(file.upper_bounds),
         "first_row_id": file.first_row_id,
         "referenced_data_file": None if vector is None else vector.data_file,
         "content_offset": None if vector is None else vector.offset,
@@ -234,8 +234,8 @@ def _entry(record: dict[str, Any]) -> IcebergEntry:
         partition=tuple(map(row_value, data_file["partition"].values())),
         row_count=data_file["record_count"],
         null_counts=_mapping(data_file["null_value_counts"]),
-        lower=_mapping(data_file["lower_bounds"]),
-        upper=_mapping(data_file["upper_bounds"]),
+        lower_bounds=_mapping(data_file["lower_bounds"]),
+        upper_bounds=_mapping(data_file["upper_bounds"]),
         first_row_id=data_file.get("first_row_id"),
         vector=vector,
     )
@@ -264,8 +264,8 @@ def partition_summaries(
             PartitionSummary(
                 contains_null=len(non_nulls) < len(values),
                 contains_nan=len(bounds) < len(non_nulls),
-                lower=single_value(min(bounds), field.data_type) if bounds else None,
-                upper=single_value(max(bounds), field.data_type) if bounds else None,
+                lower_bound=single_value(min(bounds), field.data_type) if bounds else None,
+                upper_bound=single_value(max(bounds), field.data_type) if bounds else None,
             )
         )
     return tuple(summaries)
@@ -302,8 +302,8 @@ def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
             {
                 "contains_null": summary.contains_null,
                 "contains_nan": summary.contains_nan,
-                "lower_bound": summary.lower,
-                "upper_bound": summary.upper,
+                "lower_bound": summary.lower_bound,
+                "upper_bound": summary.upper_bound,
             }
             for summary in manifest.partitions
         ],
@@ -335,8 +335,8 @@ def _manifest(record: dict[str, Any]) -> IcebergManifest:
             PartitionSummary(
                 contains_null=summary["contains_null"],
                 contains_nan=summary["contains_nan"],
-                lower=summary["lower_bound"],
-                upper=summary["upper_bound"],
+                lower_bound=summary["lower_bound"],
+                upper_bound=summary["upper_bound"],
             )
             for summary in record["partitions"] or ()
         ),

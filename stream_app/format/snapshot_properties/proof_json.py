@@ -20,8 +20,8 @@ def encode_proof(proof: SourceProof) -> str:
     document: dict[str, object] = {
         "source": proof.source, "rows": proof.rows, "timeMillis": proof.time_ms
     }  # fmt: skip
-    if proof.without:
-        document["without"] = list(proof.without)
+    if proof.left_out:
+        document["without"] = list(proof.left_out)
     return orjson.dumps(document).decode()
 
 
@@ -37,7 +37,7 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
             source=document.text("source"),
             rows=document.text("rows"),
             time_ms=document.integer("timeMillis"),
-            without=tuple(map(str, parsed.get("without", ()))),
+            left_out=tuple(map(str, parsed.get("without", ()))),
         )
     except (ValueError, TypeError, AttributeError, CorruptFileError):
         return None

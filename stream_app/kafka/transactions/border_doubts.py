@@ -18,7 +18,7 @@ from stream_app.kafka.transactions.pending_messages import FactRows
 from stream_app.kafka.transactions.pending_transactions import PendingTransactions
 
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
-_TOPIC_FIX = "make the topic anew, with one partition"
+_TOPIC_FIX = "create the topic again, with one partition"
 _ORDER_FIX = "see docs/setup/transactions.md for the connectors that have it, or leave the key out"
 _LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
 
@@ -82,7 +82,8 @@ class BorderDoubts:
             source_ends = self.end_markers[self.end_markers["source"] == source_code]
             for marker in source_ends[source_ends["log"] != newest.log][:1]:
                 reason = (
-                    f"transaction {marker['id']} of {source} is of another server than earlier ones"
+                    f"transaction {marker['id']} of {source} comes from another server than "
+                    "earlier ones"
                 )
                 yield Doubt(reason, _LOG_FIX)
         for source, newest in self.progress.newest.items():

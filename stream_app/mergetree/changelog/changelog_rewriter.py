@@ -118,7 +118,10 @@ class ChangelogRewriter:
                     changes = self._changes(window, before, merged)
                     if changes.num_rows:
                         changelog_writer.write(changes)
-            files = [w.close() if w is not None else () for w in (data_writer, changelog_writer)]
+            files = [
+                () if writer is None else writer.close()
+                for writer in (data_writer, changelog_writer)
+            ]
             written = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
         return written

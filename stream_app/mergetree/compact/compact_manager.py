@@ -1,8 +1,8 @@
 """Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
-`table.compact.bucket_coordinator` owns one for each bucket. The picker decides, the executor runs
-the compaction, and the manager applies its result. The manager changes `Levels` only after the
-committer has published the result, so they always equal the table's levels.
+`table.compact.bucketed.bucket_coordinator` owns one for each bucket. The picker decides, the
+executor runs the compaction, and the manager applies its result. The manager changes `Levels` only
+after the committer has published the result, so they always equal the table's levels.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 `append/BucketedAppendCompactManager.java`, `compact/NoopCompactManager.java` (here: `picker=None`).

@@ -64,7 +64,7 @@ class CompactRewriter:
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file by metadata alone."""
-        return WrittenFiles((file.upgraded(output_level),))
+        return WrittenFiles((file.at_level(output_level),))
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""

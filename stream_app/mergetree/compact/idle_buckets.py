@@ -1,7 +1,7 @@
 """Keeps the files of idle buckets, to which no epoch of a job has written yet.
 
-`table.compact.bucket_coordinator` decodes the manifests of whole partitions, and keeps the other
-buckets' files here until an epoch writes to them. `packed_metadata` packs them.
+`table.compact.bucketed.bucket_coordinator` decodes the manifests of whole partitions, and keeps the
+other buckets' files here until an epoch writes to them. `packed_metadata` packs them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The port that picks the next compaction of one bucket, and keeps the state for its decision.
 
 `CompactManager` calls it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`. Tables
-without a primary key have another picker (`table.compact.append.bucketed_append`).
+without a primary key have another picker (`table.compact.bucketed.bucketed_append`).
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
 """
@@ -64,13 +64,13 @@ class MergeTreePicker:
     """Implements `Picker` for sorted runs.
 
     Attributes:
-        rewrite_check: returns, for one pick, a check whether a file has rows that a full compaction
-            must drop.
+        new_rewrite_check: makes, for each pick, a check whether a file has rows that a full
+            compaction must drop.
     """
 
     strategy: CompactStrategy
     rewrite_all: bool = False
-    rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
+    new_rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flushes: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
@@ -145,7 +145,7 @@ class MergeTreePicker:
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        must_rewrite = self.rewrite_check()
+        must_rewrite = self.new_rewrite_check()
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),

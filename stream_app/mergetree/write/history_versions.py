@@ -85,7 +85,7 @@ class HistoryRule:
     @property
     def tracked_names(self) -> list[str]:
         """The columns whose change begins a version."""
-        others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked}
+        others = {SEQUENCE_NUMBER, VALUE_KIND, *self.columns.names, *self.columns.untracked_columns}
         return [name for name in self.layout.schema.names if name not in others]
 
 
@@ -188,7 +188,7 @@ def _affected_rows(
         return rows, rows.slice(0, 0)
     hidden_changes.count_late(changes.column(start))
     # Without untracked columns an older hidden change cannot affect a later version.
-    start_min = None if rule.columns.untracked else int(first_changes.min())
+    start_min = None if rule.columns.untracked_columns else int(first_changes.min())
     changes_of_keys = hidden_changes.find(keys, start_min)
     last_before = np.flatnonzero(is_before_changes & ~is_past)
     first_starts = np.full(keys.num_rows, np.iinfo(np.int64).min)
@@ -294,7 +294,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
     versions = _set_column(versions, columns.is_current, pa.array(~is_ended))
     is_shown = np.zeros(len(is_value), np.bool_)
     is_shown[heads] = True
-    if columns.untracked:  # a longer version has the untracked values of its newest row
+    if columns.untracked_columns:  # a longer version has the untracked values of its newest row
         is_shown[:-1] &= ~is_continued[1:]
     is_shown[1:] |= ~is_value[1:] & has_predecessor[1:] & is_value[:-1]
     return versions, rows_at(states, _states_to_hide(rows, is_newest, is_shown))

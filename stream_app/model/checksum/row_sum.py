@@ -81,4 +81,4 @@ class ChangeSum:
 
 
 NO_CHANGES = ChangeSum()
-"""The checksum of nothing."""
+"""The checksum without any change."""

@@ -17,27 +17,27 @@ class SourceProof:
         source: the source and its position.
         rows: the checksum of both sides, as text.
         time_ms: the time at which the comparison ended.
-        without: the columns that were not compared, each with the reason.
+        left_out: the columns that were not compared, each with the reason.
     """
 
     source: str
     rows: str
     time_ms: int
-    without: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def position(self) -> str:
         """The source's position: a database's log position, or a table's snapshot."""
-        _, sign, log_position = self.source.rpartition(", at ")
-        return log_position if sign else self.source.rpartition(", ")[2]
+        _, separator, log_position = self.source.rpartition(", at ")
+        return log_position if separator else self.source.rpartition(", ")[2]
 
     @property
-    def without_text(self) -> str | None:
+    def left_out_text(self) -> str | None:
         """The columns that were not compared, as text; None if all were."""
-        return ", ".join(self.without) or None
+        return ", ".join(self.left_out) or None
 
     def text(self, now_ms: int) -> str:
         """Return the proof as text."""
         age = max(0, now_ms - self.time_ms) // 1000
-        columns = f"; without {self.without_text}" if self.without else ""
+        columns = f"; without {self.left_out_text}" if self.left_out else ""
         return f"equal to {self.source}, {age:,} s ago: {self.rows}{columns}"

@@ -39,8 +39,11 @@ def why_unsummed(schema: TableSchema) -> str:
 def why_not_summable(schema: TableSchema) -> str:
     """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
-    if textless := [field for field in schema.fields if not has_text(field.data_type)]:
-        return f"column {textless[0].name!r} has no canonical text, as {textless[0].data_type}"
+    textless_field = next((field for field in schema.fields if not has_text(field.data_type)), None)
+    if textless_field is not None:
+        return (
+            f"column {textless_field.name!r} has no canonical text, as {textless_field.data_type}"
+        )
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "its rows expire, which no changelog records"
     if not schema.kind.merges_by_key:
@@ -94,9 +97,9 @@ def text_kind(data_type: DataType) -> object:
     """Return the kind of a type's texts; types of equal kinds have equal texts."""
     if data_type.root is TypeRoot.ARRAY:
         return data_type.root, *map(text_kind, data_type.inner)
-    for alike in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
-        if data_type.root in alike:
-            return alike
+    for roots in (INTEGER_ROOTS, STRING_ROOTS, BINARY_ROOTS):
+        if data_type.root in roots:
+            return roots
     if data_type.root is TypeRoot.DECIMAL:
         return data_type.root, data_type.scale
     if data_type.root in TIMESTAMP_ROOTS:

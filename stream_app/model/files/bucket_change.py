@@ -34,7 +34,7 @@ class BucketChange:
     vectors cannot, because only the commit knows which vectors belong to its files
     (`table.commit.compacted_index`).
 
-    Tasks send it to the driver by pickle. It has only metadata, some hundred bytes a file.
+    Tasks pickle the change for the driver. It has only metadata, some hundred bytes a file.
 
     Attributes:
         partition: the serialized BinaryRow of the partition columns.
@@ -66,8 +66,11 @@ class BucketChange:
     @property
     def written(self) -> tuple[DataFileMeta, ...]:
         """The files that are new on disk: changelog files, and unmoved data files."""
-        old = {file.file_name for file in self.removed}
-        return (*(file for file in self.added if file.file_name not in old), *self.changelog)
+        removed_names = {file.file_name for file in self.removed}
+        return (
+            *(file for file in self.added if file.file_name not in removed_names),
+            *self.changelog,
+        )
 
     @property
     def written_index(self) -> tuple[IndexManifestEntry, ...]:

@@ -80,7 +80,7 @@ class DataFileMeta:
         assert self.row_count > 0, f"an empty file must never be registered: {self}"
         assert self.min_sequence_number <= self.max_sequence_number, self
 
-    def upgraded(self, level: int) -> DataFileMeta:
+    def at_level(self, level: int) -> DataFileMeta:
         """Return the same file at another level."""
         return replace(self, level=level)
 

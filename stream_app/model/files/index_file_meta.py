@@ -77,7 +77,7 @@ class IndexFileMeta:
 
     @property
     def data_file_names(self) -> tuple[str, ...]:
-        """The data files whose deletion vectors it contains."""
+        """The data files whose deletion vectors the file contains."""
         return tuple(meta.data_file_name for meta in self.deletion_vectors or ())
 
 

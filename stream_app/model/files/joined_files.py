@@ -34,7 +34,7 @@ def first_row(file: DataFileMeta) -> int:
     """Return the number of a file's first row.
 
     Raises:
-        CorruptFileError: its rows have none.
+        CorruptFileError: the rows have no numbers.
     """
     if file.first_row_id is None:
         raise CorruptFileError(
@@ -80,22 +80,23 @@ def group_joined_files(files: Iterable[DataFileMeta]) -> list[JoinedFiles]:
             groups.append([])
         groups[-1].append(file)
         end = max(end, first_row(file) + file.row_count)
-    return [_joined(group) for group in groups]
+    return [_joined_files(group) for group in groups]
 
 
-def _joined(files: Sequence[DataFileMeta]) -> JoinedFiles:
-    first = first_row(files[0])
+def _joined_files(files: Sequence[DataFileMeta]) -> JoinedFiles:
+    first_number = first_row(files[0])
     end = max(first_row(file) + file.row_count for file in files)
     for file in files:
-        is_whole = (first_row(file), file.row_count) == (first, end - first)
+        is_whole = (first_row(file), file.row_count) == (first_number, end - first_number)
         if holds_whole_range(file) and not is_whole:
             raise CorruptFileError(
                 f"data file {file.file_name} has {file.row_count} rows from number "
-                f"{file.first_row_id} on, beside files with {end - first} rows from {first} on",
+                f"{file.first_row_id} on, beside files with {end - first_number} rows from "
+                f"{first_number} on",
                 fix=_FIX,
             )
     newest_first = sorted(files, key=lambda file: -file.max_sequence_number)
-    return JoinedFiles(first, end - first, tuple(newest_first))
+    return JoinedFiles(first_number, end - first_number, tuple(newest_first))
 
 
 def row_total(files: Iterable[DataFileMeta], *, joins_files: bool) -> int:

@@ -76,14 +76,14 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     "dynamic-bucket.max-buckets",
     OptionKind("integer", _parse_max_buckets),
     -1,
-    "With bucket = -1 and a primary key: most buckets of a partition; -1: any number. When "
-    "all are full, all take further keys. With a key that lacks partition columns it also bounds "
-    "the tasks that place rows, and the first bucket of each takes further keys.",
+    "With bucket = -1 and a primary key: maximum number of a partition's buckets; -1: no "
+    "limit. When all are full, all take further keys. With a key that lacks partition columns it "
+    "also bounds the tasks that place rows, and the first bucket of each takes further keys.",
     minimum=-1,
 )
 
 
-def most_buckets(limit: int) -> int:
+def max_bucket_count(limit: int) -> int:
     """Return the maximum number of a partition's buckets, from ``dynamic-bucket.max-buckets``."""
     return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
 
@@ -135,8 +135,8 @@ POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM = Option(
     "postpone.batch-write-fixed-bucket.max-parallelism",
     INTEGER,
     2048,
-    "With bucket = -2: most buckets of a partition whose number an overwrite derives from its "
-    "rows. The number is a power of two, or this one.",
+    "With bucket = -2: maximum number of a partition's buckets that an overwrite derives from "
+    "its rows. The number is a power of two, or this one.",
     minimum=1,
     maximum=BUCKET_COUNT_MAX,
 )

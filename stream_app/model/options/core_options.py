@@ -64,20 +64,22 @@ from stream_app.model.traits.changelog_producer import ProducerTraits, producer_
 from stream_app.model.traits.kind_traits import is_writable
 from stream_app.model.traits.merge_engine import DEDUPLICATE, traits_of
 
-_DECLARING = (
+_DECLARING_MODULES = (
     *(bucket_options, merge_options, file_options, write_options, compaction_options),
     *(scan_options, expire_options, tag_options, iceberg_options),
     schema_options,
 )
 OPTIONS: dict[str, Option[Any]] = {
-    key: option for module in _DECLARING for key, option in declared_options(vars(module)).items()
+    key: option
+    for module in _DECLARING_MODULES
+    for key, option in declared_options(vars(module)).items()
 }
 """The options that stream_app reads."""
 
 _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
 _OLD_DEFAULT = "default-value"
 """An option of columns in Paimon before 1.0, without effect in later versions."""
-_SAID_IN_CONFIGURATION = {
+_SET_ELSEWHERE = {
     "path": "the warehouse, the database and the name say where the table is",
     "primary-key": "primary-keys of the configuration says it",
     "partition": "partition-keys of the configuration says it",
@@ -86,7 +88,7 @@ _SAID_IN_CONFIGURATION = {
     "scan.watermark": "give the watermark to a read",
 }
 """The options that no table of stream_app stores, with what replaces them."""
-_FIX = {
+_FIXES = {
     Purpose.WRITE: "write it with the engine that made it, or use a table without these options",
     Purpose.READ: "read it with Paimon's own readers",
     Purpose.FIND: "use the engine that made the table; nothing was changed",
@@ -104,8 +106,8 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
     problems = []
     for key, value in options.items():
         option = option_named(key)
-        if key in _SAID_IN_CONFIGURATION:
-            problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
+        if key in _SET_ELSEWHERE:
+            problems.append(f"option {key!r} cannot be set: {_SET_ELSEWHERE[key]}")
         elif refusal := _refusal(key, value):
             problems.append(refusal)
         else:
@@ -151,8 +153,8 @@ def unknown_options(options: Mapping[str, str]) -> list[str]:
 
 def _is_known(key: str) -> bool:
     if key.startswith(COLUMN_PREFIX):
-        ends = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
-        return key.endswith(tuple(f".{end}" for end in ends))
+        suffixes = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
+        return key.endswith(tuple(f".{suffix}" for suffix in suffixes))
     return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PREFIXES)
 
 
@@ -162,12 +164,12 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
     for key, value in options.items():
         if not key.startswith(COLUMN_PREFIX):
             continue
-        prefix, _, end = key.rpartition(".")
-        if end not in FIELD_KEYS:
+        prefix, _, suffix = key.rpartition(".")
+        if suffix not in FIELD_KEYS:
             keys = [f"{prefix}.{field_key}" for field_key in FIELD_KEYS]
             problems.append(unknown_name("option", key, keys))
-        elif end in COLUMN_OPTIONS:
-            option = COLUMN_OPTIONS[end].of(prefix.removeprefix(COLUMN_PREFIX))
+        elif suffix in COLUMN_OPTIONS:
+            option = COLUMN_OPTIONS[suffix].of(prefix.removeprefix(COLUMN_PREFIX))
             problems += _value_problems(option, key, value)
     return problems
 
@@ -198,41 +200,44 @@ def check_writable(
     Raises:
         UnsupportedTableError: the error names all such options.
     """
-    wrong: list[str] = []
+    wrong_keys: list[str] = []
     for option in OPTIONS.values():
         try:
             option.read(options)
         except UsageError:
-            wrong += [key for key in (option.key, *option.older_keys) if key in options]
+            wrong_keys += [key for key in (option.key, *option.older_keys) if key in options]
     # This also holds for an absent option: with a key, Paimon's default -1 means dynamic buckets.
-    bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
-    if "bucket" not in wrong and not is_writable(primary_keys, partition_keys, bucket):
-        wrong.append("bucket")
-    others = [f"{key} = {options.get(key, '-1')}" for key in wrong]
-    check_purpose(options, Purpose.WRITE, others, where)
+    bucket = -1 if "bucket" in wrong_keys else CoreOptions(options).bucket
+    if "bucket" not in wrong_keys and not is_writable(primary_keys, partition_keys, bucket):
+        wrong_keys.append("bucket")
+    other_reasons = [f"{key} = {options.get(key, '-1')}" for key in wrong_keys]
+    check_purpose(options, Purpose.WRITE, other_reasons, where)
 
 
 def check_purpose(
-    options: Mapping[str, str], purpose: Purpose, others: Collection[str] = (), where: str = ""
+    options: Mapping[str, str],
+    purpose: Purpose,
+    other_reasons: Collection[str] = (),
+    where: str = "",
 ) -> None:
     """Refuse a table whose options forbid a purpose.
 
     Args:
-        others: further reasons.
+        other_reasons: further reasons.
         where: the table's location.
 
     Raises:
         UnsupportedTableError: the error names all such options.
     """
-    refused = list(refusals(options, purpose))
-    unknown = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
-    reasons = [_reason(key, options[key], refusal.reason) for key, refusal in refused]
-    reasons += [_reason(key, options[key], "stream_app does not know it") for key in unknown]
-    reasons += others
+    refusals_by_key = list(refusals(options, purpose))
+    unknown_keys = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
+    reasons = [_reason(key, options[key], refusal.reason) for key, refusal in refusals_by_key]
+    reasons += [_reason(key, options[key], "stream_app does not know it") for key in unknown_keys]
+    reasons += other_reasons
     if not reasons:
         return
-    fix = _FIX[purpose]
-    removable = [key for key, refusal in refused if refusal.may_go] + unknown
+    fix = _FIXES[purpose]
+    removable = [key for key, refusal in refusals_by_key if refusal.is_removable] + unknown_keys
     if len(removable) == len(reasons):
         fix += f"; or, if no engine needs it, take it out: stream-app alter {where or 'TABLE'} "
         fix += " ".join(f"--unset {key}" for key in removable)
@@ -249,7 +254,9 @@ def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
     Existing files of the table, or the meaning of its rows, depend on them.
     """
     return {
-        key: options[key] for key, refusal in refusals(options, Purpose.WRITE) if not refusal.may_go
+        key: options[key]
+        for key, refusal in refusals(options, Purpose.WRITE)
+        if not refusal.is_removable
     }
 
 

@@ -24,7 +24,11 @@ SNAPSHOT_TIME_RETAINED = Option(
     "Time for which a snapshot is kept after the next one was committed.",
 )
 SNAPSHOT_EXPIRE_LIMIT = Option(
-    "snapshot.expire.limit", INTEGER, 50, "Most snapshots that expire after one commit.", minimum=1
+    "snapshot.expire.limit",
+    INTEGER,
+    50,
+    "Maximum number of snapshots that expire after one commit.",
+    minimum=1,
 )
 SNAPSHOT_EXPIRE_EXECUTION_MODE = Option(
     "snapshot.expire.execution-mode",
@@ -95,7 +99,11 @@ PARTITION_EXPIRATION_STRATEGY = Option(
     "(update-time).",
 )
 PARTITION_EXPIRATION_MAX_NUM = Option(
-    "partition.expiration-max-num", INTEGER, 100, "Most partitions that one check drops.", minimum=1
+    "partition.expiration-max-num",
+    INTEGER,
+    100,
+    "Maximum number of partitions that one check drops.",
+    minimum=1,
 )
 PARTITION_EXPIRATION_BATCH_SIZE = Option(
     "partition.expiration-batch-size",

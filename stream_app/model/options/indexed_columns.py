@@ -21,7 +21,7 @@ COLUMNS = ".columns"
 
 def _check_items(text: str) -> None:
     if parse_integer(text) < 1:
-        raise ValueError("is below the least value 1")
+        raise ValueError("is below the minimum 1")
 
 
 def _check_rate(text: str) -> None:
@@ -85,15 +85,17 @@ def setting_parts(key: str) -> tuple[str, ...]:
     return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
 
 
-def renamed_in_index_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+def rename_in_index_options(
+    options: Mapping[str, str], old_name: str, new_name: str
+) -> dict[str, str]:
     """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():
         parts = setting_parts(key)
         if _names_columns(key):
-            result[key] = ",".join(new if name == old else name for name in _names(value))
-        elif parts and parts[1] == old:
-            result[f"{PREFIX}{parts[0]}.{new}.{parts[2]}"] = value
+            result[key] = ",".join(new_name if name == old_name else name for name in _names(value))
+        elif parts and parts[1] == old_name:
+            result[f"{PREFIX}{parts[0]}.{new_name}.{parts[2]}"] = value
         else:
             result[key] = value
     return result

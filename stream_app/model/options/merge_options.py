@@ -189,10 +189,10 @@ TS_FIELD: ColumnOption[str | None] = ColumnOption(
 )
 
 COLUMN_OPTIONS: dict[str, ColumnOption[Any]] = {
-    option.end: option
+    option.suffix: option
     for option in (
         *(AGGREGATE_FUNCTION, IGNORE_RETRACT, LIST_AGG_DELIMITER, DISTINCT),
         *(NESTED_KEY, COUNT_LIMIT, TS_FIELD),
     )
 }
-"""The options of a column that merge engines read, by the end of their key."""
+"""The options of a column that merge engines read, by the suffix of their key."""

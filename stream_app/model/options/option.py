@@ -88,10 +88,10 @@ def parse_long(text: str) -> int:
     return _whole_number(text, _LONG_MAX)
 
 
-def _whole_number(text: str, most: int) -> int:
+def _whole_number(text: str, maximum: int) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError("is not a whole number")
-    if abs(int(text)) > most:
+    if abs(int(text)) > maximum:
         raise ValueError("is too large")
     return int(text)
 
@@ -145,18 +145,18 @@ class OptionKind(Generic[Parsed_co]):
         name: the kind's name in docs/reference/options.md; a ``size`` is in bytes, a ``duration``
             in milliseconds.
         parse: parses a text, or raises a ValueError that continues the text: "is not a number".
-        least: the minimum of an option that declares no `minimum`.
+        minimum: the minimum of an option that declares no `minimum`.
     """
 
     name: str
     parse: Callable[[str], Parsed_co]
-    least: int | None = None
+    minimum: int | None = None
 
 
-INTEGER = OptionKind("integer", parse_integer, least=0)
+INTEGER = OptionKind("integer", parse_integer, minimum=0)
 LONG = OptionKind("integer", parse_long)
 REAL = OptionKind("real", parse_real)
-SIZE = OptionKind("size", parse_memory_size, least=1)
+SIZE = OptionKind("size", parse_memory_size, minimum=1)
 DURATION = OptionKind("duration", parse_duration_ms)
 BOOLEAN = OptionKind("boolean", parse_boolean)
 TEXT = OptionKind("text", str)
@@ -228,29 +228,32 @@ class Option(Generic[Value]):
     def _check_bounds(self, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             return
-        least = self.kind.least if self.minimum is None else self.minimum
-        if least is not None and value < least:
-            raise ValueError(f"is below the least value {least}")
+        minimum = self.kind.minimum if self.minimum is None else self.minimum
+        if minimum is not None and value < minimum:
+            raise ValueError(f"is below the minimum {minimum}")
         if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"is above the largest value {self.maximum}")
+            raise ValueError(f"is above the maximum {self.maximum}")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnOption(Generic[Value]):
-    """One option of a column, with the key ``fields.<column>.<end>``.
+    """One option of a column, with the key ``fields.<column>.<suffix>``.
 
     Attributes:
-        end, kind, default, meaning: those of `Option`; the end is the key without the column.
+        kind, default, meaning: those of `Option`.
+        suffix: the end of the key, behind the column.
     """
 
-    end: str
+    suffix: str
     kind: OptionKind[Value]
     default: Value
     meaning: str
 
     def of(self, column: str) -> Option[Value]:
         """Return the option of one column."""
-        return Option(f"{COLUMN_PREFIX}{column}.{self.end}", self.kind, self.default, self.meaning)
+        return Option(
+            f"{COLUMN_PREFIX}{column}.{self.suffix}", self.kind, self.default, self.meaning
+        )
 
 
 def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:

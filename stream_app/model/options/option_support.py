@@ -62,14 +62,15 @@ class OptionRefusal:
         values: the values that require the feature.
         purposes: the purposes for which the table is refused.
         reason: the consequence; empty if the option's name shows it.
-        may_go: whether the rows mean the same without the option, so that ``alter --unset`` helps.
+        is_removable: whether the rows mean the same without the option, so that ``alter --unset``
+            helps.
     """
 
     key: str
     values: ValueRule
     purposes: frozenset[Purpose]
     reason: str = ""
-    may_go: bool = False
+    is_removable: bool = False
 
     def is_of(self, key: str) -> bool:
         """Return whether this refusal applies to a key."""
@@ -105,6 +106,7 @@ _MAPS = "its maps are stored in columns of their own"
 _NESTED = "stream_app merges rows of nested columns without this rule"
 _STALE_INDEX = "a compaction would leave the key index stale"
 _NOBODY_CALLS = "stream_app calls nothing after its commits"
+_NO_TAG_CALLS = "stream_app calls nothing after a tag"
 _NOBODY_MARKS = "stream_app marks no partition as done"
 _ICEBERG = "its Iceberg catalog would stay behind, and name files that an expiry deletes"
 _SEVERAL = ValueRule("several, by semicolons", lambda value: ";" in value)
@@ -114,7 +116,7 @@ _ICEBERG_CLIENTS = ValueRule(
 )
 
 REFUSALS: tuple[OptionRefusal, ...] = (
-    OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, is_removable=True),
     OptionRefusal("blob-as-descriptor", _TRUE, _ROWS, _DESCRIBED),
     OptionRefusal("blob-descriptor-field", _SET, _ROWS, _ELSEWHERE),
     OptionRefusal("blob-external-storage-field", _SET, _ROWS | {Purpose.FIND}, _ELSEWHERE),
@@ -122,8 +124,8 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
     OptionRefusal("chain-table.enabled", _TRUE, _ROWS, "its rows are those of two branches"),
     OptionRefusal("clustering.incremental", _TRUE, _WRITE, _SORTED),
-    OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
+    OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, is_removable=True),
     OptionRefusal("data-evolution.enabled", _TRUE, _WRITE, "a row lies in several files"),
     OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     OptionRefusal(
@@ -136,23 +138,25 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS, _NESTED),
     OptionRefusal("file.compression.per.level.", _SET, _WRITE),
     OptionRefusal("file.format.per.level.", _SET, _WRITE),
-    OptionRefusal("incremental-between", _ANY, _READ, _PART, may_go=True),
-    OptionRefusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
-    OptionRefusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("incremental-between", _ANY, _READ, _PART, is_removable=True),
+    OptionRefusal("incremental-between-timestamp", _ANY, _READ, _PART, is_removable=True),
+    OptionRefusal("incremental-to-auto-tag", _ANY, _READ, _PART, is_removable=True),
     OptionRefusal("index-file-in-data-file-dir", _TRUE, _WRITE),
     OptionRefusal("lock.enabled", _TRUE, _WRITE),
-    OptionRefusal("metadata.iceberg.database", _SEVERAL, _VERSIONS, _ICEBERG, may_go=True),
-    OptionRefusal("metadata.iceberg.hadoop-conf-dir", _SET, _VERSIONS, _ICEBERG, may_go=True),
+    OptionRefusal("metadata.iceberg.database", _SEVERAL, _VERSIONS, _ICEBERG, is_removable=True),
+    OptionRefusal("metadata.iceberg.hadoop-conf-dir", _SET, _VERSIONS, _ICEBERG, is_removable=True),
     OptionRefusal(
         "metadata.iceberg.hive-client-class",
-        *(_ICEBERG_CLIENTS, _VERSIONS, _ICEBERG, True),
+        *(_ICEBERG_CLIENTS, _VERSIONS, _ICEBERG),
+        is_removable=True,
     ),
     OptionRefusal(
         "metadata.iceberg.storage",
-        *(_other_than(*METADATA_ICEBERG_STORAGE.only), _VERSIONS, _ICEBERG, True),
+        *(_other_than(*METADATA_ICEBERG_STORAGE.only), _VERSIONS, _ICEBERG),
+        is_removable=True,
     ),
-    OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
-    OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
+    OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, is_removable=True),
+    OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, is_removable=True),
     OptionRefusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
     OptionRefusal("pk-clustering-override", _TRUE, _ROWS, _SORTED),
@@ -162,15 +166,15 @@ REFUSALS: tuple[OptionRefusal, ...] = (
     OptionRefusal("postpone.merge-on-read", _TRUE, _ROWS, _POSTPONED),
     OptionRefusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
     OptionRefusal("row-tracking.enabled", _TRUE, _WRITE, "stream_app numbers no rows"),
-    OptionRefusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
-    OptionRefusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("scan.bucket", _ANY, _READ, _PART, is_removable=True),
+    OptionRefusal("scan.creation-time-millis", _ANY, _READ, _PART, is_removable=True),
     OptionRefusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
-    OptionRefusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    OptionRefusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    OptionRefusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, is_removable=True),
+    OptionRefusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, is_removable=True),
+    OptionRefusal("scan.file-creation-time-millis", _ANY, _READ, _PART, is_removable=True),
     OptionRefusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
-    OptionRefusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
-    OptionRefusal("tag.callbacks", _SET, _VERSIONS, "stream_app calls nothing after a tag", True),
+    OptionRefusal("stream-scan-mode", _other_than("none"), _READ, _PART, is_removable=True),
+    OptionRefusal("tag.callbacks", _SET, _VERSIONS, _NO_TAG_CALLS, is_removable=True),
     OptionRefusal("type", _other_than("table"), _ROWS, "its files are not those of a table"),
     OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
     OptionRefusal("upsert-key", _SET, _WRITE),

@@ -183,7 +183,7 @@ FIELD_KEYS = (
     *("ignore-retract", "list-agg-delimiter", "nested-key", "sequence-group", "stats-mode"),
     "ts-field",
 )
-"""Ends of the options of a column: ``fields.<column>.aggregate-function``."""
+"""Suffixes of the options of a column: ``fields.<column>.aggregate-function``."""
 
 NEWER_FIELD_KEYS = (
     *("map.shared-shredding.column-placement-policy", "map.shared-shredding.max-columns"),
@@ -192,7 +192,7 @@ NEWER_FIELD_KEYS = (
     *("pk-multivalue.index.options", "pk-vector.distance.metric", "pk-vector.index.options"),
     "pk-vector.index.type",
 )
-"""Further ends since Paimon 2.0, beside which rows are not merged (`merge_problems`)."""
+"""Further suffixes since Paimon 2.0, beside which rows are not merged (`merge_problems`)."""
 
 PREFIXES = (
     "fields.",  # of a column: `FIELD_KEYS`
@@ -237,17 +237,17 @@ def _one_of(*values: str) -> Callable[[str], object]:
     return check
 
 
-def _at_least(least: int) -> Callable[[str], object]:
+def _at_least(minimum: int) -> Callable[[str], object]:
     def check(text: str) -> None:
-        if parse_long(text) < least:
-            raise ValueError(f"is below the least value {least}")
+        if parse_long(text) < minimum:
+            raise ValueError(f"is below the minimum {minimum}")
 
     return check
 
 
 def _check_size(text: str) -> None:
     if parse_memory_size(text) < 1:
-        raise ValueError("is below the least value 1")
+        raise ValueError("is below the minimum 1")
 
 
 def _check_share(text: str) -> None:

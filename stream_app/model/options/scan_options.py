@@ -72,13 +72,13 @@ CONSUMER_ID = Option(
     "consumer-id",
     TEXT,
     "",
-    "Name under which a streaming read stores its progress; expiry keeps what it has yet to take.",
+    "Name under which a streaming read stores its progress; expiry keeps what it has yet to read.",
 )
 CONSUMER_EXPIRATION_TIME = Option(
     "consumer.expiration-time",
     DURATION,
     None,
-    "Silence after which a consumer expires (default: never).",
+    "Time without progress after which a consumer expires (default: never).",
 )
 CONSUMER_IGNORE_PROGRESS = Option(
     "consumer.ignore-progress",
@@ -118,7 +118,7 @@ SOURCE_SPLIT_OPEN_FILE_COST = Option(
     "source.split.open-file-cost",
     SIZE,
     4 * MB,
-    "Cost of opening a file: added to its size when compactions pack small files, and the least "
+    "Cost of opening a file: added to its size when compactions pack small files, and the minimum "
     "weight of a file or section in a split.",
     minimum=0,
 )

@@ -70,7 +70,7 @@ S3_ENCRYPTION_KEY = Option(
 S3_OPTIONS = declared_options(globals())
 """The options in their usual spelling."""
 S3_KEYS = (S3_ACCESS_KEY.key, S3_SECRET_KEY.key, S3_SESSION_TOKEN.key)
-"""They are secret."""
+"""The keys of the options whose values are secret."""
 
 STORE_OPTIONS_OF_READS: tuple[Option[Any], ...] = (S3_ENDPOINT, S3_REGION, S3_PATH_STYLE)
 """The options that a read of Spark may set; its plan shows them."""

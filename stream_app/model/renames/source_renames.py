@@ -149,19 +149,19 @@ def _alter(tables: _Tables, database: SourceDatabase, statement: AlterTable, now
     old_names = {*(pair.old for pair in statement.renames), *statement.dropped}
     new_names = [*(pair.new for pair in statement.renames), *statement.added]
     if old_names or new_names:
-        present = (name for name in renames.present if name not in old_names)
-        unclear = tuple(
+        present_names = (name for name in renames.present if name not in old_names)
+        unclear_pairs = tuple(
             pair
             for pair in statement.renames
             if pair.new in old_names or pair.old in {other.new for other in statement.renames}
         )
-        clear = tuple(pair for pair in statement.renames if pair not in unclear)
+        clear_pairs = tuple(pair for pair in statement.renames if pair not in unclear_pairs)
         tables[origin] = replace(
             renames,
-            pairs=renames.pairs + clear,
-            present=tuple(dict.fromkeys((*present, *new_names))),
-            unclear=renames.unclear + unclear,
-            since_ms=now_ms if unclear else renames.since_ms,
+            pairs=renames.pairs + clear_pairs,
+            present=tuple(dict.fromkeys((*present_names, *new_names))),
+            unclear=renames.unclear + unclear_pairs,
+            since_ms=now_ms if unclear_pairs else renames.since_ms,
         )
     if statement.new_name is not None:
         _rename(tables, database, ((statement.table, statement.new_name),))
@@ -171,24 +171,24 @@ def _rename(
     tables: _Tables, database: SourceDatabase, pairs: Sequence[tuple[TableName, TableName]]
 ) -> None:
     """Rename tables; a ghost table that replaces its original inherits the original's renames."""
-    before = dict(tables)
+    tables_before = dict(tables)
     for old, new in ((_origin(old, database), _origin(new, database)) for old, new in pairs):
-        moved = tables.pop(old, None)
+        moved_renames = tables.pop(old, None)
         if ghost_of(old.table) == new.table:
-            table, ghost = before.get(new, TableRenames()), moved
+            table, ghost = tables_before.get(new, TableRenames()), moved_renames
             tables[new] = (
                 replace(table, is_partial=True) if ghost is None else _join_renames(table, ghost)
             )
-        elif moved is not None:
-            tables[new] = moved
+        elif moved_renames is not None:
+            tables[new] = moved_renames
 
 
 def _join_renames(table: TableRenames, ghost: TableRenames) -> TableRenames:
     old_names = {pair.old for pair in ghost.pairs}
-    present = (name for name in table.present if name not in old_names)
+    present_names = (name for name in table.present if name not in old_names)
     return TableRenames(
         pairs=table.pairs + ghost.pairs,
-        present=tuple(dict.fromkeys((*present, *ghost.present))),
+        present=tuple(dict.fromkeys((*present_names, *ghost.present))),
         unclear=table.unclear + ghost.unclear,
         since_ms=max(table.since_ms, ghost.since_ms),
         is_partial=table.is_partial or ghost.is_partial,

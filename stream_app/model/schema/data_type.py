@@ -163,8 +163,8 @@ class DataType:
     @property
     def inner(self) -> tuple[DataType, ...]:
         """The types one level inside."""
-        inner = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
-        return (*inner, *(field.data_type for field in self.fields))
+        inner_types = filter(None, (self.key, self.element))
+        return (*inner_types, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
         """Yield the scalar types inside, at any depth; a scalar type itself; none for VARIANT."""
@@ -173,14 +173,14 @@ class DataType:
         for inner_type in self.inner:
             yield from inner_type.scalars()
 
-    def numbered(self, ids: Iterator[int]) -> DataType:
+    def with_new_ids(self, ids: Iterator[int]) -> DataType:
         """Return the type with new ids for fields of ROWs, each after those of its inner fields."""
         if not self.is_nested:
             return self
-        key = None if self.key is None else self.key.numbered(ids)
-        element = None if self.element is None else self.element.numbered(ids)
+        key = None if self.key is None else self.key.with_new_ids(ids)
+        element = None if self.element is None else self.element.with_new_ids(ids)
         inner = (
-            replace(member, data_type=member.data_type.numbered(ids)) for member in self.fields
+            replace(member, data_type=member.data_type.with_new_ids(ids)) for member in self.fields
         )
         fields = tuple(replace(member, field_id=next(ids)) for member in inner)
         return replace(self, key=key, element=element, fields=fields)
@@ -219,19 +219,17 @@ STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
 VARIANT = DataType(root=TypeRoot.VARIANT)
 _NESTED_PATTERN = re.compile(
-    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner_text>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
-
-
-_OF_TYPES = ("(<", ")>", '`"')
+_BRACKETS_AND_QUOTES = ("(<", ")>", '`"')
 """Brackets around commas of a type, and quotes around names."""
 
 
 def parse_data_type(text: str) -> DataType:
     """Parse a SQL type, such as ``DECIMAL(12,2) NOT NULL`` or ``ARRAY<ROW<a INT>>``.
 
-    Fields of a ROW have the ids 0, 1, 2 …; see `DataType.numbered`.
+    Fields of a ROW have the ids 0, 1, 2 …; see `DataType.with_new_ids`.
 
     Raises:
         UsageError: the text is not a type that stream_app stores.
@@ -240,25 +238,25 @@ def parse_data_type(text: str) -> DataType:
         return _nested_type(text, **nested.groupdict())
     match = _PATTERN.fullmatch(text.strip().upper())
     if not match:
-        raise _no_type(text)
-    first = None if match["first"] is None else int(match["first"])
-    second = None if match["second"] is None else int(match["second"])
+        raise _no_type_error(text)
+    first_argument = None if match["first"] is None else int(match["first"])
+    second_argument = None if match["second"] is None else int(match["second"])
     nullable = "NOT" not in (match["null"] or "")
-    base = _base_type(match["name"], first, second, zone=match["zone"] or "")
+    base = _base_type(match["name"], first_argument, second_argument, zone=match["zone"] or "")
     if base is None:
-        raise _no_type(text)
+        raise _no_type_error(text)
     return base if nullable else base.not_null()
 
 
-def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType:
+def _nested_type(text: str, name: str, inner_text: str, null: str | None) -> DataType:
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
-        return DataType(root=root, nullable=nullable, fields=parse_columns(inner).numbered().fields)
-    parts = split_outside_brackets(inner, *_OF_TYPES)
+        return DataType(root=root, nullable=nullable, fields=parse_columns(inner_text).fields)
+    parts = split_outside_brackets(inner_text, *_BRACKETS_AND_QUOTES)
     if root is TypeRoot.VECTOR and len(parts) == 2 and parts[1].strip().isdecimal():
         return vector_type(parse_data_type(parts[0]), int(parts[1]), nullable=nullable)
     if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
-        raise _no_type(text)
+        raise _no_type_error(text)
     *key, element = map(parse_data_type, parts)
     return DataType(root=root, nullable=nullable, key=next(iter(key), None), element=element)
 
@@ -271,12 +269,12 @@ def vector_type(element: DataType, length: int, *, nullable: bool = True) -> Dat
     """
     vector = DataType(root=TypeRoot.VECTOR, nullable=nullable, element=element, length=length)
     if element.root not in VECTOR_ELEMENTS or not 1 <= length <= STRING_MAX:
-        raise _no_type(str(vector))
+        raise _no_type_error(str(vector))
     return vector
 
 
 def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
-    """Return the type of this name and arguments; None if there is no such type."""
+    """Return the type of this name with up to two arguments; None if there is no such type."""
     if name in _NO_ARGUMENT and first is None and not zone:
         return DataType(root=_NO_ARGUMENT[name])
     if name in _LENGTH and second is None and not zone:
@@ -287,20 +285,21 @@ def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -
         return DataType(root=root, length=length) if 1 <= length <= STRING_MAX else None
     if name in ("DECIMAL", "NUMERIC", "DEC") and not zone:
         precision, scale = 10 if first is None else first, second or 0
-        fits = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision
-        return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale) if fits else None
+        is_valid = 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision
+        decimal = DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
+        return decimal if is_valid else None
     if second is not None or (first or 0) > TIMESTAMP_PRECISION_MAX:
         return None
     if name == "TIME" and "LOCAL" not in zone:
         return DataType(root=TypeRoot.TIME, precision=first or 0)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        local = name == "TIMESTAMP_LTZ" or "LOCAL" in zone
-        root = TypeRoot.TIMESTAMP_LTZ if local else TypeRoot.TIMESTAMP
+        has_local_zone = name == "TIMESTAMP_LTZ" or "LOCAL" in zone
+        root = TypeRoot.TIMESTAMP_LTZ if has_local_zone else TypeRoot.TIMESTAMP
         return DataType(root=root, precision=6 if first is None else first)
     return None
 
 
-def _no_type(text: str) -> UsageError:
+def _no_type_error(text: str) -> UsageError:
     return UsageError(
         f"{text!r} is not a column type",
         fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
@@ -320,9 +319,9 @@ class DataField:
     description: str | None = None
     default_value: str | None = None
 
-    def numbered(self, ids: Iterator[int]) -> DataField:
+    def with_new_ids(self, ids: Iterator[int]) -> DataField:
         """Return the column with the next id, and inner fields with the ids after it."""
-        return replace(self, field_id=next(ids), data_type=self.data_type.numbered(ids))
+        return replace(self, field_id=next(ids), data_type=self.data_type.with_new_ids(ids))
 
 
 def _field_text(field: DataField) -> str:
@@ -353,7 +352,7 @@ class RowType:
         return tuple(field.data_type for field in self.fields)
 
     def field(self, name: str) -> DataField:
-        """Return the column of a name; KeyError without one."""
+        """Return the column of a name; raise a KeyError without one."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -363,10 +362,10 @@ class RowType:
         """Return the named columns, in the order of `names`."""
         return RowType(tuple(self.field(name) for name in names))
 
-    def numbered(self, first: int = 0) -> RowType:
+    def with_new_ids(self, first_id: int = 0) -> RowType:
         """Return the columns with ids in order, each before those of its inner fields."""
-        ids = count(first)
-        return RowType(tuple(field.numbered(ids) for field in self.fields))
+        ids = count(first_id)
+        return RowType(tuple(field.with_new_ids(ids) for field in self.fields))
 
     @property
     def highest_id(self) -> int:
@@ -384,8 +383,8 @@ def parse_columns(text: str) -> RowType:
         UsageError: a name or type is missing, a type is unknown, or a name occurs twice.
     """
     fields: list[DataField] = []
-    seen: set[str] = set()
-    for index, part in enumerate(split_outside_brackets(text, *_OF_TYPES)):
+    names: set[str] = set()
+    for index, part in enumerate(split_outside_brackets(text, *_BRACKETS_AND_QUOTES)):
         match = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
         if not match:
             raise UsageError(
@@ -393,8 +392,8 @@ def parse_columns(text: str) -> RowType:
                 fix="write 'name TYPE [NOT NULL]', columns separated by commas",
             )
         name = match[1] or match[2] or match[3]
-        if name in seen:
+        if name in names:
             raise UsageError(f"the column {name!r} is defined twice", fix="name each column once")
-        seen.add(name)
+        names.add(name)
         fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(match[4])))
-    return RowType(tuple(fields)).numbered()
+    return RowType(tuple(fields)).with_new_ids()

@@ -38,7 +38,7 @@ _ROOTS = {
     "range-bitmap": STRING_ROOTS | FLOAT_ROOTS | _BOOLEAN | _DECIMAL,
 }
 """The types of columns that have a kind of index, besides `_NUMBERS`."""
-_OF_MICROS = frozenset({"range-bitmap"})
+_MICROSECOND_KINDS = frozenset({"range-bitmap"})
 """The kinds that know no time of less than a microsecond."""
 
 
@@ -49,8 +49,8 @@ def can_index(kind: str, data_type: DataType) -> bool:
         return False
     if data_type.root is TypeRoot.DECIMAL:
         return data_type.precision <= _LONG_DIGITS
-    is_fine = data_type.root in TIMESTAMP_ROOTS and data_type.precision > _MICROS
-    return not (kind in _OF_MICROS and is_fine)
+    is_below_micros = data_type.root in TIMESTAMP_ROOTS and data_type.precision > _MICROS
+    return not (kind in _MICROSECOND_KINDS and is_below_micros)
 
 
 def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
@@ -77,9 +77,9 @@ def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
         return
     if index.column not in columns.names:
         is_key = index.column.endswith("]") and index.column.partition("[")[0] in columns.names
-        meant = did_you_mean(index.column, columns.names)
+        suggestion = did_you_mean(index.column, columns.names)
         yield f"option {key!r} names {index.column!r}, which is " + (
-            "a key of a MAP: stream_app indexes none" if is_key else f"no column{meant}"
+            "a key of a MAP: stream_app indexes none" if is_key else f"no column{suggestion}"
         )
         return
     data_type = columns.field(index.column).data_type

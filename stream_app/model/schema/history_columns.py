@@ -31,7 +31,7 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.traits.merge_engine import DEDUPLICATE
 
-NAMES = (HISTORY_VALID_FROM, HISTORY_VALID_TO, HISTORY_IS_CURRENT)
+NAME_OPTIONS = (HISTORY_VALID_FROM, HISTORY_VALID_TO, HISTORY_IS_CURRENT)
 """The options that name the columns of a history."""
 
 
@@ -43,16 +43,16 @@ class HistoryColumns:
         sequence: the metadata of a message that orders the changes of a key.
         valid_from: the column with the sequence from which a version is valid; it ends the primary
             key.
-        valid_to: the column with the sequence at which it ends; null while it is valid.
-        is_current: the column that says whether it is valid.
-        untracked: columns whose change makes no version; the version gets the newest value.
+        valid_to: the column with the sequence at which a version ends; null while it is valid.
+        is_current: the column that says whether a version is valid.
+        untracked_columns: columns whose change makes no version; the version gets the newest value.
     """
 
     sequence: str
     valid_from: str
     valid_to: str
     is_current: str
-    untracked: frozenset[str]
+    untracked_columns: frozenset[str]
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -74,7 +74,7 @@ def history_columns(options: Mapping[str, str]) -> HistoryColumns | None:
         valid_from=core[HISTORY_VALID_FROM],
         valid_to=core[HISTORY_VALID_TO],
         is_current=core[HISTORY_IS_CURRENT],
-        untracked=frozenset(core.columns(HISTORY_UNTRACKED_COLUMNS)),
+        untracked_columns=frozenset(core.columns(HISTORY_UNTRACKED_COLUMNS)),
     )
 
 
@@ -90,10 +90,10 @@ def keys_of_versions(
     if history is None or history.valid_from in primary_keys:
         return primary_keys, options
     keys = (*primary_keys, history.valid_from) if primary_keys else ()
-    inside = [name for name in primary_keys if name not in partition_keys]
-    if not inside or CoreOptions(options).bucket < 1:
+    trimmed_keys = [name for name in primary_keys if name not in partition_keys]
+    if not trimmed_keys or CoreOptions(options).bucket < 1:
         return keys, options
-    return keys, {BUCKET_KEY.key: ",".join(inside), **options}
+    return keys, {BUCKET_KEY.key: ",".join(trimmed_keys), **options}
 
 
 def history_problems(
@@ -115,7 +115,7 @@ def history_problems(
         yield from (
             f"{option.key} needs history = true: add that, or leave it out"
             for option in (
-                *NAMES,
+                *NAME_OPTIONS,
                 *(HISTORY_SEQUENCE, HISTORY_UNTRACKED_COLUMNS, HISTORY_LATE_CHANGES),
             )
             if option.key in options
@@ -139,16 +139,16 @@ def history_problems(
 def _column_problems(
     history: HistoryColumns, columns: Collection[str], primary_keys: Collection[str]
 ) -> Iterator[str]:
-    options = dict(zip(history.names, NAMES, strict=True))
-    if len(options) < len(NAMES):
-        yield f"{', '.join(option.key for option in NAMES)} must be three columns"
+    options = dict(zip(history.names, NAME_OPTIONS, strict=True))
+    if len(options) < len(NAME_OPTIONS):
+        yield f"{', '.join(option.key for option in NAME_OPTIONS)} must be three columns"
         return
     for name, option in options.items():
         if name not in columns:
             yield f"{option.key} names {name!r}, which is not a column"
-    for name in sorted(history.untracked.difference(columns)):
+    for name in sorted(history.untracked_columns.difference(columns)):
         yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is not a column"
-    for name in sorted(history.untracked.intersection((*primary_keys, *history.names))):
+    for name in sorted(history.untracked_columns.intersection((*primary_keys, *history.names))):
         yield f"{HISTORY_UNTRACKED_COLUMNS.key} names {name!r}, which is not a column of values"
     if primary_keys and list(primary_keys)[-1] != history.valid_from:
         yield f"history needs {history.valid_from!r} as the last column of the primary key"

@@ -57,12 +57,12 @@ def iceberg_schema(
     return {
         "type": "struct",
         "schema-id": schema_id,
-        "identifier-field-ids": _identifier(columns, primary_keys),
+        "identifier-field-ids": _identifier_field_ids(columns, primary_keys),
         "fields": [_field(column) for column in columns],
     }
 
 
-def _identifier(columns: RowType, primary_keys: Collection[str]) -> list[int]:
+def _identifier_field_ids(columns: RowType, primary_keys: Collection[str]) -> list[int]:
     """Return the key columns; none if one is nullable, which Iceberg's identifiers cannot be."""
     keys = [column for column in columns if column.name in primary_keys]
     if any(column.data_type.nullable for column in keys):

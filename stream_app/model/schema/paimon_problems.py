@@ -85,12 +85,12 @@ def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[s
     name = CoreOptions(options)[ROWKIND_FIELD]
     if name and name not in columns.names:
         yield f"rowkind.field names {name!r}, which is not a column"
-    for key, kind in _COLUMNS_OF_TYPE.items():
+    for key, type_name in _TYPE_BY_OPTION.items():
         if options.get(key, "").strip():
-            yield f"{key} is for columns of type {kind}, which stream_app does not store"
+            yield f"{key} is for columns of type {type_name}, which stream_app does not store"
 
 
-_COLUMNS_OF_TYPE = {
+_TYPE_BY_OPTION = {
     "blob-descriptor-field": "BLOB",
     "blob-external-storage-field": "BLOB",
     "blob-view-field": "BLOB",
@@ -124,28 +124,29 @@ def _expiry_problems(
             yield "record-level.expire-time is set, record-level.time-field is not set"
     elif name not in columns.names:
         yield f"record-level.time-field names {name!r}, which is not a column"
-    elif (kind := columns.field(name).data_type).root not in (
+    elif (data_type := columns.field(name).data_type).root not in (
         TypeRoot.INT,
         TypeRoot.BIGINT,
         *TIMESTAMP_ROOTS,
     ):
-        yield f"record-level.time-field {name!r} is {kind}: use INT, BIGINT or TIMESTAMP"
+        yield f"record-level.time-field {name!r} is {data_type}: use INT, BIGINT or TIMESTAMP"
 
 
 def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
-    snapshots = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
+    snapshot_bounds = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
     configured = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
-    changelogs = [
+    changelog_bounds = [
         snapshot_bound if bound is None else bound
-        for bound, snapshot_bound in zip(configured, snapshots, strict=True)
+        for bound, snapshot_bound in zip(configured, snapshot_bounds, strict=True)
     ]
-    for prefix, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
+    for prefix, bounds in {"snapshot": snapshot_bounds, "changelog": changelog_bounds}.items():
+        minimum, maximum = bounds
         is_same_problem = prefix == "changelog" and configured == (None, None)
-        if least > most and not is_same_problem:
+        if minimum > maximum and not is_same_problem:
             yield (
-                f"{prefix}.num-retained.min, {least}, is above {prefix}.num-retained.max, {most}: "
-                "lower it, or raise that"
+                f"{prefix}.num-retained.min, {minimum}, is above {prefix}.num-retained.max, "
+                f"{maximum}: lower it, or raise that"
             )
 
 
@@ -177,12 +178,12 @@ class _Start:
     """The options that belong to one mode of ``scan.mode``.
 
     Attributes:
-        one_of: options of which exactly one is required; empty: none is required.
-        without: options that are not allowed.
+        required: options of which exactly one is required; empty: none is required.
+        forbidden: options that are not allowed.
     """
 
-    one_of: tuple[str, ...]
-    without: tuple[str, ...]
+    required: tuple[str, ...]
+    forbidden: tuple[str, ...]
 
 
 _SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
@@ -196,7 +197,7 @@ _STARTS = {
     "from-snapshot-full": _Start((_SNAPSHOT,), (_MILLIS, _TIME, _FILES, _TAG, *_BETWEEN)),
     "from-file-creation-time": _Start((_FILES,), (_SNAPSHOT, _MILLIS, _TAG, *_BETWEEN)),
 }
-_OTHER = _Start((), (_MILLIS, _FILES, _TIME, _SNAPSHOT, _TAG, *_BETWEEN))
+_OTHER_START = _Start((), (_MILLIS, _FILES, _TIME, _SNAPSHOT, _TAG, *_BETWEEN))
 _DEFAULT_BY = {
     **dict.fromkeys((_MILLIS, _TIME), "from-timestamp"),
     **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
@@ -204,23 +205,22 @@ _DEFAULT_BY = {
     "scan.creation-time-millis": "from-creation-timestamp",
     **dict.fromkeys(_BETWEEN[:2], "incremental"),
 }
-"""The mode that an option means where ``scan.mode`` is not set; the first that is there counts."""
+"""The mode by an option if ``scan.mode`` is not set; the first option that is set decides."""
 
 
 def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
     mode = CoreOptions(options)[SCAN_MODE]
     if mode == "default":
-        mode = next(
-            (way for key, way in _DEFAULT_BY.items() if _sets_option(options, key)), "latest-full"
-        )
-    start = _STARTS.get(mode, _OTHER)
-    keys = [key for key in start.one_of if _sets_option(options, key)]
-    if start.one_of and len(keys) != 1:
-        which = "one of " if len(start.one_of) > 1 else ""
-        yield f"scan.mode {mode} needs {which}{', '.join(start.one_of)}, and has {len(keys)}"
+        modes = (_DEFAULT_BY[key] for key in _DEFAULT_BY if _sets_option(options, key))
+        mode = next(modes, "latest-full")
+    start = _STARTS.get(mode, _OTHER_START)
+    keys = [key for key in start.required if _sets_option(options, key)]
+    if start.required and len(keys) != 1:
+        quantifier = "one of " if len(start.required) > 1 else ""
+        yield f"scan.mode {mode} needs {quantifier}{', '.join(start.required)}, and has {len(keys)}"
     yield from (
         f"scan.mode {mode} does not go with {key}: leave one of them out"
-        for key in start.without
+        for key in start.forbidden
         if _sets_option(options, key)
     )
 
@@ -281,8 +281,8 @@ def _lookup_problems(
 _INT64_DIGITS = 6
 """Fractional digits of a timestamp that Parquet stores as INT64; finer ones are INT96."""
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NO_KEYS = FLOAT_ROOTS | BINARY_ROOTS
-"""Java compares bytes by identity: each would be a key of its own."""
+_NO_KEY_ROOTS = FLOAT_ROOTS | BINARY_ROOTS
+"""Types that no key of a MAP may have: Java would take no two of its values for equal."""
 
 
 def nested_problems(
@@ -296,13 +296,13 @@ def nested_problems(
     if not nested:
         return []
     core = CoreOptions(options)
-    groups = {name for sequence, _ in sequence_groups(options) for name in sequence}
+    group_columns = {name for sequence, _ in sequence_groups(options) for name in sequence}
     uses: dict[str, Collection[str]] = {
         "primary-keys": primary_keys,
         "partition-keys": partition_keys,
         "bucket-key": core.columns(BUCKET_KEY),
         "sequence.field": core.columns(SEQUENCE_FIELD),
-        "the sequence of a sequence-group": groups,
+        "the sequence of a sequence-group": group_columns,
     }
     problems = [
         f"{setting} names {name!r}, which is {nested[name]}: use a column of a scalar type"
@@ -319,7 +319,7 @@ def nested_problems(
         f"column {column.name!r} is {column.data_type} beside the nested column {nested_name!r}: "
         f"give it {_INT64_DIGITS} fractional digits at most"
         for column in columns
-        if not column.data_type.is_nested and _is_fine(column.data_type)
+        if not column.data_type.is_nested and _exceeds_int64(column.data_type)
     ]
     problems += [
         f"column {column.name!r} is nested and has the default {column.default_value!r}: leave it "
@@ -337,14 +337,14 @@ def avro_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]
     ):
         return  # another check reports unknown formats
     core = CoreOptions(options)
-    levels = [core, *(core.at_level(level) for level in core[FILE_FORMAT_PER_LEVEL])]
-    avro_levels = [level for level in levels if level[FILE_FORMAT] == "avro"]
+    options_by_level = [core, *(core.at_level(level) for level in core[FILE_FORMAT_PER_LEVEL])]
+    avro_levels = [level for level in options_by_level if level[FILE_FORMAT] == "avro"]
     if not avro_levels:
         return
     if any(level[FILE_COMPRESSION] == "lz4" for level in avro_levels):
         yield f"Avro has no codec lz4: set {FILE_COMPRESSION.key} to zstd"
     for column in columns:
-        if any(map(_is_fine, column.data_type.scalars())):
+        if any(map(_exceeds_int64, column.data_type.scalars())):
             yield (
                 f"column {column.name!r} is {column.data_type}: a time in files of Avro can have "
                 f"{_INT64_DIGITS} fractional digits at most"
@@ -365,14 +365,14 @@ def _inner_problems(data_type: DataType) -> Iterator[str]:
     if data_type.root is TypeRoot.ROW and not data_type.fields:
         yield "a ROW needs a field"
     key = data_type.key
-    if key is not None and (key.is_nested or key.root in _NO_KEYS):
+    if key is not None and (key.is_nested or key.root in _NO_KEY_ROOTS):
         yield f"the key of a MAP cannot be {key}"
     for inner in data_type.inner:
-        if _is_fine(inner):
+        if _exceeds_int64(inner):
             yield f"inside it a time can have {_INT64_DIGITS} fractional digits at most"
         if inner.is_nested:
             yield from _inner_problems(inner)
 
 
-def _is_fine(data_type: DataType) -> bool:
+def _exceeds_int64(data_type: DataType) -> bool:
     return data_type.root in TIMESTAMP_ROOTS and data_type.precision > _INT64_DIGITS

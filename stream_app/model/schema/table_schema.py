@@ -199,7 +199,7 @@ def new_table_schema(
             for column in columns
         )
     )
-    fields = fields.numbered(FIRST_FIELD_ID)
+    fields = fields.with_new_ids(FIRST_FIELD_ID)
     return TableSchema(
         schema_id=0,
         fields=fields,

@@ -38,9 +38,9 @@ IMMUTABLE_OPTIONS = frozenset(
         *("sequence.snapshot-ordering", "type"),
     }
 )
-"""A table with snapshots keeps them."""
+"""Options that cannot change in a table with snapshots."""
 
-_OF_FILES = frozenset(
+_FILE_OPTIONS = frozenset(
     {
         *("bucket", "changelog-producer", "data-file.thin-mode", "deletion-vectors.enabled"),
         *("partition.default-name", "partition.legacy-name"),
@@ -49,12 +49,12 @@ _OF_FILES = frozenset(
 )
 """Options that may be altered; a running writer then ends, because its files have the old value."""
 
-_OF_ROWS = frozenset({"ignore-delete", "record-level.expire-time", "record-level.time-field"})
+_ROW_OPTIONS = frozenset({"ignore-delete", "record-level.expire-time", "record-level.time-field"})
 """Options that may be altered; a running writer takes the new value."""
 
-_FAMILIES = (COLUMN_PREFIX, "sequence.", "partial-update.", "aggregation.")
+_PREFIXES = (COLUMN_PREFIX, "sequence.", "partial-update.", "aggregation.")
 
-ENDING_OPTIONS = tuple(key for key in OPTIONS if key in IMMUTABLE_OPTIONS | _OF_FILES)
+ENDING_OPTIONS = tuple(key for key in OPTIONS if key in IMMUTABLE_OPTIONS | _FILE_OPTIONS)
 """Options whose change ends the jobs that write the table."""
 
 
@@ -63,24 +63,24 @@ class OptionDifference:
     """An option that only the table may set, with another value in the configuration.
 
     Attributes:
-        in_table: the value in the schema; None: the default applies.
-        configured: the value in the configuration.
+        table_value: the value in the schema; None: the default applies.
+        configured_value: the value in the configuration.
     """
 
     key: str
-    in_table: str | None
-    configured: str
+    table_value: str | None
+    configured_value: str
 
     def __str__(self) -> str:
-        value = "its default" if self.in_table is None else self.in_table
-        return f"option {self.key!r} is {value} in the table, {self.configured} is configured"
+        value = "its default" if self.table_value is None else self.table_value
+        return f"option {self.key!r} is {value} in the table, {self.configured_value} is configured"
 
 
 def is_tables_own(key: str) -> bool:
     """Return whether only the table may set this option, under any of its names."""
     option = option_named(key)
     name = key if option is None else option.key
-    return name in IMMUTABLE_OPTIONS | _OF_FILES | _OF_ROWS or name.startswith(_FAMILIES)
+    return name in IMMUTABLE_OPTIONS | _FILE_OPTIONS | _ROW_OPTIONS or name.startswith(_PREFIXES)
 
 
 def option_differences(
@@ -91,18 +91,21 @@ def option_differences(
     Raises:
         UsageError: a text is not a value of its option.
     """
-    options, differences = schema.options, []
+    options = schema.options
+    differences = []
     for key, value in configured.items():
-        if not is_tables_own(key) or _says_alike(schema, key, value):
+        if not is_tables_own(key) or _has_same_meaning(schema, key, value):
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
         table_value = next((options[name] for name in names if name in options), None)
-        differences.append(OptionDifference(key=names[0], in_table=table_value, configured=value))
+        differences.append(
+            OptionDifference(key=names[0], table_value=table_value, configured_value=value)
+        )
     return differences
 
 
-def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
+def _has_same_meaning(schema: TableSchema, key: str, value: str) -> bool:
     """Return whether a configured value has the meaning of the table's effective value."""
     options, configured = schema.options, {key: value}
     if (option := option_named(key)) is BUCKET_KEY:

@@ -1,8 +1,7 @@
 """Lists a nested type's members: fields of a ROW, elements of an ARRAY, values and keys of a MAP.
 
-So reading by ids, widening and changes work inside all nested types as inside a ROW. The members
-have the names that paths into columns use. Schema files do not have the ids of elements, keys and
-values.
+So reads by ids, widening and changes treat all nested types like a ROW. The members have the names
+that paths into columns use. Schema files do not have the ids of elements, keys and values.
 
 Source: Paimon `schema/SchemaChange.java`, `table/SpecialFields.java`.
 """

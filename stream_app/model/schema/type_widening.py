@@ -28,49 +28,53 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 """Decimal digits of an integer that a floating point number holds exactly."""
 
 
-def keeps_values(stored: DataType, wanted: DataType, *, by_ids: bool = False) -> bool:
-    """Return whether each value of the `stored` type is a value of the `wanted` type.
+def keeps_values(stored: DataType, target: DataType, *, by_ids: bool = False) -> bool:
+    """Return whether each value of the `stored` type is a value of the `target` type.
 
     Args:
         by_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise match
             them by name, and require all of them.
     """
-    if stored.fits_into(wanted, by_ids=by_ids):
+    if stored.fits_into(target, by_ids=by_ids):
         return True
     if stored.is_nested:
-        return stored.root is wanted.root and _keeps_members(stored, wanted, by_ids=by_ids)
+        return stored.root is target.root and _keeps_members(stored, target, by_ids=by_ids)
     if stored.root in _INTEGER_DIGITS:
-        return _holds_integer(_INTEGER_DIGITS[stored.root], wanted)
-    if stored.root is TypeRoot.DECIMAL and wanted.root is TypeRoot.DECIMAL:
-        more_digits = wanted.precision - wanted.scale >= stored.precision - stored.scale
-        return more_digits and wanted.scale >= stored.scale
+        return _holds_integer(_INTEGER_DIGITS[stored.root], target)
+    if stored.root is TypeRoot.DECIMAL and target.root is TypeRoot.DECIMAL:
+        has_more_digits = target.precision - target.scale >= stored.precision - stored.scale
+        return has_more_digits and target.scale >= stored.scale
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if stored.root in roots:
-            is_filled_up = wanted.root in (TypeRoot.CHAR, TypeRoot.BINARY)
-            return wanted.root in roots and wanted.length >= stored.length and not is_filled_up
+            is_padded = target.root in (TypeRoot.CHAR, TypeRoot.BINARY)
+            return target.root in roots and target.length >= stored.length and not is_padded
     if stored.root in TIMESTAMP_ROOTS:
-        return wanted.root is stored.root and wanted.precision >= stored.precision
-    return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE
+        return target.root is stored.root and target.precision >= stored.precision
+    return stored.root is TypeRoot.FLOAT and target.root is TypeRoot.DOUBLE
 
 
-def _keeps_members(stored: DataType, wanted: DataType, *, by_ids: bool) -> bool:
-    targets = {member.field_id if by_ids else member.name: member for member in members(wanted)}
+def _keeps_members(stored: DataType, target: DataType, *, by_ids: bool) -> bool:
+    target_members = {
+        member.field_id if by_ids else member.name: member for member in members(target)
+    }
     names = {member.field_id if by_ids else member.name for member in members(stored)}
     for member in members(stored):
-        target = targets.get(member.field_id if by_ids else member.name)
-        if target is None and not by_ids:
+        target_member = target_members.get(member.field_id if by_ids else member.name)
+        if target_member is None and not by_ids:
             return False
-        if target is not None and not (
-            keeps_values(member.data_type, target.data_type, by_ids=by_ids)
-            and (target.data_type.nullable or not member.data_type.nullable)
+        if target_member is not None and not (
+            keeps_values(member.data_type, target_member.data_type, by_ids=by_ids)
+            and (target_member.data_type.nullable or not member.data_type.nullable)
         ):
             return False
-    return all(member.data_type.nullable for name, member in targets.items() if name not in names)
+    return all(
+        member.data_type.nullable for name, member in target_members.items() if name not in names
+    )
 
 
-def _holds_integer(digits: int, wanted: DataType) -> bool:
-    if wanted.root in _INTEGER_DIGITS:
-        return _INTEGER_DIGITS[wanted.root] >= digits
-    if wanted.root is TypeRoot.DECIMAL:
-        return wanted.precision - wanted.scale >= digits
-    return _EXACT_DIGITS.get(wanted.root, 0) >= digits
+def _holds_integer(digits: int, target: DataType) -> bool:
+    if target.root in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[target.root] >= digits
+    if target.root is TypeRoot.DECIMAL:
+        return target.precision - target.scale >= digits
+    return _EXACT_DIGITS.get(target.root, 0) >= digits

@@ -1,6 +1,6 @@
 """Defines the options of ``type-mapping``, which convert a source's types to column types.
 
-The formats, which describe tables, and the rules for changes of columns use it.
+The formats, which describe tables, and the rules for changes of columns use the options.
 
 Source: Paimon `flink/action/cdc/TypeMapping.java`. ``no-change`` is of stream_app alone.
 """
@@ -64,13 +64,13 @@ class MappingOptions:
     """The options that are set.
 
     Attributes:
-        inexact: the treatment by the option ``inexact``, which Paimon does not have.
-        documents: the type by the option ``json-as``, which Paimon does not have.
+        inexact: the treatment of inexact times (``inexact``, which Paimon does not have).
+        json_columns: the type of JSON columns (``json-as``, which Paimon does not have).
     """
 
     modes: frozenset[MappingMode] = frozenset()
     inexact: InexactTimes = InexactTimes.NUMBER
-    documents: JsonColumns = JsonColumns.STRING
+    json_columns: JsonColumns = JsonColumns.STRING
 
     def __contains__(self, mode: MappingMode) -> bool:
         return mode in self.modes
@@ -83,7 +83,7 @@ def parse_mapping_options(
     names: Iterable[str],
     *,
     inexact: InexactTimes = InexactTimes.NUMBER,
-    documents: JsonColumns = JsonColumns.STRING,
+    json_columns: JsonColumns = JsonColumns.STRING,
     where: str = "type-mapping",
 ) -> MappingOptions:
     """Parse the names of options, ignoring case.
@@ -101,4 +101,4 @@ def parse_mapping_options(
             fix=known_names_text(unknown[0], modes_by_name),
         )
     modes = frozenset(modes_by_name[name] for name in lower_names if name)
-    return MappingOptions(modes, inexact, documents)
+    return MappingOptions(modes, inexact, json_columns)

@@ -53,8 +53,10 @@ class SourceColumn:
 
     def type_beside(self, column: DataType) -> DataType:
         """Return the source's type for comparison with the table's column."""
-        same = (alternative for alternative in self.alternatives if alternative.root is column.root)
-        data_type = next(same, self.data_type)
+        same_root_types = (
+            alternative for alternative in self.alternatives if alternative.root is column.root
+        )
+        data_type = next(same_root_types, self.data_type)
         return data_type.as_nullable() if self.data_type.nullable else data_type.not_null()
 
 
@@ -70,7 +72,7 @@ class SourceTable:
     primary_keys: tuple[str, ...] = ()
 
     def column(self, name: str) -> SourceColumn | None:
-        """Return the column of a name."""
+        """Return the column of a name; None without one."""
         return next((column for column in self.columns if column.name == name), None)
 
     @property
@@ -84,8 +86,10 @@ def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     by_name: dict[str, SourceColumn] = {}
     for column in table.columns:
         name = aliases.get(column.name, column.name)
-        other = replace(column, name=name)
-        by_name[name] = _wider_column(by_name[name], other) if name in by_name else other
+        renamed_column = replace(column, name=name)
+        by_name[name] = (
+            _wider_column(by_name[name], renamed_column) if name in by_name else renamed_column
+        )
     return replace(table, columns=tuple(by_name.values()))
 
 
@@ -97,15 +101,17 @@ def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable
     """
     columns = []
     for column in earlier.columns:
-        other = later.column(column.name)
-        columns.append(_as_nullable(column) if other is None else _wider_column(column, other))
-    added = [
+        later_column = later.column(column.name)
+        columns.append(
+            _as_nullable(column) if later_column is None else _wider_column(column, later_column)
+        )
+    added_columns = [
         _as_nullable(added_column)
         for added_column in later.columns
         if earlier.column(added_column.name) is None
     ]
     return SourceTable(
-        columns=(*columns, *added), primary_keys=later.primary_keys or earlier.primary_keys
+        columns=(*columns, *added_columns), primary_keys=later.primary_keys or earlier.primary_keys
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FAIR_BYTES = 1 << 30
+"""The bytes of a bucket of suitable size."""
 _BYTES_MIN = FAIR_BYTES // 8
 _BYTES_MAX = 2 * FAIR_BYTES
 _TARGET_MIN = 1000
@@ -36,13 +37,13 @@ class BucketAdvice:
     """A problem with the buckets' sizes, and the remedy.
 
     Attributes:
-        is_large: whether buckets are too large; else they are too small.
-        mean: the average bytes of a bucket.
+        is_large: whether buckets are too large; otherwise they are too small.
+        mean_bytes: the average bytes of a bucket.
         option, value: the option and its value that would give buckets a suitable size.
     """
 
     is_large: bool
-    mean: int
+    mean_bytes: int
     option: str
     value: int
 
@@ -70,15 +71,15 @@ def bucket_advice(
     if not partitions:
         return None
     total = sum(size.bytes for size in sizes)
-    mean = total // len(sizes)
-    most = max(map(len, partitions.values()))
+    mean_bytes = total // len(sizes)
+    partition_buckets_max = max(map(len, partitions.values()))
     is_large = max(size.bytes for size in sizes) > _BYTES_MAX
-    if not is_large and (most == 1 or mean >= _BYTES_MIN):
+    if not is_large and (partition_buckets_max == 1 or mean_bytes >= _BYTES_MIN):
         return None
     if buckets > 0:
         largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
         option, new_value, current_value = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
-    elif not is_large and most <= width:
+    elif not is_large and partition_buckets_max <= width:
         option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
     else:
         rows = max(sum(size.rows for size in sizes), 1)
@@ -93,7 +94,7 @@ def bucket_advice(
     )
     if not (shrinks if is_large else grows):
         return None
-    return BucketAdvice(is_large=is_large, mean=mean, option=option, value=new_value)
+    return BucketAdvice(is_large=is_large, mean_bytes=mean_bytes, option=option, value=new_value)
 
 
 def _two_digits(number: int) -> int:

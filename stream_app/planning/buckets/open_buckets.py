@@ -24,7 +24,7 @@ from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_INITIAL_BUCKETS,
     DYNAMIC_BUCKET_MAX_BUCKETS,
     DYNAMIC_BUCKET_TARGET_ROW_NUM,
-    most_buckets,
+    max_bucket_count,
 )
 from stream_app.model.options.core_options import CoreOptions
 
@@ -53,7 +53,7 @@ class DynamicBucketRules:
         return cls(
             target_rows=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
             width=min((width for width in widths if width is not None), default=1),
-            max_buckets=most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
+            max_buckets=max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
         )
 
 
@@ -67,9 +67,9 @@ def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[
     Args:
         counts: bucket → hashes in its index; empty for a new partition.
     """
-    lacking = [bucket for bucket in sorted(counts) if counts[bucket] < rules.target_rows]
-    buckets = lacking[: rules.width]
-    allowed = max(rules.max_buckets - len(counts), 0)
-    free = (number for number in count() if number not in counts)
-    buckets += islice(free, min(rules.width - len(buckets), allowed))
+    unfilled_buckets = [bucket for bucket in sorted(counts) if counts[bucket] < rules.target_rows]
+    buckets = unfilled_buckets[: rules.width]
+    new_buckets_max = max(rules.max_buckets - len(counts), 0)
+    free_numbers = (number for number in count() if number not in counts)
+    buckets += islice(free_numbers, min(rules.width - len(buckets), new_buckets_max))
     return tuple(sorted(buckets or counts))

@@ -18,54 +18,57 @@ from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRescale:
-    """A partition with its current and its new number of buckets.
+    """A partition whose number of buckets changes.
 
     Attributes:
         partition: the serialized partition.
+        old_buckets, new_buckets: the current and the new number of buckets.
         files, bytes: the number and bytes of the partition's files.
     """
 
     partition: bytes
-    before: int
-    after: int
+    old_buckets: int
+    new_buckets: int
     files: int
     bytes: int
 
 
 def planned_rescales(
-    live: Iterable[ManifestEntry], wanted_count: int | None
+    live_entries: Iterable[ManifestEntry], wanted_count: int | None
 ) -> list[PlannedRescale]:
     """Return the partitions whose number of buckets changes, in the order of their first files.
 
     Args:
-        live: the files of the partitions that may change, of which those in ``bucket-postpone`` do
-            not count.
+        live_entries: the files of the partitions that may change, of which those in
+            ``bucket-postpone`` do not count.
         wanted_count: the number of buckets for all; None: the number that fits the size of each.
     """
     partitions: dict[bytes, list[ManifestEntry]] = {}
-    for entry in live:
+    for entry in live_entries:
         if entry.bucket == POSTPONED:
             continue
         partitions.setdefault(entry.partition, []).append(entry)
     planned = []
     for partition, entries in partitions.items():
-        before = entries[0].total_buckets
-        after = fitting_count(entries, before) if wanted_count is None else wanted_count
-        if any(entry.total_buckets != after for entry in entries):
-            size = sum(entry.file.file_size for entry in entries)
+        old_buckets = entries[0].total_buckets
+        new_buckets = (
+            fitting_bucket_count(entries, old_buckets) if wanted_count is None else wanted_count
+        )
+        if any(entry.total_buckets != new_buckets for entry in entries):
+            partition_bytes = sum(entry.file.file_size for entry in entries)
             planned.append(
                 PlannedRescale(
                     partition=partition,
-                    before=before,
-                    after=after,
+                    old_buckets=old_buckets,
+                    new_buckets=new_buckets,
                     files=len(entries),
-                    bytes=size,
+                    bytes=partition_bytes,
                 )
             )
     return planned
 
 
-def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
+def fitting_bucket_count(entries: Sequence[ManifestEntry], old_buckets: int) -> int:
     """Return the fitting number of buckets: the current one without other `bucket_advice`."""
     buckets: dict[int, list[ManifestEntry]] = {}
     for entry in entries:
@@ -78,8 +81,8 @@ def fitting_count(entries: Sequence[ManifestEntry], before: int) -> int:
         )
         for files in buckets.values()
     ]
-    advice = bucket_advice(sizes, buckets=before, width=1, target_rows=1)
-    return before if advice is None else advice.value
+    advice = bucket_advice(sizes, buckets=old_buckets, width=1, target_rows=1)
+    return old_buckets if advice is None else advice.value
 
 
 def split_groups(
@@ -99,11 +102,11 @@ def split_groups(
         has_keys: whether the table has a primary key.
     """
     if not has_keys:
-        ordered = sorted(
+        ordered_entries = sorted(
             entries,
             key=lambda entry: (entry.file.min_sequence_number, entry.bucket, entry.file.file_name),
         )
-        return [tuple(ordered)] if ordered else []
+        return [tuple(ordered_entries)] if ordered_entries else []
     groups: list[tuple[ManifestEntry, ...]] = []
     levels: dict[tuple[int, int], list[ManifestEntry]] = {}
     for entry in entries:

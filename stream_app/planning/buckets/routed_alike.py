@@ -18,49 +18,49 @@ class IndexReplacement:
     """The replacement of a bucket's file by an epoch of this job.
 
     Attributes:
-        before: the replaced file; None for a new bucket.
+        old_file: the replaced file; None for a new bucket.
         open_buckets: the partition's open buckets, by which the epoch was routed.
     """
 
-    before: str | None
+    old_file: str | None
     open_buckets: tuple[int, ...]
 
 
 def is_routed_alike(
     routed_on: Index,
-    newest: Index,
-    open_in: Callable[[bytes], tuple[int, ...]],
+    newest_index: Index,
+    open_buckets_of: Callable[[bytes], tuple[int, ...]],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
     """Return whether the newest index assigns each hash the bucket that its rows already have.
 
     Args:
         routed_on: the index by which rows got their buckets.
-        open_in: returns a partition's open buckets, by which the other rows got their buckets.
+        open_buckets_of: returns a partition's open buckets, by which other rows got their buckets.
         replacements: name of the new file → the replacement; other writers' are missing.
     """
-    if not routed_on.keys() <= newest.keys():
+    if not routed_on.keys() <= newest_index.keys():
         return False
     return all(
-        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), replacements)
-        for bucket, file in newest.items()
+        _grew_alike(routed_on.get(bucket), file, open_buckets_of(bucket[0]), replacements)
+        for bucket, file in newest_index.items()
         if routed_on.get(bucket) != file
     )
 
 
 def _grew_alike(
-    old: str | None,
-    new: str,
+    old_file: str | None,
+    new_file: str,
     open_buckets: tuple[int, ...],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
     """Return whether only epochs with these open buckets replaced a bucket's file until the new
     one.
     """
-    file: str | None = new
-    while file != old:
+    file: str | None = new_file
+    while file != old_file:
         replacement = None if file is None else replacements.get(file)
         if replacement is None or replacement.open_buckets != open_buckets:
             return False
-        file = replacement.before
+        file = replacement.old_file
     return True

@@ -36,39 +36,41 @@ class VersionName:
     is_changes: bool = False
 
 
-def needs_text(needs: Collection[VersionName]) -> str:
+def needs_text(versions: Collection[VersionName]) -> str:
     """Describe versions: ``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
     parts = []
-    for is_changes, branch in sorted({(need.is_changes, need.branch) for need in needs}):
-        names = [need for need in needs if (need.is_changes, need.branch) == (is_changes, branch)]
+    for is_changes, branch in sorted({(name.is_changes, name.branch) for name in versions}):
+        key = (is_changes, branch)
+        group = [version for version in versions if (version.is_changes, version.branch) == key]
         suffix = f" of branch {branch!r}" if branch else ""
-        parts.append("the changes of " * is_changes + _names_text(names) + suffix)
+        parts.append("the changes of " * is_changes + _names_text(group) + suffix)
     return "; ".join(parts)
 
 
 def next_step(
     location: str,
     versions: Sequence[VersionName],
-    needs: Collection[VersionName],
-    damaged: Collection[VersionName],
+    dependents: Collection[VersionName],
+    damaged_versions: Collection[VersionName],
 ) -> str:
     """Return the next step for a damaged file that versions need.
 
     Args:
         location: the location of the table.
         versions: all versions of the table.
-        needs: the versions that need the file.
-        damaged: the versions that need any known damaged file, none of which can be a target.
+        dependents: the versions that need the file.
+        damaged_versions: the versions that need any known damaged file, none of which can be the
+            target of a rollback.
     """
-    main = [
+    main_versions = [
         version
         for version in versions
         if not version.branch and version.kind is not VersionKind.CHANGELOG
     ]
-    snapshots = [version for version in main if version.kind is VersionKind.SNAPSHOT]
-    newest = max(snapshots, key=lambda version: version.number or 0, default=None)
-    if newest not in needs:
-        has_rows = any(not need.is_changes for need in needs)
+    snapshots = [version for version in main_versions if version.kind is VersionKind.SNAPSHOT]
+    newest_version = max(snapshots, key=lambda version: version.number or 0, default=None)
+    if newest_version not in dependents:
+        has_rows = any(not dependent.is_changes for dependent in dependents)
         verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
@@ -77,10 +79,14 @@ def next_step(
     # A tag of a damaged snapshot is no target, because a rollback to it keeps the snapshot's file.
     lost_versions = {
         None,
-        *(version.number for version in damaged if not version.branch and not version.is_changes),
+        *(
+            version.number
+            for version in damaged_versions
+            if not version.branch and not version.is_changes
+        ),
     }
     target = max(
-        (version for version in main if version.number not in lost_versions),
+        (version for version in main_versions if version.number not in lost_versions),
         key=lambda version: (version.number or 0, version.kind is VersionKind.SNAPSHOT),
         default=None,
     )
@@ -111,6 +117,8 @@ def _names_text(names: Collection[VersionName]) -> str:
 def _ranges(numbers: Sequence[int]) -> str:
     texts = []
     for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        first, *others = [number for _, number in run]
-        texts.append(f"{first} to {others[-1]}" if others else str(first))
+        first_number, *other_numbers = [number for _, number in run]
+        texts.append(
+            f"{first_number} to {other_numbers[-1]}" if other_numbers else str(first_number)
+        )
     return ", ".join(texts)

@@ -37,13 +37,13 @@ class LiveFiles:
 
     def apply(self, delta: Iterable[ManifestEntry]) -> list[ManifestEntry]:
         """Apply a snapshot's changes, and return impossible ones, such as a DELETE of no file."""
-        impossible = []
+        impossible_entries = []
         delta = list(delta)
         for entry in delta:
             if entry.kind is FileKind.ADD:
                 bucket = self._buckets[entry.partition, entry.bucket]
                 if entry.identity in bucket:
-                    impossible.append(entry)
+                    impossible_entries.append(entry)
                     continue
                 bucket[entry.identity] = entry
                 self._count(entry, 1)
@@ -51,10 +51,10 @@ class LiveFiles:
             if entry.kind is FileKind.DELETE:
                 deleted = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
                 if deleted is None:
-                    impossible.append(entry)
+                    impossible_entries.append(entry)
                 else:
                     self._count(deleted, -1)
-        return impossible
+        return impossible_entries
 
     def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
         """Return the live files of a bucket."""

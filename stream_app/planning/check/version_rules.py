@@ -1,6 +1,6 @@
 """Checks the rules between versions of a table, for `stream-app check`.
 
-It uses only numbers and counts; `table.check.metadata_check` reads the files.
+The rules use only numbers and counts; `table.check.metadata_check` reads the files.
 
 Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUtils.java`,
 `operation/FileStoreCommitImpl.java`.
@@ -33,35 +33,36 @@ class RecordCounts:
     changelog: int | None
 
 
-def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Iterator[Finding]:
+def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) -> Iterator[Finding]:
     """Compare a snapshot's counts with those of its manifests; unknown counts are skipped.
 
     A wrong count damages no rows, but readers and users plan by it.
     """
-    for name, claimed, in_files in (
-        ("totalRecordCount", snapshot.total_record_count, counted.total),
-        ("deltaRecordCount", snapshot.delta_record_count, counted.delta),
-        ("changelogRecordCount", snapshot.changelog_record_count, counted.changelog),
+    for field_name, claimed_count, file_count in (
+        ("totalRecordCount", snapshot.total_record_count, file_counts.total),
+        ("deltaRecordCount", snapshot.delta_record_count, file_counts.delta),
+        ("changelogRecordCount", snapshot.changelog_record_count, file_counts.changelog),
     ):
-        if None not in (claimed, in_files) and claimed != in_files:
+        if None not in (claimed_count, file_count) and claimed_count != file_count:
             number = snapshot.snapshot_id
             yield Finding(
                 kind=FindingKind.RECORD_COUNT,
-                problem=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
+                problem=f"snapshot {number} says {field_name} = {claimed_count}, its files have "
+                f"{file_count}",
                 where=where,
                 fix=f"{_ROLL_BACK}; a wrong count loses no rows, but the later snapshots continue "
                 "from it",
             )
 
 
-def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator[Finding]:
+def compaction_findings(snapshot: Snapshot, row_change: int, where: str) -> Iterator[Finding]:
     """Check that a compaction of a table without a key keeps the number of rows.
 
     Args:
-        gained: the rows of added files minus those of deleted files.
+        row_change: the rows of added files minus those of deleted files.
     """
-    if snapshot.commit_kind is CommitKind.COMPACT and gained:
-        change = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
+    if snapshot.commit_kind is CommitKind.COMPACT and row_change:
+        change = f"added {row_change} rows" if row_change > 0 else f"lost {-row_change} rows"
         yield Finding(
             kind=FindingKind.CHANGELOG,
             problem=f"the compaction of snapshot {snapshot.snapshot_id} has {change}",
@@ -80,13 +81,13 @@ def chain_findings(
         latest, earliest: the numbers in the hints; None if absent or unreadable.
     """
     for gap in number_gaps(numbers):
-        newer_count = sum(number >= gap.right for number in numbers)
+        retained_count = sum(number >= gap.right for number in numbers)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             problem=f"{gap.text('snapshot')} missing between {gap.left} and {gap.right}",
             where=where,
             fix="restore it from a backup; or expire the snapshots before the gap: "
-            f"stream-app expire-snapshots --retain-max {newer_count}",
+            f"stream-app expire-snapshots --retain-max {retained_count}",
         )
     yield from hint_findings("snapshot", numbers, (latest, earliest), where)
 
@@ -129,10 +130,10 @@ def hint_findings(
     # Paimon ignores hints that are not above 0, and writes -1 after the last changelog.
     is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
     if is_believed and latest not in numbers:
-        newest = numbers[-1] if numbers else "none"
+        newest_number = numbers[-1] if numbers else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest}",
+            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest_number}",
             where=f"{where}/LATEST",
             fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
             "and would miss the newest one; without the hint readers list the folder",
@@ -149,22 +150,22 @@ def hint_findings(
 
 def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
     """Yield findings about epochs that a commit user has committed twice, or out of order."""
-    newest: dict[str, Snapshot] = {}
+    newest_by_user: dict[str, Snapshot] = {}
     for snapshot in snapshots:
         if (
             snapshot.commit_kind is not CommitKind.APPEND
             or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
         ):
             continue
-        before = newest.get(snapshot.commit_user)
-        if before is not None and snapshot.commit_identifier <= before.commit_identifier:
+        previous = newest_by_user.get(snapshot.commit_user)
+        if previous is not None and snapshot.commit_identifier <= previous.commit_identifier:
             yield Finding(
                 kind=FindingKind.SNAPSHOTS,
                 problem=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
-                f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
-                f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
+                f"of {snapshot.commit_user}, whose commit {previous.commit_identifier} is "
+                f"snapshot {previous.snapshot_id} already: an epoch may have been written twice",
                 where=f"{where}/snapshot-{snapshot.snapshot_id}",
                 fix="use each checkpoint in one job only; rows of a table with a primary key "
                 f"are right nevertheless, else {_ROLL_BACK}",
             )
-        newest[snapshot.commit_user] = snapshot
+        newest_by_user[snapshot.commit_user] = snapshot

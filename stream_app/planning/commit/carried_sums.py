@@ -41,28 +41,32 @@ def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumReco
     return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped})
 
 
-def rebase(read: SumRecord, record: SumRecord, newest: SumRecord) -> SumRecord | None:
+def rebase(
+    read_record: SumRecord, older_record: SumRecord, newest_record: SumRecord
+) -> SumRecord | None:
     """Compute the newest snapshot's record from the sums of all rows at an older one.
 
     Args:
-        read: the sums of all rows at the older snapshot.
-        record: the older snapshot's own record.
+        read_record: the sums of all rows at the older snapshot.
+        older_record: the older snapshot's own record.
 
     Returns:
         The record; None if the records count from different snapshots.
     """
-    if record.origin != newest.origin:
+    if older_record.origin != newest_record.origin:
         return None
-    sides = (read.partitions, record.partitions, newest.partitions)
+    sides = (read_record.partitions, older_record.partitions, newest_record.partitions)
     partitions = None
     if all(side is not None for side in sides):
         names = {name for side in sides for name in side or ()}
-        read_sums, earlier_sums, newest_sums = (side or {} for side in sides)
+        read_sums, older_sums, newest_sums = (side or {} for side in sides)
         sums = {
             name: read_sums.get(name, NO_ROWS)
-            - earlier_sums.get(name, NO_ROWS)
+            - older_sums.get(name, NO_ROWS)
             + newest_sums.get(name, NO_ROWS)
             for name in names
         }
         partitions = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
-    return SumRecord(total=read.total - record.total + newest.total, partitions=partitions)
+    return SumRecord(
+        total=read_record.total - older_record.total + newest_record.total, partitions=partitions
+    )

@@ -21,7 +21,7 @@ from stream_app.model.files.manifest_entry import FileIdentity, FileKind, Manife
 from stream_app.model.snapshot import CommitKind
 
 _UNCOUNTED = (NOT_FIXED, 0)
-"""Values of `total_buckets` that count no buckets, which fit each number."""
+"""Values of `total_buckets` that count no buckets, so that they fit every number."""
 
 
 class ConflictKind(enum.Enum):
@@ -41,117 +41,124 @@ class Conflict:
     Attributes:
         problem: one sentence with the wrong values.
         change: the conflicting entry of the commit.
-        against: the live entry with which it conflicts; None if an expected entry is missing.
+        live_entry: the entry with which `change` conflicts; None if an expected entry is missing.
     """
 
     kind: ConflictKind
     problem: str
     change: ManifestEntry
-    against: ManifestEntry | None = None
+    live_entry: ManifestEntry | None = None
 
 
-def conflicts(
-    live: Iterable[ManifestEntry],
+def find_conflicts(
+    live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
     look_ups: Iterable[tuple[BucketId, LookUp]] = (),
 ) -> list[Conflict]:
-    """Return all conflicts of committing `changes` on top of `live`.
+    """Return all conflicts of committing `changes` on top of `live_entries`.
 
     Args:
-        live: the live files of at least the changed partitions.
+        live_entries: the live files of at least the changed partitions.
         changes: the entries to commit.
         key_of: makes serialized keys comparable.
         look_ups: the files in which compactions looked up older rows, by bucket.
     """
-    live_by_identity = {entry.identity: entry for entry in live}
-    clashes = _bucket_count_conflicts(live_by_identity.values(), changes)
+    live_by_identity = {entry.identity: entry for entry in live_entries}
+    conflicts = _bucket_count_conflicts(live_by_identity.values(), changes)
     for bucket, look_up in look_ups:
-        clashes += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
-    clashes += _file_conflicts(live_by_identity, changes)
-    return clashes + _key_range_conflicts(live_by_identity.values(), changes, key_of)
+        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
+    conflicts += _file_conflicts(live_by_identity, changes)
+    return conflicts + _key_range_conflicts(live_by_identity.values(), changes, key_of)
 
 
 def _bucket_count_conflicts(
-    live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
+    live_entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
     """Return a conflict for each added file whose partition has another number of buckets."""
-    counted = {entry.partition: entry for entry in live if entry.total_buckets > 0}
-    clashes = []
+    entry_of_partition = {
+        entry.partition: entry for entry in live_entries if entry.total_buckets > 0
+    }
+    conflicts = []
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
-        against = counted.setdefault(change.partition, change)
-        if against.total_buckets not in (change.total_buckets, *_UNCOUNTED):
+        other_entry = entry_of_partition.setdefault(change.partition, change)
+        if other_entry.total_buckets not in (change.total_buckets, *_UNCOUNTED):
             problem = (
-                f"the partition has {against.total_buckets} buckets, not {change.total_buckets}"
+                f"the partition has {other_entry.total_buckets} buckets, not {change.total_buckets}"
             )
-            clashes.append(
+            conflicts.append(
                 Conflict(
-                    kind=ConflictKind.BUCKET_COUNT, problem=problem, change=change, against=against
+                    kind=ConflictKind.BUCKET_COUNT,
+                    problem=problem,
+                    change=change,
+                    live_entry=other_entry,
                 )
             )
-    return clashes
+    return conflicts
 
 
 def _file_conflicts(
-    live: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+    live_entries: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Apply the changes to `live`; return the conflicts of files that are gone or there already."""
-    clashes = []
+    """Apply the changes to `live_entries`; return conflicts of files that are gone or there."""
+    conflicts = []
     deleted = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
         if change.kind is FileKind.DELETE:
             deleted.add(identity)
-            if live.pop(identity, None) is None:
+            if live_entries.pop(identity, None) is None:
                 problem = f"{name} of level {change.file.level} is gone"
-                clashes.append(
+                conflicts.append(
                     Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
                 )
             continue
-        if identity in live or identity in deleted:
+        if identity in live_entries or identity in deleted:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
             problem = f"{name} is or was at level {change.file.level} already"
-            clashes.append(
+            conflicts.append(
                 Conflict(
                     kind=ConflictKind.FILE_THERE,
                     problem=problem,
                     change=change,
-                    against=live.get(identity),
+                    live_entry=live_entries.get(identity),
                 )
             )
-        live[identity] = change
-    return clashes
+        live_entries[identity] = change
+    return conflicts
 
 
 def _lookup_conflicts(
-    live: Iterable[ManifestEntry],
+    live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
     bucket: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
     """Return conflicts of look-ups: a file above was added or is missing, which changes rows."""
-    lifted = [
+    lifted_entries = [
         change
         for change in changes
         if change.kind is FileKind.DELETE
         and change.file.level == 0
         and (change.partition, change.bucket) == bucket
     ]
-    spans = [(key_of(change.file.min_key), key_of(change.file.max_key)) for change in lifted]
+    key_ranges = [
+        (key_of(change.file.min_key), key_of(change.file.max_key)) for change in lifted_entries
+    ]
     files_above = {
         entry.file.file_name: entry
-        for entry in live
+        for entry in live_entries
         if (entry.partition, entry.bucket) == bucket
         and entry.file.level > look_up.output_level
         and any(
-            key_of(entry.file.min_key) <= greatest and least <= key_of(entry.file.max_key)
-            for least, greatest in spans
+            key_of(entry.file.min_key) <= max_key and min_key <= key_of(entry.file.max_key)
+            for min_key, max_key in key_ranges
         )
     }
-    if not lifted or files_above.keys() == look_up.files:
+    if not lifted_entries or files_above.keys() == look_up.files:
         return []
     name = min(files_above.keys() ^ look_up.files)
     event = "has come" if name in files_above else "is gone"
@@ -159,8 +166,8 @@ def _lookup_conflicts(
         Conflict(
             kind=ConflictKind.LOOKED_UP,
             problem=f"file {name}, which may hold older rows of its keys, {event} meanwhile",
-            change=lifted[0],
-            against=files_above.get(name),
+            change=lifted_entries[0],
+            live_entry=files_above.get(name),
         )
     ]
 
@@ -169,31 +176,33 @@ def _key_range_conflicts(
     entries: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
 ) -> list[Conflict]:
     """Return a conflict for each two files of a level above 0 that overlap, if one is added."""
-    added = [change for change in changes if change.kind is FileKind.ADD]
-    added_identities = {change.identity for change in added}
-    touched = {(entry.partition, entry.bucket, entry.file.level) for entry in added}
+    added_entries = [change for change in changes if change.kind is FileKind.ADD]
+    added_identities = {change.identity for change in added_entries}
+    changed_levels = {(entry.partition, entry.bucket, entry.file.level) for entry in added_entries}
     levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in entries:
         where = (entry.partition, entry.bucket, entry.file.level)
-        if entry.file.level > 0 and where in touched:
+        if entry.file.level > 0 and where in changed_levels:
             levels.setdefault(where, []).append(entry)
-    clashes = []
+    conflicts = []
     for (_, bucket, level), members in levels.items():
         ordered = sorted(members, key=lambda entry: key_of(entry.file.min_key))
         for left, right in pairwise(ordered):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
-            change, against = (left, right) if left.identity in added_identities else (right, left)
-            clashes.append(
+            change, other_entry = (
+                (left, right) if left.identity in added_identities else (right, left)
+            )
+            conflicts.append(
                 Conflict(
                     kind=ConflictKind.KEY_RANGES,
                     problem=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
                     f"{bucket}, level {level}",
                     change=change,
-                    against=against,
+                    live_entry=other_entry,
                 )
             )
-    return clashes
+    return conflicts
 
 
 _TWO_COMPACTORS = (
@@ -213,11 +222,11 @@ class SnapshotDelta:
     entries: Sequence[ManifestEntry]
 
 
-def explanation(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[str, str]:
+def cause_and_fix(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[str, str]:
     """Describe a conflict's cause, its commit user, and the remedy.
 
     Args:
-        deltas: the latest commits, newest first, of which it consumes only the needed ones.
+        deltas: the latest commits, newest first, of which only the needed ones are consumed.
     """
     match conflict.kind:
         case ConflictKind.FILE_GONE:
@@ -244,10 +253,10 @@ def _missing_file_text(conflict: Conflict, cause: SnapshotDelta | None) -> tuple
     if cause is None or cause.commit_kind is not CommitKind.OVERWRITE:
         return f"{conflict.problem}{_cause_text(cause, 'replaced by')}", _TWO_COMPACTORS
     partition = conflict.change.partition
-    comes_new = any(
+    has_new_files = any(
         entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
     )
-    if comes_new:
+    if has_new_files:
         return (
             f"{conflict.problem}{_cause_text(cause, 'its partition was overwritten by')}",
             "nothing: the job compacts the partition again as it is now",
@@ -263,25 +272,28 @@ def _deltas_that_delete(
     change: ManifestEntry, deltas: Iterable[SnapshotDelta]
 ) -> Iterator[SnapshotDelta]:
     for delta in deltas:
-        if any(e.kind is FileKind.DELETE and e.identity == change.identity for e in delta.entries):
+        if any(
+            entry.kind is FileKind.DELETE and entry.identity == change.identity
+            for entry in delta.entries
+        ):
             yield delta
 
 
 def _deltas_that_add(
     conflict: Conflict, deltas: Iterable[SnapshotDelta]
 ) -> Iterator[SnapshotDelta]:
-    against = conflict.against
-    if against is None:
+    live_entry = conflict.live_entry
+    if live_entry is None:
         return
     for delta in deltas:
         for entry in delta.entries:
-            is_meant = entry.identity == against.identity
+            is_match = entry.identity == live_entry.identity
             if conflict.kind is ConflictKind.BUCKET_COUNT:
-                is_meant = (entry.partition, entry.total_buckets) == (
-                    against.partition,
-                    against.total_buckets,
+                is_match = (entry.partition, entry.total_buckets) == (
+                    live_entry.partition,
+                    live_entry.total_buckets,
                 )
-            if entry.kind is FileKind.ADD and is_meant:
+            if entry.kind is FileKind.ADD and is_match:
                 yield delta
                 break
 

@@ -32,95 +32,103 @@ class IndexFileRewrite:
 
 
 def choose_rewrites(
-    live: Iterable[IndexManifestEntry],
+    live_entries: Iterable[IndexManifestEntry],
     *,
     deleted_files: Collection[str],
-    changed: Collection[str],
-    in_one_file: bool,
+    changed_files: Collection[str],
+    needs_one_file: bool,
 ) -> list[IndexFileRewrite]:
     """Choose the index files of one bucket to rewrite.
 
     An index file without changes is kept, and an empty one is removed.
 
     Args:
-        live: the index files of the bucket.
+        live_entries: the index files of the bucket.
         deleted_files: the deleted data files.
-        changed: the data files that get a new deletion vector.
-        in_one_file: whether the bucket's vectors must be in one file, so any change affects all.
+        changed_files: the data files that get a new deletion vector.
+        needs_one_file: whether the bucket's vectors must be in one file, so any change affects all.
     """
-    leaving = {*deleted_files, *changed}
-    files = [entry for entry in live if entry.holds_deletion_vectors]
-    touched = [entry for entry in files if not leaving.isdisjoint(entry.index_file.data_file_names)]
-    if in_one_file and (touched or changed):
-        touched = files
+    affected_files = {*deleted_files, *changed_files}
+    vector_entries = [entry for entry in live_entries if entry.holds_deletion_vectors]
+    rewritten_entries = [
+        entry
+        for entry in vector_entries
+        if not affected_files.isdisjoint(entry.index_file.data_file_names)
+    ]
+    if needs_one_file and (rewritten_entries or changed_files):
+        rewritten_entries = vector_entries
     return [
         IndexFileRewrite(
             entry=entry,
             moved_files=tuple(
-                name for name in entry.index_file.data_file_names if name not in leaving
+                name for name in entry.index_file.data_file_names if name not in affected_files
             ),
         )
-        for entry in touched
+        for entry in rewritten_entries
     ]
 
 
 def combine_index(
-    live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
+    live_entries: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> list[IndexManifestEntry]:
     """Return the index files of all types after changes without an `index_conflict`."""
-    files = {entry.index_file.file_name: entry for entry in live}
+    files = {entry.index_file.file_name: entry for entry in live_entries}
     for change in changes:
         if change.kind is FileKind.DELETE:
             del files[change.index_file.file_name]
-    files |= {c.index_file.file_name: c for c in changes if c.kind is FileKind.ADD}
+    files |= {
+        change.index_file.file_name: change for change in changes if change.kind is FileKind.ADD
+    }
     return list(files.values())
 
 
 def index_conflict(
-    live: Sequence[IndexManifestEntry],
+    live_entries: Sequence[IndexManifestEntry],
     changes: Sequence[IndexManifestEntry],
     *,
     deleted_files: Collection[str],
     live_files: Collection[str],
-    in_one_file: bool,
+    needs_one_file: bool,
 ) -> str | None:
-    """Describe the conflict of committing `changes` on top of `live`; None without one.
+    """Describe the conflict of committing `changes` on top of `live_entries`; None without one.
 
     There are four rules. A removed index file must exist. A bucket has one file of hashes. No row
     of a deleted file was deleted meanwhile, because the replacing file would restore it. An added
     vector belongs to a live file, and is its only one.
 
     Args:
-        live: the index files of the whole table before the commit.
+        live_entries: the index files of the whole table before the commit.
         deleted_files: the data files that the commit deletes.
         live_files: the data files after the commit, of at least the partitions with changed
             vectors.
-        in_one_file: whether the vectors of a bucket must be in one file.
+        needs_one_file: whether the vectors of a bucket must be in one file.
     """
-    names = {entry.index_file.file_name for entry in live}
+    names = {entry.index_file.file_name for entry in live_entries}
     for change in changes:
         if change.kind is FileKind.DELETE and change.index_file.file_name not in names:
             return f"index file {change.index_file.file_name} is gone"
-    after = combine_index(live, changes)
-    if crowded := _buckets_with_several(entry for entry in after if entry.holds_hashes):
-        return f"bucket {crowded[0]} would have two files of hashes"
-    marking = [entry for entry in after if entry.holds_deletion_vectors]
-    if problem := _vector_conflict(marking, names, deleted_files, live_files):
+    combined_entries = combine_index(live_entries, changes)
+    if crowded_buckets := _buckets_with_several(
+        entry for entry in combined_entries if entry.holds_hashes
+    ):
+        return f"bucket {crowded_buckets[0]} would have two files of hashes"
+    vector_entries = [entry for entry in combined_entries if entry.holds_deletion_vectors]
+    if problem := _vector_conflict(vector_entries, names, deleted_files, live_files):
         return problem
-    if in_one_file and (crowded := _buckets_with_several(marking)):
-        return f"bucket {crowded[0]} would have two files of deletion vectors"
+    if needs_one_file and (crowded_buckets := _buckets_with_several(vector_entries)):
+        return f"bucket {crowded_buckets[0]} would have two files of deletion vectors"
     return None
 
 
 def _vector_conflict(
-    after: Sequence[IndexManifestEntry],
+    vector_entries: Sequence[IndexManifestEntry],
     names: Collection[str],
     deleted_files: Collection[str],
     live_files: Collection[str],
 ) -> str | None:
     """Describe the first deletion vector that is superseded or lacks its file; None without one."""
     vectors: set[str] = set()
-    for entry in after:
+    for entry in vector_entries:
         is_new = entry.index_file.file_name not in names
         for data_file in entry.index_file.data_file_names:
             if data_file in vectors:

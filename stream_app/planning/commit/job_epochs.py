@@ -4,8 +4,8 @@ A restarted job must know what it has committed, even if its own snapshots have 
 snapshot of stream_app has a property with the newest epoch of each job. Snapshots of other engines
 have none, and those of older versions record only their own job.
 
-`table.commit.recorded_epochs` calls it. It takes and returns plain values. It consumes snapshots
-lazily from the newest down.
+`table.commit.recorded_epochs` calls it. It takes and returns plain values. All snapshots come
+newest first, and are consumed lazily.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ KEPT_DAYS = 30
 """An epoch that was repeated later would find its messages gone from nearly every topic."""
 KEPT_MS = KEPT_DAYS * 86_400_000
 JOBS_KEPT = 16
-"""Jobs that are recorded at any age, because a commit by a fast clock would age all jobs."""
+"""Jobs whose epochs are recorded at any age: a fast clock makes all epochs look old."""
 JOBS_MAX = 100
-"""Most jobs recorded: a job with a new checkpoint each hour must not make snapshots grow."""
+"""Maximum number of recorded jobs: a new checkpoint each hour must not make snapshots grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +33,36 @@ class RecordingSnapshot:
     recorded: Mapping[str, JobEpoch] | None
 
 
-def epochs_of(newest_first: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
+def epochs_of(recordings: Iterable[RecordingSnapshot]) -> dict[str, JobEpoch]:
     """Return the newest epoch of each job, by commit user."""
-    walked: dict[str, JobEpoch] = {}
-    for recording in newest_first:
+    epochs: dict[str, JobEpoch] = {}
+    for recording in recordings:
         snapshot = recording.snapshot
         if recording.recorded is not None:
-            return {**recording.recorded, **walked}
+            return {**recording.recorded, **epochs}
         if _ends_epoch(snapshot):
-            walked.setdefault(snapshot.commit_user, _own_epoch(snapshot))
-    return walked
+            epochs.setdefault(snapshot.commit_user, _own_epoch(snapshot))
+    return epochs
 
 
-def epoch_of_user(commit_user: str, newest_first: Iterable[RecordingSnapshot]) -> JobEpoch | None:
+def epoch_of_user(commit_user: str, recordings: Iterable[RecordingSnapshot]) -> JobEpoch | None:
     """Return the newest epoch of one job; None if no snapshot records one.
 
     A COMPACT snapshot's identifier is its job's newest epoch, even if no other record remains.
     """
-    number_alone: JobEpoch | None = None
-    for recording in newest_first:
+    numbered_epoch: JobEpoch | None = None
+    for recording in recordings:
         snapshot, epoch = recording.snapshot, (recording.recorded or {}).get(commit_user)
         if snapshot.commit_user == commit_user and epoch is None:
             own_epoch = _own_epoch(snapshot)
             if _ends_epoch(snapshot):
                 epoch = own_epoch
-            elif number_alone is None:
-                number_alone = own_epoch
+            elif numbered_epoch is None:
+                numbered_epoch = own_epoch
         if epoch is not None:
-            is_newer = number_alone is None or number_alone.identifier <= epoch.identifier
-            return epoch if is_newer else number_alone
-    return number_alone
+            is_newer = numbered_epoch is None or numbered_epoch.identifier <= epoch.identifier
+            return epoch if is_newer else numbered_epoch
+    return numbered_epoch
 
 
 def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, JobEpoch]:
@@ -70,32 +70,32 @@ def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, Job
 
     These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
     """
-    newest = sorted(epochs.items(), key=lambda item: item[1].time_ms, reverse=True)
-    young = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_ms)]
-    return dict(newest[:JOBS_KEPT] + young)
+    newest_items = sorted(epochs.items(), key=lambda item: item[1].time_ms, reverse=True)
+    young_items = [item for item in newest_items[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_ms)]
+    return dict(newest_items[:JOBS_KEPT] + young_items)
 
 
-def oldest_needed(newest_first: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
+def oldest_needed_snapshot(recordings: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
     """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
 
     If only other engines commit, such a snapshot and its successors stay for at most 30 days,
     because the jobs may never return. This machine's clock and the newest snapshot's time must both
     show that they have passed, because either may be ahead.
     """
-    needed, seen = None, set[str]()
-    for index, recording in enumerate(newest_first):
+    needed_id, seen_users = None, set[str]()
+    for index, recording in enumerate(recordings):
         snapshot, recorded = recording.snapshot, recording.recorded
         if index == 0:
             now_ms = min(now_ms, snapshot.time_ms)
         is_last = recorded is not None
         if recorded is None:
             recorded = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
-        if any(_is_young(recorded[user], now_ms) for user in recorded.keys() - seen):
-            needed = snapshot.snapshot_id
+        if any(_is_young(recorded[user], now_ms) for user in recorded.keys() - seen_users):
+            needed_id = snapshot.snapshot_id
         if is_last:
             break
-        seen |= recorded.keys()
-    return needed
+        seen_users |= recorded.keys()
+    return needed_id
 
 
 def _is_young(epoch: JobEpoch, now_ms: int) -> bool:

@@ -15,14 +15,14 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
     For all Paimon readers, a file that was ever deleted at a level stays deleted there.
     """
-    added: dict[FileIdentity, ManifestEntry] = {}
+    added_entries: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()
     for entry in entries:
         if entry.kind is FileKind.ADD:
-            added[entry.identity] = entry
+            added_entries[entry.identity] = entry
         else:
             deleted.add(entry.identity)
-    return [entry for identity, entry in added.items() if identity not in deleted]
+    return [entry for identity, entry in added_entries.items() if identity not in deleted]
 
 
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -15,7 +15,7 @@ MergeGroup = tuple[ManifestFileMeta, ...]
 
 
 def manifest_groups(
-    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
+    manifests: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
 ) -> list[MergeGroup]:
     """Divide consecutive manifests into groups, each of which the caller merges into one manifest.
 
@@ -24,34 +24,41 @@ def manifest_groups(
     ADD.
     """
     groups: list[MergeGroup] = []
-    gathered: list[ManifestFileMeta] = []
+    group: list[ManifestFileMeta] = []
     size = 0
-    for meta in metas:
-        gathered.append(meta)
-        size += meta.file_size
+    for manifest in manifests:
+        group.append(manifest)
+        size += manifest.file_size
         if size >= target_size:
-            groups.append(tuple(gathered))
-            gathered, size = [], 0
+            groups.append(tuple(group))
+            group, size = [], 0
     # A manifest larger than all that follow stays alone, or every merge would rewrite it.
-    while len(gathered) > 1 and gathered[0].file_size > size - gathered[0].file_size:
-        size -= gathered[0].file_size
-        groups.append((gathered.pop(0),))
-    if len(gathered) >= min_count:
-        groups.append(tuple(gathered))
+    while len(group) > 1 and group[0].file_size > size - group[0].file_size:
+        size -= group[0].file_size
+        groups.append((group.pop(0),))
+    if len(group) >= min_count:
+        groups.append(tuple(group))
     else:
-        groups += [(meta,) for meta in gathered]
+        groups += [(manifest,) for manifest in group]
     return groups
 
 
-def full_merge(
-    metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
+def full_merge_names(
+    manifests: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
 ) -> frozenset[str]:
     """Return the names of the manifests that a full merge rewrites; empty if none is due.
 
     It rewrites manifests with DELETEs and small ones, and is due when these have `threshold` bytes.
     Other manifests are rewritten only if one of their files is deleted.
     """
-    rewritten = [meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size]
-    if len(metas) < 2 or sum(meta.file_size for meta in rewritten) < threshold:
+    rewritten_manifests = [
+        manifest
+        for manifest in manifests
+        if manifest.num_deleted_files or manifest.file_size < target_size
+    ]
+    if (
+        len(manifests) < 2
+        or sum(manifest.file_size for manifest in rewritten_manifests) < threshold
+    ):
         return frozenset()
-    return frozenset(meta.file_name for meta in rewritten)
+    return frozenset(manifest.file_name for manifest in rewritten_manifests)

@@ -42,17 +42,21 @@ def partition_statistics(
         spec_of: returns the values of a serialized partition.
         utc_ms: converts files' local wall-clock times to UTC.
     """
-    totals: dict[bytes, PartitionStatistics] = {}
+    statistics_by_partition: dict[bytes, PartitionStatistics] = {}
     for entry in entries:
-        total = totals.get(entry.partition) or PartitionStatistics(spec=spec_of(entry.partition))
+        statistics = statistics_by_partition.get(entry.partition) or PartitionStatistics(
+            spec=spec_of(entry.partition)
+        )
         sign = 1 if entry.kind is FileKind.ADD else -1
-        made_ms = entry.file.creation_time_ms
-        totals[entry.partition] = replace(
-            total,
-            record_count=total.record_count + sign * entry.file.row_count,
-            file_size=total.file_size + sign * entry.file.file_size,
-            file_count=total.file_count + sign,
-            newest_file_ms=max(total.newest_file_ms, 0 if made_ms is None else utc_ms(made_ms)),
+        created_ms = entry.file.creation_time_ms
+        statistics_by_partition[entry.partition] = replace(
+            statistics,
+            record_count=statistics.record_count + sign * entry.file.row_count,
+            file_size=statistics.file_size + sign * entry.file.file_size,
+            file_count=statistics.file_count + sign,
+            newest_file_ms=max(
+                statistics.newest_file_ms, 0 if created_ms is None else utc_ms(created_ms)
+            ),
             total_buckets=entry.total_buckets,
         )
-    return list(totals.values())
+    return list(statistics_by_partition.values())

@@ -26,15 +26,19 @@ def offsets_already_committed(begin: Offsets, ends: Iterable[Offsets]) -> dict[s
             if topic not in begin:
                 continue
             for partition, offset in partitions.items():
-                so_far = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
-                if so_far < offset:
+                known_offset = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
+                if known_offset < offset:
                     offsets.setdefault(topic, {})[partition] = offset
     return offsets
 
 
-def resume_offsets(begin: Offsets, again: Offsets) -> dict[str, dict[str, int]]:
-    """Return the offsets from which a job continues after these records."""
+def resume_offsets(begin: Offsets, committed_ends: Offsets) -> dict[str, dict[str, int]]:
+    """Return the offsets from which a job continues after the records that the table has.
+
+    Args:
+        committed_ends: the result of `offsets_already_committed`.
+    """
     return {
-        topic: dict(sorted({**partitions, **again.get(topic, {})}.items()))
+        topic: dict(sorted({**partitions, **committed_ends.get(topic, {})}.items()))
         for topic, partitions in sorted(begin.items())
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 
 _SPREAD = 0.2
-"""Most random addition, as a part of the wait."""
+"""Maximum random addition, as a part of the wait."""
 
 
 def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
@@ -22,5 +22,5 @@ def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
         name: the commit's unique name, which serves as the random seed.
     """
     wait_ms = min(min_ms << retry, max_ms)
-    chance = zlib.crc32(f"{name} {retry}".encode()) / 2**32
-    return wait_ms * (1 + _SPREAD * chance) / 1000
+    random_share = zlib.crc32(f"{name} {retry}".encode()) / 2**32
+    return wait_ms * (1 + _SPREAD * random_share) / 1000

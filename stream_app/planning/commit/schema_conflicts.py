@@ -19,12 +19,12 @@ _MAY_CHANGE = frozenset({"bucket"})
 """Options that may change: partitions record their bucket count, which a commit checks."""
 
 
-def schema_conflict(job_schema: TableSchema, newest: TableSchema) -> str | None:
+def schema_conflict(job_schema: TableSchema, newest_schema: TableSchema) -> str | None:
     """Return the reason why files of this writer's schema must not be committed, else None."""
-    problem = adoption_conflict(job_schema, newest)
+    problem = adoption_conflict(job_schema, newest_schema)
     if problem is not None:
         return problem
-    newest_columns = {column.field_id: column for column in newest.fields}
+    newest_columns = {column.field_id: column for column in newest_schema.fields}
     for column in job_schema.fields:
         newest_column = newest_columns.get(column.field_id, column)
         if not keeps_values(column.data_type, newest_column.data_type, by_ids=True):
@@ -36,54 +36,61 @@ def schema_conflict(job_schema: TableSchema, newest: TableSchema) -> str | None:
 
 
 def adoption_conflict(
-    job_schema: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
+    job_schema: TableSchema,
+    newest_schema: TableSchema,
+    configured_options: Mapping[str, str] | None = None,
 ) -> str | None:
     """Return the reason why a job of this schema cannot continue with the newest; None if it can.
 
     Args:
-        configured: the options of the job's configuration.
+        configured_options: the options of the job's configuration.
     """
     for noun, old, new in (
-        ("primary", job_schema.primary_keys, newest.primary_keys),
-        ("partition", job_schema.partition_keys, newest.partition_keys),
+        ("primary", job_schema.primary_keys, newest_schema.primary_keys),
+        ("partition", job_schema.partition_keys, newest_schema.partition_keys),
     ):
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    if job_schema.kind != newest.kind:
-        job_mode, newest_mode = job_schema.kind.bucket_mode, newest.kind.bucket_mode
+    if job_schema.kind != newest_schema.kind:
+        job_mode, newest_mode = job_schema.kind.bucket_mode, newest_schema.kind.bucket_mode
         return f"its rows found their buckets {job_mode}, and find them {newest_mode}"
     for key in ENDING_OPTIONS:
-        values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest)]
+        values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest_schema)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
-    differences = option_differences(newest, configured or {})
+    differences = option_differences(newest_schema, configured_options or {})
     if texts := [
         str(difference) for difference in differences if difference.key not in _MAY_CHANGE
     ]:
         return "; ".join(texts)
     try:
-        check_writable(newest.options, newest.primary_keys, newest.partition_keys)
+        check_writable(
+            newest_schema.options, newest_schema.primary_keys, newest_schema.partition_keys
+        )
     except UnsupportedTableError as error:
         return error.problem
     problems = existing_problems(
-        newest.fields, newest.primary_keys, newest.partition_keys, newest.options
+        newest_schema.fields,
+        newest_schema.primary_keys,
+        newest_schema.partition_keys,
+        newest_schema.options,
     )
     return "; ".join(problems) or None
 
 
-def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
-    """Return a schema's time and first commit user, because Paimon does not record its author.
+def schema_origin_text(schema: TableSchema, recent_snapshots: Iterable[Snapshot]) -> str:
+    """Describe a schema by its time and its first commit user: Paimon records no author.
 
     Args:
-        newest_first: the latest commits, newest first.
+        recent_snapshots: the latest commits, newest first.
     """
     created = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
-    if not by_it:
-        made_at = f"schema {schema.schema_id} was made at {created}"
-        return f"{made_at}, and no writer has committed by it yet"
-    first = by_it[-1]
-    return (
-        f"schema {schema.schema_id} was made at {created}; the first to commit by it was user "
-        f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
-    )
+    origin = f"schema {schema.schema_id} was made at {created}"
+    snapshots = [
+        snapshot for snapshot in recent_snapshots if snapshot.schema_id >= schema.schema_id
+    ]
+    if not snapshots:
+        return f"{origin}, and no writer has committed by it yet"
+    first_snapshot = snapshots[-1]
+    place = f"snapshot {first_snapshot.snapshot_id} ({first_snapshot.commit_kind.value})"
+    return f"{origin}; the first to commit by it was user {first_snapshot.commit_user}, in {place}"

@@ -45,7 +45,8 @@ class PackRules:
 class SubCoordinator:
     """The small files of one partition that no task has taken yet.
 
-    Attributes: age: the number of rounds without a full bin since the last file was added.
+    Attributes:
+        age: the number of rounds without a full bin since the last file was added.
     """
 
     files: Files = ()
@@ -58,11 +59,13 @@ class SubCoordinator:
 
     def without_files(self, names: Collection[str]) -> SubCoordinator:
         """Remove deleted files."""
-        return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
+        return replace(
+            self, files=tuple(file for file in self.files if file.file_name not in names)
+        )
 
     @property
     def may_be_forgotten(self) -> bool:
-        """Whether to forget the partition, which has no file left or has waited too long."""
+        """Whether to forget the partition, because no file is left or it is too old."""
         return not self.files or self.age > REMOVE_AGE
 
 
@@ -73,12 +76,12 @@ Task = tuple[bytes, Files]
 
 
 def plan_round(
-    subs: SubCoordinators,
+    coordinators: SubCoordinators,
     new_files: Mapping[bytes, Sequence[DataFileMeta]],
     rules: PackRules,
     index_files: Mapping[str, str] | None = None,
 ) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
-    """Plan one round, and return the tasks and the files that wait for the next round.
+    """Plan one round; return the tasks, and the files that remain for the next round.
 
     Args:
         new_files: partition → small files that are new to the planner. Without any the round does
@@ -87,32 +90,36 @@ def plan_round(
             deletion vectors.
     """
     if not any(new_files.values()):
-        return [], dict(subs)
-    after = dict(subs)
+        return [], dict(coordinators)
+    updated = dict(coordinators)
     for partition, files in new_files.items():
-        after[partition] = after.get(partition, SubCoordinator()).with_files(files)
+        updated[partition] = updated.get(partition, SubCoordinator()).with_files(files)
     tasks: list[Task] = []
-    for partition, sub in after.items():
-        bins, after[partition] = pick_bins(sub, rules, index_files)
+    for partition, coordinator in updated.items():
+        bins, updated[partition] = pick_bins(coordinator, rules, index_files)
         tasks += [(partition, files) for files in bins]
-    waiting = {partition: sub for partition, sub in after.items() if not sub.may_be_forgotten}
-    return tasks, waiting
+    remaining = {
+        partition: coordinator
+        for partition, coordinator in updated.items()
+        if not coordinator.may_be_forgotten
+    }
+    return tasks, remaining
 
 
 def pick_bins(
-    sub: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
+    coordinator: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
 ) -> tuple[list[Files], SubCoordinator]:
     """Return the full bins of one partition, or all of its files after a long wait."""
     if index_files is None:
-        bins, remaining = pack_bins(sub.files, rules)
+        bins, remaining = pack_bins(coordinator.files, rules)
     else:
-        bins, remaining = pack_with_deletions(sub.files, rules, index_files)
+        bins, remaining = pack_with_deletions(coordinator.files, rules, index_files)
     if bins:
-        return bins, replace(sub, files=remaining)
-    age = sub.age + 1
-    if age > COMPACT_AGE and len(sub.files) >= _FILES_MIN:
-        return [sub.files], SubCoordinator((), age)
-    return [], replace(sub, age=age)
+        return bins, replace(coordinator, files=remaining)
+    age = coordinator.age + 1
+    if age > COMPACT_AGE and len(coordinator.files) >= _FILES_MIN:
+        return [coordinator.files], SubCoordinator((), age)
+    return [], replace(coordinator, age=age)
 
 
 def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
@@ -122,18 +129,18 @@ def pack_bins(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Fil
     bin also counts as full if it has many files.
     """
     bins: list[Files] = []
-    gathered: list[DataFileMeta] = []
+    current_bin: list[DataFileMeta] = []
     size = 0
     for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
-        gathered.append(file)
+        current_bin.append(file)
         size += file.file_size + rules.open_file_cost
-        if len(gathered) >= _FILES_MIN and size >= 2 * rules.target_file_size:
-            bins.append(tuple(gathered))
-            gathered, size = [], 0
-    if len(gathered) >= max(_FILES_MIN, rules.min_file_num):
-        bins.append(tuple(gathered))
-        gathered = []
-    return bins, tuple(gathered)
+        if len(current_bin) >= _FILES_MIN and size >= 2 * rules.target_file_size:
+            bins.append(tuple(current_bin))
+            current_bin, size = [], 0
+    if len(current_bin) >= max(_FILES_MIN, rules.min_file_num):
+        bins.append(tuple(current_bin))
+        current_bin = []
+    return bins, tuple(current_bin)
 
 
 def pack_with_deletions(
@@ -151,17 +158,17 @@ def pack_with_deletions(
         else:
             others.append(file)
     bins: list[Files] = []
-    gathered: list[DataFileMeta] = []
+    current_bin: list[DataFileMeta] = []
     for group in sorted(groups.values(), key=lambda group: sum(file.file_size for file in group)):
-        gathered += group
-        size = sum(file.file_size + rules.open_file_cost for file in gathered)
-        if len(gathered) >= _FILES_MIN and size >= 2 * rules.target_file_size:
-            bins.append(tuple(gathered))
-            gathered = []
-    if gathered:
-        bins.append(tuple(gathered))
-    more, remaining = pack_bins(others, rules)
-    return bins + more, remaining
+        current_bin += group
+        size = sum(file.file_size + rules.open_file_cost for file in current_bin)
+        if len(current_bin) >= _FILES_MIN and size >= 2 * rules.target_file_size:
+            bins.append(tuple(current_bin))
+            current_bin = []
+    if current_bin:
+        bins.append(tuple(current_bin))
+    other_bins, remaining = pack_bins(others, rules)
+    return bins + other_bins, remaining
 
 
 def files_in_row_order(files: Iterable[DataFileMeta]) -> Files:
@@ -202,8 +209,10 @@ def pick_full_rewrite(
     if rewrite_all:
         return tuple(queue)
     is_large = [file.file_size >= compaction_file_size for file in queue]
-    first = is_large.index(False) if False in is_large else len(queue)
-    candidates = tuple(queue[first:])
-    large = sum(is_large[first:])
-    is_worthwhile = len(candidates) >= FULL_COMPACT_MIN_FILE and len(candidates) - large > large
+    first_small = is_large.index(False) if False in is_large else len(queue)
+    candidates = tuple(queue[first_small:])
+    large_count = sum(is_large[first_small:])
+    is_worthwhile = (
+        len(candidates) >= FULL_COMPACT_MIN_FILE and len(candidates) - large_count > large_count
+    )
     return candidates if is_worthwhile else ()

@@ -17,19 +17,19 @@ from stream_app.mergetree.compact.universal_compaction import UniversalCompactio
 from stream_app.planning.compact.policy_simulation import SimulatedCost, simulate
 
 TRIGGERS = (5, 8, 12)
-"""Sorted runs that begin a compaction; the most that freshness allows is tried too."""
+"""Sorted runs that begin a compaction; the maximum that freshness allows is tried too."""
 _FEW_FLUSHES = 512
 """The number of flushes from which on only the choice with the most runs can be cheap."""
 SIZE_RATIOS = (1, 100, 300, 1000)
-"""Tried beside `UniversalCompaction.fits_levels`, which needs no ratio."""
+"""Ratios that are tried beside `UniversalCompaction.fits_levels`, which needs none."""
 AMPLIFICATIONS = (50, 200)
 SPARE_RUNS = 3
 """Flushes that may come during a compaction: as between the triggers of Paimon's defaults."""
 FRESHNESS_MIN = 2 + SPARE_RUNS
 FLUSHES_MIN, FLUSHES_MAX = 1 << 4, 1 << 15
-_NEAR = 1.1
-"""If the writes of two choices differ by less than this, the one with fewer runs, or the present
-one, wins."""
+_TOLERANCE = 1.1
+"""The factor within which the writes of two choices count as equal. Then the choice with fewer runs
+wins, or the present one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +47,22 @@ class BucketSizes:
 
     Attributes:
         size: the bytes of the bucket.
-        flush: the bytes of a usual flush.
+        flush_size: the bytes of a usual flush.
         level: the highest level with files.
         num_levels: the number of levels, including level 0.
     """
 
     size: int
-    flush: int
+    flush_size: int
     level: int
     num_levels: int
 
     @property
     def flushes(self) -> int:
         """The bucket's size in flushes, as a power of two from 16 on."""
-        ratio = self.size / max(1, self.flush)
-        near: int = 2 ** round(math.log2(max(1.0, ratio)))
-        return max(FLUSHES_MIN, min(FLUSHES_MAX, near))
+        ratio = self.size / max(1, self.flush_size)
+        rounded: int = 2 ** round(math.log2(max(1.0, ratio)))
+        return max(FLUSHES_MIN, min(FLUSHES_MAX, rounded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class SimulatedBucket:
     num_levels: int
     flushes: int
 
-    def rewrites(self, longer: int = 1) -> float:
+    def rewrites(self, length_factor: int = 1) -> float:
         """Return the bytes that compactions write for each byte of a flush.
 
         Args:
-            longer: the factor by which epochs are longer, and flushes larger.
+            length_factor: the factor by which epochs are longer, and flushes larger.
         """
-        flushes = max(FLUSHES_MIN, self.flushes // longer)
+        flushes = max(FLUSHES_MIN, self.flushes // length_factor)
         return simulated_cost(self.rules, self.num_levels, flushes).writes - 1
 
 
@@ -123,8 +123,8 @@ class PolicyChoice:
             f"trigger {rules.run_count_trigger}, {size_rule}, "
             f"size amplification {rules.max_size_amplification_percent} %: "
             f"{_bytes_text(sizes.size)} up to level {sizes.level}, "
-            f"flushes of {_bytes_text(sizes.flush)}, writes each byte {_times_text(self.writes)} × "
-            f"instead of {_times_text(self.writes_before)} ×"
+            f"flushes of {_bytes_text(sizes.flush_size)}, writes each byte "
+            f"{_times_text(self.writes)} × instead of {_times_text(self.writes_before)} ×"
             + (f"; the table's options set the {', the '.join(fixed)}" if fixed else "")
         )
 
@@ -135,41 +135,41 @@ def is_due(choice: PolicyChoice | None, sizes: BucketSizes) -> bool:
     """
     if choice is None:
         return True
-    size = max(1, sizes.size) / max(1, choice.sizes.size)
-    flush = max(1, sizes.flush) / max(1, choice.sizes.flush)
-    return not (0.5 < size < 2 and 2 / 3 < flush < 1.5)
+    size_ratio = max(1, sizes.size) / max(1, choice.sizes.size)
+    flush_ratio = max(1, sizes.flush_size) / max(1, choice.sizes.flush_size)
+    return not (0.5 < size_ratio < 2 and 2 / 3 < flush_ratio < 1.5)
 
 
 def choose_rules(
     sizes: BucketSizes,
-    table: UniversalCompaction,
+    table_rules: UniversalCompaction,
     fixed: FixedRules,
     stop_trigger: int,
-    present: PolicyChoice | None = None,
+    present_choice: PolicyChoice | None = None,
 ) -> PolicyChoice:
     """Choose the rules for a bucket.
 
     Args:
-        table: the rules of the table's options.
+        table_rules: the rules of the table's options.
         stop_trigger: the maximum number of sorted runs for readers, from `FRESHNESS_MIN` on.
-        present: the present choice, which stays unless another one writes a tenth less.
+        present_choice: the present choice, which stays unless another one writes a tenth less.
     """
 
     def writes(rules: UniversalCompaction) -> float:
         return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
 
-    without_early = replace(table, early_full_compaction=None)
-    rules = _best_rules(without_early, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
-    if present is not None and present.stop_trigger == stop_trigger:
-        before = replace(present.rules, early_full_compaction=None)
-        if writes(before) <= writes(rules) * _NEAR:
-            rules = before
+    late_rules = replace(table_rules, early_full_compaction=None)
+    rules = _best_rules(late_rules, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
+    if present_choice is not None and present_choice.stop_trigger == stop_trigger:
+        present_rules = replace(present_choice.rules, early_full_compaction=None)
+        if writes(present_rules) <= writes(rules) * _TOLERANCE:
+            rules = present_rules
     return PolicyChoice(
-        rules=replace(rules, early_full_compaction=table.early_full_compaction),
+        rules=replace(rules, early_full_compaction=table_rules.early_full_compaction),
         stop_trigger=stop_trigger,
         sizes=sizes,
         writes=writes(rules),
-        writes_before=writes(without_early),
+        writes_before=writes(late_rules),
         simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flushes),
         fixed=fixed,
     )
@@ -177,42 +177,50 @@ def choose_rules(
 
 @cache
 def _best_rules(
-    table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, num_levels: int, flushes: int
+    table_rules: UniversalCompaction,
+    fixed: FixedRules,
+    stop_trigger: int,
+    num_levels: int,
+    flushes: int,
 ) -> UniversalCompaction:
     costs = [
         (simulated_cost(rules, num_levels, flushes), rules)
-        for rules in candidates(table, fixed, stop_trigger, flushes)
+        for rules in candidate_rules(table_rules, fixed, stop_trigger, flushes)
     ]
-    least = min(cost.writes for cost, _ in costs)
-    near_best = [(cost, rules) for cost, rules in costs if cost.writes <= least * _NEAR]
-    return min(near_best, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
+    least_writes = min(cost.writes for cost, _ in costs)
+    near_best_costs = [
+        (cost, rules) for cost, rules in costs if cost.writes <= least_writes * _TOLERANCE
+    ]
+    return min(near_best_costs, key=lambda pair: (pair[0].runs, pair[0].writes))[1]
 
 
-def candidates(
-    table: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flushes: int
+def candidate_rules(
+    table_rules: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flushes: int
 ) -> list[UniversalCompaction]:
     """Return the candidates for rules; for arguments see `choose_rules`."""
-    most = max(2, stop_trigger - SPARE_RUNS)
-    lower = TRIGGERS if flushes < _FEW_FLUSHES else ()
-    triggers = {trigger for trigger in lower if trigger < most} | {most}
-    sizes = (
-        [table]
-        if fixed.size_ratio or table.off_peak_hours
+    trigger_max = max(2, stop_trigger - SPARE_RUNS)
+    lower_triggers = TRIGGERS if flushes < _FEW_FLUSHES else ()
+    triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
+    sized_rules = (
+        [table_rules]
+        if fixed.size_ratio or table_rules.off_peak_hours
         else [
-            replace(table, fits_levels=True),
-            *(replace(table, size_ratio=r) for r in SIZE_RATIOS),
+            replace(table_rules, fits_levels=True),
+            *(replace(table_rules, size_ratio=r) for r in SIZE_RATIOS),
         ]
     )
     rules_tried = [
         replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
         for rules, trigger, amplification in product(
-            sizes,
-            (table.run_count_trigger,) if fixed.trigger else sorted(triggers),
-            (table.max_size_amplification_percent,) if fixed.amplification else AMPLIFICATIONS,
+            sized_rules,
+            (table_rules.run_count_trigger,) if fixed.trigger else sorted(triggers),
+            (table_rules.max_size_amplification_percent,)
+            if fixed.amplification
+            else AMPLIFICATIONS,
         )
     ]
-    if table.run_count_trigger <= most:
-        rules_tried.append(table)
+    if table_rules.run_count_trigger <= trigger_max:
+        rules_tried.append(table_rules)
     return rules_tried
 
 
@@ -224,7 +232,7 @@ def simulated_cost(rules: UniversalCompaction, num_levels: int, flushes: int) ->
         for updates in (True, False)
     ]
     return SimulatedCost(
-        *(sum(facts) / len(costs) for facts in zip(*map(astuple, costs), strict=True))
+        *(sum(values) / len(costs) for values in zip(*map(astuple, costs), strict=True))
     )
 
 

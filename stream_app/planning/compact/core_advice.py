@@ -1,4 +1,4 @@
-"""Decides whether compactions have enough cores, and computes an epoch length for which they do.
+"""Decides whether compactions have enough cores, and for which length of epochs they would.
 
 `table.compact.core_budget` calls it after epochs, with simulated bytes. The job follows the user's
 trigger or freshness in any case: longer epochs are advice.
@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-LONGER = (1, 2, 4, 8, 16, 32, 64)
-"""Lengths of epochs that are tried, as multiples of the present one."""
+LENGTH_FACTORS = (1, 2, 4, 8, 16, 32, 64)
+"""The factors by which longer epochs are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,34 +20,34 @@ class CoreAdvice:
 
     Attributes:
         cores: the cores on which they may run.
-        needed: the cores that they keep busy at the present pace.
+        cores_needed: the cores that they keep busy at the present pace.
         interval_s: the seconds from epoch to epoch.
-        longer: the factor by which epochs must be longer; 1: the cores suffice; None: none of
-            `LONGER` helps.
+        length_factor: the factor by which epochs must be longer; 1: the cores suffice; None: none
+            of `LENGTH_FACTORS` helps.
     """
 
     cores: int
-    needed: float
+    cores_needed: float
     interval_s: float
-    longer: int | None
+    length_factor: int | None
 
     @property
     def suffices(self) -> bool:
         """Whether compactions keep up with epochs of the present length."""
-        return self.longer == 1
+        return self.length_factor == 1
 
     @property
     def need(self) -> str:
         """The need and the bound, as text."""
-        return f"compactions need {self.needed:.1f} of {self.cores} cores"
+        return f"compactions need {self.cores_needed:.1f} of {self.cores} cores"
 
     @property
     def fix(self) -> str:
         """The remedy if the cores do not suffice."""
         more = "give stream.compaction-cores more cores"
-        if self.longer is None:
-            return f"{more}, because epochs {LONGER[-1]} times as long would not suffice"
-        seconds = math.ceil(self.interval_s * self.longer)
+        if self.length_factor is None:
+            return f"{more}, because epochs {LENGTH_FACTORS[-1]} times as long would not suffice"
+        seconds = math.ceil(self.interval_s * self.length_factor)
         return (
             f"make epochs {seconds} s long, with which they fit (stream.trigger, or a longer "
             f"stream.freshness), or {more}"
@@ -58,15 +58,17 @@ class CoreAdvice:
         return self.need if self.suffices else f"{self.need}: {self.fix}"
 
 
-def core_advice(needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
+def core_advice(cores_needed: Callable[[int], float], cores: int, interval_s: float) -> CoreAdvice:
     """Return the advice for a job.
 
     Args:
-        needed: returns the cores that compactions keep busy if epochs are longer by a factor.
+        cores_needed: returns the cores that compactions keep busy if epochs are longer by a factor.
     """
     return CoreAdvice(
         cores=cores,
-        needed=needed(1),
+        cores_needed=cores_needed(1),
         interval_s=interval_s,
-        longer=next((longer for longer in LONGER if needed(longer) <= cores), None),
+        length_factor=next(
+            (factor for factor in LENGTH_FACTORS if cores_needed(factor) <= cores), None
+        ),
     )

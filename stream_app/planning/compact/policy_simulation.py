@@ -14,7 +14,7 @@ from stream_app.mergetree.compact.universal_compaction import RunSize, Universal
 _UNITS = 1000
 """The units in which a flush is counted, because the rules compare integers."""
 _PICKS_MAX = 1 << 14
-"""Looks for a compaction in one simulation: some 60 ms of the processor."""
+"""Maximum number of picks in one simulation, which take some 60 ms of processor time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ def simulate(
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
-    trigger, written, run_sum, simulated, picks = rules.run_count_trigger, 0, 0, 0, 0
+    written = run_sum = simulated = picks = 0
     for _ in range(_PICKS_MAX):
         if simulated >= flushes:
             break
         # Below the trigger no rule applies, so these flushes are simulated at once.
-        new = max(1, trigger - len(runs))
-        run_sum += new * len(runs) + new * (new + 1) // 2
-        simulated += new
-        runs[:0] = [RunSize(0, _UNITS)] * new
+        new_flushes = max(1, rules.run_count_trigger - len(runs))
+        run_sum += new_flushes * len(runs) + new_flushes * (new_flushes + 1) // 2
+        simulated += new_flushes
+        runs[:0] = [RunSize(0, _UNITS)] * new_flushes
         picked = rules.pick_sizes(num_levels, runs, rules.size_ratio)
         if picked is None:
             continue

@@ -70,39 +70,39 @@ def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int
         case Visibility.ANY_LEVEL:
             return 0
         case Visibility.ABOVE_LEVEL_0:
-            least = 1
+            min_visible_level = 1
         case Visibility.HIGHEST_LEVEL:
             files = list(files)
-            least = max([num_levels - 1, *(file.level for file in files)])
-    return sum(file.row_count for file in files if file.level < least)
+            min_visible_level = max([num_levels - 1, *(file.level for file in files)])
+    return sum(file.row_count for file in files if file.level < min_visible_level)
 
 
 def waiting_buckets(
-    live: Iterable[ManifestEntry], rule: Visibility, num_levels: int
+    live_entries: Iterable[ManifestEntry], rule: Visibility, num_levels: int
 ) -> Mapping[BucketId, int]:
     """Return the buckets with waiting rows, and the number of these rows.
 
     Args:
-        live: the live files of a table, or of some buckets.
+        live_entries: the live files of a table, or of some buckets.
     """
     if rule is Visibility.ANY_LEVEL:
         return {}
     counts = {
         bucket: waiting_rows(files, rule, num_levels)
-        for bucket, files in files_of_buckets(live).items()
+        for bucket, files in files_of_buckets(live_entries).items()
     }
     return {bucket: count for bucket, count in counts.items() if count}
 
 
-def rows_to_report(waiting: int, *, newest: int, age_s: float) -> int:
+def rows_to_report(waiting_count: int, *, newest_count: int, age_s: float) -> int:
     """Return the number of waiting rows to report.
 
     Args:
-        waiting: the number of all waiting rows.
-        newest: the maximum number of waiting rows from the newest epoch.
+        waiting_count: the number of all waiting rows.
+        newest_count: the maximum number of waiting rows from the newest epoch.
         age_s: the seconds since that epoch's commit.
     """
-    return waiting if age_s >= UNCOUNTED_S else max(0, waiting - newest)
+    return waiting_count if age_s >= UNCOUNTED_S else max(0, waiting_count - newest_count)
 
 
 def readers_text(rule: Visibility) -> str:

@@ -8,30 +8,30 @@ from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 
 
 def kept_snapshots(
-    snapshots: Sequence[IcebergSnapshot], earliest_id: int, tagged: Collection[int]
+    snapshots: Sequence[IcebergSnapshot], earliest_id: int, tagged_ids: Collection[int]
 ) -> list[IcebergSnapshot]:
     """Return the snapshots whose files Paimon still keeps.
 
     Args:
         earliest_id: the number of Paimon's earliest snapshot.
-        tagged: the numbers of snapshots that tags keep.
+        tagged_ids: the numbers of snapshots that tags keep.
     """
     return [
         snapshot
         for snapshot in snapshots
-        if snapshot.snapshot_id >= earliest_id or snapshot.snapshot_id in tagged
+        if snapshot.snapshot_id >= earliest_id or snapshot.snapshot_id in tagged_ids
     ]
 
 
 def next_version(base: IcebergMetadata | None, snapshot_id: int) -> int:
     """Return the number of a version, which is that of Paimon's snapshot while numbers ascend.
 
-    They differ after a rollback, and if two versions show one snapshot.
+    The numbers differ after a rollback, and if two versions show one snapshot.
     """
     return snapshot_id if base is None else max(snapshot_id, base.version + 1)
 
 
-def operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:
+def snapshot_operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:
     """Return Iceberg's operation of a snapshot; incremental readers read only "append" snapshots.
 
     Args:

@@ -17,7 +17,7 @@ _ENTRIES_MIN, _ENTRIES_MAX = 100, 10_000
 _FULL_MANIFESTS = 100
 
 
-def full_manifest_entries(live_files: int) -> int:
+def full_manifest_entry_count(live_files: int) -> int:
     """Return the entries of a full manifest in a table with this number of live files."""
     return min(max(_ENTRIES_MIN, live_files // _FULL_MANIFESTS), _ENTRIES_MAX)
 
@@ -42,7 +42,7 @@ def manifests_to_merge(
     """Return the small manifests if they are many, or fill one together; else none.
 
     Args:
-        full_entries: the result of `full_manifest_entries`; a half full manifest is not small.
+        full_entries: the result of `full_manifest_entry_count`; a half full manifest is not small.
     """
     small_manifests = [
         manifest
@@ -55,20 +55,20 @@ def manifests_to_merge(
 
 
 def carried_entries(
-    entries: Iterable[IcebergEntry], removed: frozenset[str], snapshot_id: int
+    entries: Iterable[IcebergEntry], removed_keys: frozenset[str], snapshot_id: int
 ) -> list[IcebergEntry]:
     """Return the live entries of an older manifest, for a new one.
 
     Args:
-        removed: the keys of the files that the snapshot deletes.
+        removed_keys: the keys of the files that the snapshot deletes.
     """
-    carried = []
+    new_entries = []
     for entry in entries:
         if entry.status is EntryStatus.DELETED:
             continue
-        if entry.file.key in removed:
+        if entry.file.key in removed_keys:
             deleted = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
-            carried.append(deleted)
+            new_entries.append(deleted)
         else:
-            carried.append(replace(entry, status=EntryStatus.EXISTING))
-    return carried
+            new_entries.append(replace(entry, status=EntryStatus.EXISTING))
+    return new_entries

@@ -27,13 +27,13 @@ VECTORS_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class IcebergLevels:
-    """The levels whose files are visible, from `least` on."""
+    """The levels whose files are visible, from `min_level` on."""
 
-    least: int
+    min_level: int
 
     def is_visible(self, entry: ManifestEntry) -> bool:
         """Return whether a file is visible."""
-        return entry.file.level >= self.least
+        return entry.file.level >= self.min_level
 
 
 def iceberg_levels(options: CoreOptions, *, merges_by_key: bool) -> IcebergLevels:
@@ -65,18 +65,18 @@ class UnseenRows:
     seen_ms: int | None
 
 
-def unseen_rows(live: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenRows:
+def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) -> UnseenRows:
     """Count the rows of a snapshot's live files that Iceberg's readers do not see."""
     rows: Counter[BucketId] = Counter()
-    seen: dict[BucketId, int] = {}
-    for entry in live:
+    visible_ms: dict[BucketId, int] = {}
+    for entry in live_entries:
         bucket = (entry.partition, entry.bucket)
         if levels.is_visible(entry):
-            seen[bucket] = max(seen.get(bucket, 0), entry.file.creation_time_ms or 0)
+            visible_ms[bucket] = max(visible_ms.get(bucket, 0), entry.file.creation_time_ms or 0)
         else:
             rows[bucket] += entry.file.row_count
-    times = [seen.get(bucket, 0) for bucket in rows]
-    return UnseenRows(rows.total(), len(rows), min(times, default=0) or None)
+    newest_visible_ms = [visible_ms.get(bucket, 0) for bucket in rows]
+    return UnseenRows(rows.total(), len(rows), min(newest_visible_ms, default=0) or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ def visible_changes(
         entries: the entries of the snapshots' deltas in any order, because a file is added and
             deleted only once per level.
     """
-    balance: Counter[str] = Counter()
-    newest: dict[str, ManifestEntry] = {}
+    balances: Counter[str] = Counter()
+    entries_by_path: dict[str, ManifestEntry] = {}
     for entry in entries:
         if levels.is_visible(entry):
             path = path_of(entry)
-            balance[path] += 1 if entry.kind is FileKind.ADD else -1
-            newest[path] = entry
+            balances[path] += 1 if entry.kind is FileKind.ADD else -1
+            entries_by_path[path] = entry
     return VisibleChanges(
-        added={path: newest[path] for path, count in balance.items() if count > 0},
-        removed=frozenset(path for path, count in balance.items() if count < 0),
+        added={path: entries_by_path[path] for path, count in balances.items() if count > 0},
+        removed=frozenset(path for path, count in balances.items() if count < 0),
     )

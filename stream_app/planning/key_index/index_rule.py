@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
-    most_buckets,
+    max_bucket_count,
 )
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
@@ -32,32 +32,33 @@ class IndexRule:
         shares: the number of key shares, which are parts of the index by the hash of the key.
         fills_buckets: whether a key share fills the buckets whose number modulo `shares` is the
             share. Else the table has fixed buckets, and a key share is a bucket.
-        deletes_end: whether a delete removes the row. Else it undoes values of a row that stays.
+        deletes_remove_rows: whether a delete removes the row. Else it undoes values of a row that
+            stays.
     """
 
     keys: tuple[str, ...]
     shares: int
     fills_buckets: bool
     older_row_rule: OlderRowRule
-    deletes_end: bool
+    deletes_remove_rows: bool
 
-    def may_have(self, share: int, bucket: int, *, by_rule: bool, has_keys: bool) -> bool:
+    def may_have_keys(self, share: int, bucket: int, *, follows_rule: bool, has_keys: bool) -> bool:
         """Return whether a new file of a bucket can have keys of a key share.
 
         Args:
-            by_rule: whether the file was written by this rule, which keeps a key in place, or
+            follows_rule: whether the file was written by this rule, which keeps a key in place, or
                 puts it into a bucket of its share.
             has_keys: whether the bucket already had keys of the key share.
         """
-        if self.fills_buckets and not by_rule:
+        if self.fills_buckets and not follows_rule:
             return True
         return bucket % self.shares == share or (self.fills_buckets and has_keys)
 
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
-    """Return the index that writers of a table need, or None."""
-    make = _RULES.get(schema.kind)
-    return None if make is None else make(schema)
+    """Return the index that writers of a table need; None if they need none."""
+    make_rule = _RULES.get(schema.kind)
+    return None if make_rule is None else make_rule(schema)
 
 
 def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
@@ -67,10 +68,10 @@ def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     return IndexRule(
         keys=schema.primary_keys,
         # Each key share fills its own buckets.
-        shares=min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
+        shares=min(shares, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
         older_row_rule=engine.older_row_rule,
-        deletes_end=engine.keeps_newest or schema.merge_rules.removes_on_delete,
+        deletes_remove_rows=engine.keeps_newest or schema.merge_rules.removes_on_delete,
     )
 
 
@@ -80,7 +81,7 @@ def _rule_of_fixed_buckets(schema: TableSchema) -> IndexRule:
         shares=schema.core_options.bucket,
         fills_buckets=False,
         older_row_rule=OlderRowRule.MOVES,
-        deletes_end=True,
+        deletes_remove_rows=True,
     )
 
 

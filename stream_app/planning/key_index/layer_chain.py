@@ -40,34 +40,34 @@ def newest_chain(
 ) -> list[LayerSpan]:
     """Return the layers of the newest state, lowest first; empty without a state.
 
-    Of several chains to a version it takes the shortest, which was merged last.
+    Of several chains to a version the shortest counts, which was merged last.
 
     Args:
         layers: all existing layers.
         versions: the table's versions that a state may have.
     """
-    best: dict[LayerSnapshot, list[LayerSpan]] = {}
+    shortest_chains: dict[LayerSnapshot, list[LayerSpan]] = {}
     for layer in sorted(layers, key=lambda layer: layer.end.number):
-        below = [] if layer.begin is None else best.get(layer.begin)
-        if below is None:
+        lower_layers = [] if layer.begin is None else shortest_chains.get(layer.begin)
+        if lower_layers is None:
             continue
-        path = [*below, layer]
-        shortest = best.get(layer.end)
-        if shortest is None or len(path) < len(shortest):
-            best[layer.end] = path
-    usable = [version for version in best if version in versions]
-    return best[max(usable)] if usable else []
+        chain = [*lower_layers, layer]
+        known_chain = shortest_chains.get(layer.end)
+        if known_chain is None or len(chain) < len(known_chain):
+            shortest_chains[layer.end] = chain
+    usable_versions = [version for version in shortest_chains if version in versions]
+    return shortest_chains[max(usable_versions)] if usable_versions else []
 
 
-def merged_from(rows: Sequence[int]) -> int:
+def lowest_merged_layer(rows: Sequence[int]) -> int:
     """Return the index of the lowest layer to merge with all above; `len(rows) - 1` for none.
 
     Args:
         rows: the number of rows of each layer, lowest first.
     """
-    first = len(rows) - 1
-    rows_together = max(rows[first], 1)
-    while first > 0 and rows[first - 1] < GROWTH * rows_together:
-        first -= 1
-        rows_together += rows[first]
-    return first
+    lowest = len(rows) - 1
+    merged_rows = max(rows[lowest], 1)
+    while lowest > 0 and rows[lowest - 1] < GROWTH * merged_rows:
+        lowest -= 1
+        merged_rows += rows[lowest]
+    return lowest

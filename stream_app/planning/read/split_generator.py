@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -42,23 +42,36 @@ class SplitRules:
         return max(sum(file.file_size for file in files), self.open_file_cost)
 
 
+class _NumberedFiles(NamedTuple):
+    """The files of a section, and its place in the order of minimum keys."""
+
+    number: int
+    files: tuple[DataFileMeta, ...]
+
+
 def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket with a primary key, in the order of their minimum keys."""
-    numbered = [(number, section_files(section)) for number, section in enumerate(sections)]
-    raw = [item for item in numbered if needs_no_merge(item[1])]
-    merged = [item for item in numbered if not needs_no_merge(item[1])]
-    bins = [
-        (packed[0][0], SplitGroup(tuple(file for _, files in packed for file in files), is_raw))
-        for is_raw, items in ((True, raw), (False, merged))
-        for packed in pack_in_order(items, lambda item: rules.weight(item[1]), rules.target_size)
-    ]
-    return [group for _, group in sorted(bins, key=lambda item: item[0])]
+    raw_sections: list[_NumberedFiles] = []
+    merged_sections: list[_NumberedFiles] = []
+    for number, section in enumerate(sections):
+        files = section_files(section)
+        (raw_sections if needs_no_merge(files) else merged_sections).append(
+            _NumberedFiles(number, files)
+        )
+    groups: dict[int, SplitGroup] = {}
+    for is_raw, numbered_files in ((True, raw_sections), (False, merged_sections)):
+        for packed in pack_in_order(
+            numbered_files, lambda section: rules.weight(section.files), rules.target_size
+        ):
+            files = tuple(file for section in packed for file in section.files)
+            groups[packed[0].number] = SplitGroup(files, is_raw)
+    return [groups[number] for number in sorted(groups)]
 
 
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket without a primary key, in the rows' order of arrival."""
     packed = pack_in_order(
-        in_order_of_arrival(files), lambda file: rules.weight([file]), rules.target_size
+        files_in_arrival_order(files), lambda file: rules.weight([file]), rules.target_size
     )
     return [SplitGroup(tuple(files), is_raw=True) for files in packed]
 
@@ -97,7 +110,7 @@ def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
     return all(file.level > 0 and not file.may_have_deletes for file in files)
 
 
-def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+def files_in_arrival_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Return files without keys in the order of writing, as far as their numbers record it."""
     return sorted(files, key=lambda file: file.min_sequence_number)
 
@@ -112,10 +125,10 @@ def pack_in_order(
     bins: list[list[_T]] = []
     weight = 0
     for item in items:
-        more = weight_of(item)
-        if not bins or weight + more > target:
+        item_weight = weight_of(item)
+        if not bins or weight + item_weight > target:
             bins.append([])
             weight = 0
         bins[-1].append(item)
-        weight += more
+        weight += item_weight
     return bins

@@ -36,8 +36,8 @@ class StreamPosition:
     @property
     def last_read(self) -> int:
         """The newest snapshot that was read at least in part, or skipped."""
-        begun = self.is_full or self.index > 0
-        return self.snapshot_id if begun else self.snapshot_id - 1
+        is_begun = self.is_full or self.index > 0
+        return self.snapshot_id if is_begun else self.snapshot_id - 1
 
     def next_snapshot(self) -> StreamPosition:
         """Return the position after all splits of this snapshot."""
@@ -114,15 +114,15 @@ class AdmittedSplits:
         files, size, rows = self.files, self.bytes, self.rows
         for stream_split in splits:
             split = stream_split.split
-            more = (files + len(split.files), size + split.file_size, rows + split.row_count)
+            totals = (files + len(split.files), size + split.file_size, rows + split.row_count)
             bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
             exceeds = any(
                 bound is not None and total > bound
-                for total, bound in zip(more, bounds, strict=True)
+                for total, bound in zip(totals, bounds, strict=True)
             )
             if exceeds and files:
                 break
-            files, size, rows = more
+            files, size, rows = totals
             count += 1
         return AdmittedSplits(limits, self.snapshots + 1, files, size, rows), count
 
@@ -162,7 +162,7 @@ def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool
     return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
 
 
-def least_full_level(producer: ProducerTraits, num_levels: int) -> int:
+def min_full_level(producer: ProducerTraits, num_levels: int) -> int:
     """Return the lowest level that an initial read includes.
 
     Lower levels have no changelog yet. Their rows become changes when they are compacted.

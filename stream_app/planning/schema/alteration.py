@@ -13,7 +13,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import BUCKET_KEY
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_STORAGE
-from stream_app.model.options.indexed_columns import renamed_in_index_options, without_indexes_of
+from stream_app.model.options.indexed_columns import rename_in_index_options, without_indexes_of
 from stream_app.model.options.schema_options import (
     ADD_COLUMN_BEFORE_PARTITION,
     DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL,
@@ -34,10 +34,10 @@ from stream_app.model.schema.iceberg_schema import iceberg_change_problem
 from stream_app.model.schema.table_schema import TableSchema, schema_problems
 from stream_app.model.schema.type_members import changeable_members, with_members
 from stream_app.planning.schema import schema_changes
-from stream_app.planning.schema.option_changes import renamed_in_options, set_problem, unset_problem
+from stream_app.planning.schema.option_changes import rename_in_options, set_problem, unset_problem
 
 _OTHER_COLUMN = "add a column of the new type"
-_RULES = frozenset(
+_INNER_OPTIONS = frozenset(
     option.key
     for option in (
         DISABLE_EXPLICIT_TYPE_CASTING,
@@ -83,17 +83,17 @@ def altered_schema(
     Raises:
         UsageError: a change is not possible, or no table can have the resulting schema.
     """
-    altering = _Altering(schema, casting, has_snapshots)
+    altering = _Altering(schema, casting, has_snapshots=has_snapshots)
     for change in changes:
         altering.apply(change)
     fields = RowType(tuple(altering.fields))
-    same = (
+    is_same = (
         fields == schema.fields
         and altering.options == dict(schema.options)
         and altering.comment == schema.comment
         and altering.primary_keys == schema.primary_keys
     )
-    if same:
+    if is_same:
         return schema
     problems = schema_problems(
         fields, altering.primary_keys, schema.partition_keys, altering.options
@@ -122,7 +122,7 @@ def _refusal(problem: str, fix: str = "leave this change out; no change was made
 class _Altering:
     """The parts of a schema during its alteration."""
 
-    def __init__(self, schema: TableSchema, casting: Casting, has_snapshots: bool) -> None:
+    def __init__(self, schema: TableSchema, casting: Casting, *, has_snapshots: bool) -> None:
         self._old = schema
         self._casting = casting
         self._has_snapshots = has_snapshots
@@ -138,7 +138,7 @@ class _Altering:
         Raises:
             UsageError: it is not possible.
         """
-        if isinstance(change, schema_changes.FieldChange) and self._is_inside(change.name):
+        if isinstance(change, schema_changes.FieldChange) and self.is_inside(change.name):
             self._apply_inside(change)
             return
         match change:
@@ -171,34 +171,41 @@ class _Altering:
                 self._refuse("rows have the key already" if self._has_snapshots else None)
                 self.primary_keys = ()
 
-    def _is_inside(self, name: str) -> bool:
+    def is_inside(self, name: str) -> bool:
         """Return whether a name is a path into a nested column, such as ``items.element.price``."""
         columns = {column.name: column.data_type for column in self.fields}
-        first, dot, _ = name.partition(".")
-        return bool(name not in columns and dot and first in columns and columns[first].is_nested)
+        column_name, dot, _ = name.partition(".")
+        return bool(
+            name not in columns
+            and dot
+            and column_name in columns
+            and columns[column_name].is_nested
+        )
 
     def _apply_inside(self, change: schema_changes.FieldChange) -> None:
         """Apply a change to members of a nested column, which keys and their options never name."""
-        first, _, path = change.name.partition(".")
-        column = self._column(first)
-        rules = {key: value for key, value in self.options.items() if key in _RULES}
+        column_name, _, path = change.name.partition(".")
+        column = self._column(column_name)
+        inner_options = {key: value for key, value in self.options.items() if key in _INNER_OPTIONS}
         schema = replace(
             self._old,
             fields=RowType(changeable_members(column.data_type)),
             highest_field_id=self.highest_field_id,
             partition_keys=(),
             primary_keys=(),
-            options=rules,
+            options=inner_options,
         )
-        inside = _Altering(schema, self._casting, self._has_snapshots)
-        kinds = _INSIDE_ROWS if column.data_type.root is TypeRoot.ROW else _INSIDE_OTHERS
-        if not (inside._is_inside(path) or isinstance(change, kinds)):
-            kind = column.data_type.root.value
-            raise _refusal(f"Paimon makes no such change of {change.name!r}, inside of type {kind}")
-        inside.apply(replace(change, name=path))
-        self.highest_field_id = inside.highest_field_id
-        changed = with_members(column.data_type, inside.fields)
-        self._replace_column(first, replace(column, data_type=changed))
+        inner = _Altering(schema, self._casting, has_snapshots=self._has_snapshots)
+        allowed_changes = _INSIDE_ROWS if column.data_type.root is TypeRoot.ROW else _INSIDE_OTHERS
+        if not (inner.is_inside(path) or isinstance(change, allowed_changes)):
+            type_name = column.data_type.root.value
+            raise _refusal(
+                f"Paimon makes no such change of {change.name!r}, inside of type {type_name}"
+            )
+        inner.apply(replace(change, name=path))
+        self.highest_field_id = inner.highest_field_id
+        changed_type = with_members(column.data_type, inner.fields)
+        self._replace_column(column_name, replace(column, data_type=changed_type))
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
@@ -226,7 +233,7 @@ class _Altering:
             )
         column = DataField(
             field_id=0, name=change.name, data_type=change.data_type, description=change.comment
-        ).numbered(count(self.highest_field_id + 1))
+        ).with_new_ids(count(self.highest_field_id + 1))
         self.highest_field_id = RowType((column,)).highest_id
         self.fields.insert(self._insertion(change.position), column)
 
@@ -253,8 +260,8 @@ class _Altering:
             raise _refusal(f"there is a column {new_name!r} already")
         self._replace_column(name, replace(self._column(name), name=new_name))
         self.primary_keys = tuple(new_name if key == name else key for key in self.primary_keys)
-        options = renamed_in_options(self.options, name, new_name)
-        self.options = renamed_in_index_options(options, name, new_name)
+        options = rename_in_options(self.options, name, new_name)
+        self.options = rename_in_index_options(options, name, new_name)
 
     def _drop(self, name: str) -> None:
         index = self._index(name)
@@ -270,9 +277,9 @@ class _Altering:
         column = self._column(name)
         self._check_not_key(name)
         old_type = column.data_type
-        strict = data_type.not_null()
-        keeps_not_null = not old_type.nullable and self._casting.can_cast(old_type, strict)
-        new_type = strict if keeps_not_null else data_type.as_nullable()
+        not_null_type = data_type.not_null()
+        keeps_not_null = not old_type.nullable and self._casting.can_cast(old_type, not_null_type)
+        new_type = not_null_type if keeps_not_null else data_type.as_nullable()
         if old_type.is_nested or new_type.is_nested:
             by_path = f"change what is inside by its path, such as {name}.field; or "
             has_paths = old_type.root in (TypeRoot.ROW, TypeRoot.ARRAY, TypeRoot.MAP)
@@ -282,8 +289,8 @@ class _Altering:
                 fix=f"{by_path if has_paths else ''}{_OTHER_COLUMN}",
             )
         is_explicit = not DISABLE_EXPLICIT_TYPE_CASTING.read(self.options)
-        allowed = is_explicit or is_implicit_cast(old_type, new_type)
-        if not (allowed and self._casting.can_cast(old_type, new_type)):
+        is_allowed = is_explicit or is_implicit_cast(old_type, new_type)
+        if not (is_allowed and self._casting.can_cast(old_type, new_type)):
             raise _refusal(f"the column {name!r} is {old_type}, whose values are not {new_type}")
         if problem := iceberg_change_problem(old_type, new_type, self.options):
             raise _refusal(f"the column {name!r} is {old_type}: {problem}", fix=_OTHER_COLUMN)
@@ -306,11 +313,11 @@ class _Altering:
                 f"{name!r} is a column of the primary key: 'primary-key.nullable' of a new table "
                 "says whether it may be null"
             )
-        forbids = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
-        if old_type.nullable and not nullable and forbids.read(self.options):
+        option = DISABLE_ALTER_COLUMN_NULL_TO_NOT_NULL
+        if old_type.nullable and not nullable and option.read(self.options):
             raise _refusal(
                 f"the column {name!r} may have nulls",
-                fix=f"if no row has one, set the option {forbids.key!r} to 'false' first",
+                fix=f"if no row has one, set the option {option.key!r} to 'false' first",
             )
         data_type = old_type.as_nullable() if nullable else old_type.not_null()
         self._replace_column(name, replace(self._column(name), data_type=data_type))
@@ -355,6 +362,6 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
 """Type → the other types from which an implicit cast leads to it."""
 
 
-def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:
+def is_implicit_cast(stored: DataType, target: DataType) -> bool:
     """Return whether Paimon casts one type to the other if explicit casts are disabled."""
-    return stored.root in _IMPLICIT.get(wanted.root, frozenset({wanted.root}))
+    return stored.root in _IMPLICIT.get(target.root, frozenset({target.root}))

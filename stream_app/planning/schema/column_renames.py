@@ -30,7 +30,7 @@ class RenameDecision:
         aliases: each source name that means another column of the table after the renames.
         problem: why the table is held back; empty if it is not.
         fix: the remedy of the problem.
-        awaited: columns of which no DDL statement was read so far.
+        awaited_columns: columns of which no DDL statement was read so far.
         waits: whether such a statement may still arrive.
     """
 
@@ -38,7 +38,7 @@ class RenameDecision:
     aliases: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     fix: str = ""
-    awaited: tuple[str, ...] = ()
+    awaited_columns: tuple[str, ...] = ()
     waits: bool = True
 
     def changes(self, schema: TableSchema) -> list[SchemaChange]:
@@ -76,16 +76,24 @@ def renames_in_new_table(
     The messages may be from before and after a rename.
     """
     original_names = {name.lower(): name for name in names}
-    later = {pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs}
-    present = {name.lower() for renames in table_renames for name in renames.present}
+    newer_names = {
+        pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs
+    }
+    present_names = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
-    for name in original_names.keys() - present:
-        passed, last = {name}, name
-        while (following := later.get(last)) is not None and following not in passed:
-            last = following
-            passed.add(last)
-        if last != name and last in original_names and original_names[last] not in keys:
-            renamed[original_names[name]] = original_names[last]
+    for name in original_names.keys() - present_names:
+        passed_names, last_name = {name}, name
+        while (
+            next_name := newer_names.get(last_name)
+        ) is not None and next_name not in passed_names:
+            last_name = next_name
+            passed_names.add(last_name)
+        if (
+            last_name != name
+            and last_name in original_names
+            and original_names[last_name] not in keys
+        ):
+            renamed[original_names[name]] = original_names[last_name]
     return renamed
 
 
@@ -120,98 +128,101 @@ class _NameSearch:
         self._aliases = renamed_columns(schema)
         self._present = {name.lower() for renames in table_renames for name in renames.present}
         pairs = [pair for renames in table_renames for pair in renames.pairs]
-        self._back = {pair.new.lower(): pair.old.lower() for pair in pairs}
-        self._forth = {pair.old.lower(): pair.new.lower() for pair in pairs}
+        self._old_names = {pair.new.lower(): pair.old.lower() for pair in pairs}
+        self._new_names = {pair.old.lower(): pair.new.lower() for pair in pairs}
 
     def decide(self, sent_columns: Collection[str]) -> RenameDecision:
         """Return the renames of the columns in the messages, or the first problem with one."""
         if problem := self._unclear_names():
             return problem
         renames: list[Renaming] = []
-        awaited: list[str] = []
+        awaited_columns: list[str] = []
         for name in sent_columns:
             if name in self._names.values() or name in self._aliases:
                 continue
             if (column := self._later_name(name)) is not None:
                 self._aliases[name] = column
-            elif (old := self._earlier_name(name)) is not None:
-                if problem := self._problem(old, name):
+            elif (old_name := self._earlier_name(name)) is not None:
+                if problem := self._problem(old_name, name):
                     return problem
-                self._rename(old, name)
-                renames.append(Renaming(old, name))
+                self._rename(old_name, name)
+                renames.append(Renaming(old_name, name))
             elif name.lower() not in self._present:
-                awaited.append(name)
+                awaited_columns.append(name)
         return RenameDecision(
             renames=tuple(renames),
             aliases=self._aliases,
-            awaited=tuple(awaited),
+            awaited_columns=tuple(awaited_columns),
             waits=not any(renames.is_partial for renames in self._table_renames),
         )
 
-    def _rename(self, old: str, new: str) -> None:
-        del self._names[old.lower()]
-        self._names[new.lower()] = new
-        aliases = {name: new if to == old else to for name, to in self._aliases.items()}
-        self._aliases = {**aliases, old: new}
-        self._aliases.pop(new, None)
+    def _rename(self, old_name: str, new_name: str) -> None:
+        del self._names[old_name.lower()]
+        self._names[new_name.lower()] = new_name
+        aliases = {
+            name: new_name if column == old_name else column
+            for name, column in self._aliases.items()
+        }
+        self._aliases = {**aliases, old_name: new_name}
+        self._aliases.pop(new_name, None)
 
     def _later_name(self, name: str) -> str | None:
         """Return the table's column that formerly had this name in the source; None without one."""
         if name.lower() in self._present:
             return None
-        return self._last_name(name, self._forth)
+        return self._last_name(name, self._new_names)
 
     def _earlier_name(self, name: str) -> str | None:
         """Return the table's column that now has this name in the source; None without one."""
-        return self._last_name(name, self._back)
+        return self._last_name(name, self._old_names)
 
-    def _last_name(self, name: str, steps: Mapping[str, str]) -> str | None:
+    def _last_name(self, name: str, name_steps: Mapping[str, str]) -> str | None:
         lowered = name.lower()
-        passed = {lowered}
-        while (next_name := steps.get(lowered)) is not None and next_name not in passed:
+        passed_names = {lowered}
+        while (next_name := name_steps.get(lowered)) is not None and next_name not in passed_names:
             lowered = next_name
-            passed.add(lowered)
+            passed_names.add(lowered)
             if lowered in self._names:
                 return self._names[lowered]
         return None
 
     def _unclear_names(self) -> RenameDecision | None:
         """Return names that other columns have got."""
-        for old, new in self._aliases.items():
-            if old.lower() in self._present and self._forth.get(old.lower()):
+        for old_name, new_name in self._aliases.items():
+            if old_name.lower() in self._present and self._new_names.get(old_name.lower()):
                 return RenameDecision(
-                    problem=f"the source has renamed column {old!r}, which is {new!r} here, and "
-                    f"has a new column {old!r}",
-                    fix=f"run stream-app alter TABLE --add-column '{old} TYPE', then resume",
+                    problem=f"the source has renamed column {old_name!r}, which is {new_name!r} "
+                    f"here, and has a new column {old_name!r}",
+                    fix=f"run stream-app alter TABLE --add-column '{old_name} TYPE', then resume",
                 )
         for renames in self._table_renames:
-            for old, new in renames.unclear:
-                reused_names = {old.lower(), new.lower()} & self._names.keys()
+            for old_name, new_name in renames.unclear:
+                reused_names = {old_name.lower(), new_name.lower()} & self._names.keys()
                 if reused_names and self._schema.time_ms <= renames.since_ms:
                     return RenameDecision(
-                        problem=f"the source has renamed column {old!r} to {new!r}, and has given "
-                        "one of the names to another column at once",
+                        problem=f"the source has renamed column {old_name!r} to {new_name!r}, and "
+                        "has given one of the names to another column at once",
                         fix="run stream-app alter TABLE --rename-column …, then resume; "
                         f"{_OTHERWISE}",
                     )
         return None
 
-    def _problem(self, old: str, new: str) -> RenameDecision | None:
+    def _problem(self, old_name: str, new_name: str) -> RenameDecision | None:
         """Return the reason why the table cannot follow a rename; None if it can."""
         reason = ""
         if self._reaction is RenameReaction.HOLD:
             reason = "and sync.renames is 'hold'"
-        elif old in (*self._schema.primary_keys, *self._schema.partition_keys):
+        elif old_name in (*self._schema.primary_keys, *self._schema.partition_keys):
             reason = "and it is a column of the key, whose earlier rows may still come"
-        elif old.lower() in self._present:
-            reason = f"and has a new column {old!r}"
+        elif old_name.lower() in self._present:
+            reason = f"and has a new column {old_name!r}"
         elif not self._can_alias:
             reason = "and missing-columns is neither 'warn' nor 'ignore'"
         if not reason:
             return None
         return RenameDecision(
-            problem=f"the source has renamed column {old!r} to {new!r}, {reason}",
-            fix=f"run stream-app alter TABLE --rename-column {old}={new}, then resume; "
+            problem=f"the source has renamed column {old_name!r} to {new_name!r}, {reason}",
+            fix=f"run stream-app alter TABLE --rename-column {old_name}={new_name}, then resume; "
             f"{_OTHERWISE}",
         )
 

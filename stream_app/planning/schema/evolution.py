@@ -102,7 +102,7 @@ def _common_type(column: DataType, source: DataType, options: MappingOptions) ->
         if column.root in roots and source.root in roots:
             return _longer_text(column, source)
     if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
-        return _decimal(column, source)
+        return _wider_decimal(column, source)
     if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
         return max(column, source, key=lambda candidate: candidate.precision)
     if column.root is source.root:
@@ -120,7 +120,7 @@ def _longer_text(column: DataType, source: DataType) -> DataType:
     return replace(source, root=root)
 
 
-def _decimal(column: DataType, source: DataType) -> DataType | None:
+def _wider_decimal(column: DataType, source: DataType) -> DataType | None:
     scale = max(column.scale, source.scale)
     digits = max(column.precision - column.scale, source.precision - source.scale)
     if digits + scale > DECIMAL_PRECISION_MAX:
@@ -133,24 +133,23 @@ class KeptColumn:
     """A column that does not follow its source.
 
     Attributes:
-        column: the column's type in the table; None: the table does not get the column.
+        table_type: the column's type in the table; None: the table does not get the column.
         source_type: the source's type.
         reason: as text.
     """
 
     name: str
-    column: DataType | None
+    table_type: DataType | None
     source_type: DataType
     reason: str
 
     def __str__(self) -> str:
-        if self.column is None:
-            return (
-                f"the table does not take column {self.name!r} ({self.source_type}): {self.reason}"
-            )
+        if self.table_type is None:
+            source_column = f"{self.name!r} ({self.source_type})"
+            return f"the table does not take column {source_column}: {self.reason}"
         return (
-            f"column {self.name!r} stays {self.column}, and is {self.source_type} in the source: "
-            f"{self.reason}"
+            f"column {self.name!r} stays {self.table_type}, and is {self.source_type} in the "
+            f"source: {self.reason}"
         )
 
 
@@ -227,22 +226,22 @@ def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
         versions: the versions of a table's schema, newest first, of which only the needed ones are
             consumed.
     """
-    since: dict[str, int] = {}
-    open_ids: dict[int, DataField] | None = None
+    times: dict[str, int] = {}
+    unchanged_columns: dict[int, DataField] | None = None
     for schema in versions:
         fields = {column.field_id: column for column in schema.fields}
-        if open_ids is None:
-            open_ids = fields
-        open_ids = {
+        if unchanged_columns is None:
+            unchanged_columns = fields
+        unchanged_columns = {
             field_id: column
-            for field_id, column in open_ids.items()
+            for field_id, column in unchanged_columns.items()
             if field_id in fields
             and fields[field_id].data_type.as_nullable() == column.data_type.as_nullable()
         }
-        since.update((column.name, schema.time_ms) for column in open_ids.values())
-        if not open_ids:
+        times.update((column.name, schema.time_ms) for column in unchanged_columns.values())
+        if not unchanged_columns:
             break
-    return since
+    return times
 
 
 def _follow(

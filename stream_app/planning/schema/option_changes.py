@@ -71,42 +71,46 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
     return _value_problem(options, key, "false") if key == DELETION_VECTORS_ENABLED.key else None
 
 
-def way_out(
+def difference_fix(
     location: str, options: Mapping[str, str], differences: Iterable[OptionDifference]
 ) -> str:
     """Return the remedy for a configuration that contradicts the table's options."""
     differences = list(differences)
-    out = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
+    fix = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
     for difference in differences:
         # A new number of buckets needs a rewrite of the table, not only an option.
         if difference.key == BUCKET.key or set_problem(
-            options, difference.key, difference.configured, has_snapshots=True
+            options, difference.key, difference.configured_value, has_snapshots=True
         ):
-            return f"{out}: a table keeps what it was made with"
-    words = " ".join(
-        f"--set '{difference.key}={difference.configured}'" for difference in differences
+            return f"{fix}: a table keeps what it was made with"
+    flags = " ".join(
+        f"--set '{difference.key}={difference.configured_value}'" for difference in differences
     )
-    return f"{out}, or change the table for all its jobs: stream-app alter {location} {words}"
+    return f"{fix}, or change the table for all its jobs: stream-app alter {location} {flags}"
 
 
-def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+def rename_in_options(options: Mapping[str, str], old_name: str, new_name: str) -> dict[str, str]:
     """Return the options with a column's new name, in keys and in lists of columns."""
     result = {}
     for key, value in options.items():
         names_columns = key in _COLUMN_LISTS or (key.startswith(_FIELDS) and key.endswith(_GROUPS))
-        result[_renamed_key(key, old, new)] = (
-            _renamed_list(value, old, new) if names_columns else value
+        result[_rename_in_key(key, old_name, new_name)] = (
+            _rename_in_list(value, old_name, new_name) if names_columns else value
         )
     return result
 
 
-def _renamed_key(key: str, old: str, new: str) -> str:
+def _rename_in_key(key: str, old_name: str, new_name: str) -> str:
     if not key.startswith(_FIELDS):
         return key
     columns, dot, setting = key.removeprefix(_FIELDS).rpartition(".")
-    return f"{_FIELDS}{_renamed_list(columns, old, new)}{dot}{setting}"
+    return f"{_FIELDS}{_rename_in_list(columns, old_name, new_name)}{dot}{setting}"
 
 
-def _renamed_list(columns: str, old: str, new: str) -> str:
+def _rename_in_list(columns: str, old_name: str, new_name: str) -> str:
     names = [name.strip() for name in columns.split(",")]
-    return ",".join(new if name == old else name for name in names) if old in names else columns
+    return (
+        ",".join(new_name if name == old_name else name for name in names)
+        if old_name in names
+        else columns
+    )

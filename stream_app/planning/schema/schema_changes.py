@@ -138,17 +138,19 @@ SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPri
 
 def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
     """Yield a line for each differing column, option and comment; ids identify columns."""
-    before = {column.field_id: column for column in old.fields}
-    after = {column.field_id: column for column in new.fields}
+    old_columns = {column.field_id: column for column in old.fields}
+    new_columns = {column.field_id: column for column in new.fields}
     for column in new.fields:
-        if column.field_id not in before:
+        if column.field_id not in old_columns:
             yield f"column {column.name!r} {column.data_type} is added"
         else:
-            yield from _column_differences(before[column.field_id], column)
+            yield from _column_differences(old_columns[column.field_id], column)
     for column in old.fields:
-        if column.field_id not in after:
+        if column.field_id not in new_columns:
             yield f"column {column.name!r} {column.data_type} is dropped"
-    if [name for name in before if name in after] != [name for name in after if name in before]:
+    if [name for name in old_columns if name in new_columns] != [
+        name for name in new_columns if name in old_columns
+    ]:
         yield f"the columns' order is {', '.join(new.fields.names)}"
     if len(new.primary_keys) < len(old.primary_keys):
         yield "the primary key is dropped"

@@ -29,22 +29,23 @@ TableChoice = int | str | None
 class TableLimit:
     """The maximum number of tables that a job creates."""
 
-    most: int
+    max_tables: int
     FIX: ClassVar[str] = "raise it, or leave tables out by sync.excluding-tables"
 
-    def has_room(self, name: str, names: Collection[str], refused: int) -> bool:
+    def has_room(self, name: str, names: Collection[str], refused_count: int) -> bool:
         """Return whether the job has a table, or may create it.
 
         Args:
             names: the names of tables that it has, or cannot create for now.
-            refused: source tables whose table could not be created; these count too.
+            refused_count: the number of source tables whose table could not be created, which also
+                count.
         """
-        return name in names or len(names) + refused < self.most
+        return name in names or len(names) + refused_count < self.max_tables
 
     @property
     def problem(self) -> str:
         """The reason why the job creates no table for a further source table."""
-        return f"the job has {self.most} tables, the most that sync.max-tables allows"
+        return f"the job has {self.max_tables} tables, the most that sync.max-tables allows"
 
     @property
     def reason(self) -> str:
@@ -60,19 +61,19 @@ class Assignment:
         indexes: name of a table → its index in the job.
         targets: known source table → the name of its table.
         refused: source table → why its table could not be created.
-        hidden: ghost tables of online schema changes that the driver has reported.
-        waiting: the names of tables that cannot be created for now, whose messages the job leaves
-            in the topic.
-        full: why the job creates no further table; empty if it does.
+        reported_ghosts: ghost tables of online schema changes that the driver has reported.
+        held_tables: the names of tables that cannot be created for now, whose messages the job
+            leaves in the topic.
+        full_reason: why the job creates no further table; empty if it does.
     """
 
     rules: SyncRules
     indexes: Mapping[str, int] = field(default_factory=dict)
     targets: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
-    hidden: frozenset[Origin] = frozenset()
-    waiting: frozenset[str] = frozenset()
-    full: str = ""
+    reported_ghosts: frozenset[Origin] = frozenset()
+    held_tables: frozenset[str] = frozenset()
+    full_reason: str = ""
 
     def __call__(self, origin: Origin) -> TableChoice:
         """Return the table that gets the messages of a source table."""
@@ -84,11 +85,11 @@ class Assignment:
             if isinstance(decision, LeftOutTable):
                 return None
             if isinstance(decision, GhostTable):
-                return None if origin in self.hidden else NEW
+                return None if origin in self.reported_ghosts else NEW
             if isinstance(decision, RefusedTable):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name
-        if (index := self.indexes.get(name)) is not None or name in self.waiting:
+        if (index := self.indexes.get(name)) is not None or name in self.held_tables:
             return index
         # A job recreates its dropped table even at the limit.
-        return self.full if self.full and origin not in self.targets else NEW
+        return self.full_reason if self.full_reason and origin not in self.targets else NEW

@@ -59,8 +59,8 @@ def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
     """Return remarks on columns that a table gets after its first rows."""
     columns = list(columns)
-    added = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
-    return [*_gather(added), *remarks_of_new(columns)]
+    added_defaults = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
+    return [*_gather(added_defaults), *remarks_of_new(columns)]
 
 
 def remarks_of_existing(
@@ -131,26 +131,28 @@ def shard_differences(shards: Mapping[str, SourceTable]) -> str:
 
 
 def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
-    first, *others = sorted(shards)
-    for name in others:
-        yield from _column_differences(first, shards[first], name, shards[name])
-        keys = shards[first].primary_keys, shards[name].primary_keys
+    first_name, *other_names = sorted(shards)
+    for name in other_names:
+        yield from _column_differences(first_name, shards[first_name], name, shards[name])
+        keys = shards[first_name].primary_keys, shards[name].primary_keys
         if all(keys) and keys[0] != keys[1]:
             key_texts = " and ".join(", ".join(names) for names in keys)
-            yield f"the keys of {first} and {name} are {key_texts}"
+            yield f"the keys of {first_name} and {name} are {key_texts}"
 
 
 def _column_differences(
-    first: str, source: SourceTable, second: str, another: SourceTable
+    first_name: str, first_source: SourceTable, second_name: str, second_source: SourceTable
 ) -> Iterator[str]:
-    for column in another.columns:
-        other = source.column(column.name)
-        if other is None:
-            yield f"{column.name!r} of {second} is not a column of {first}"
-        elif other.is_typed and column.is_typed:
-            kinds = other.data_type.as_nullable(), column.data_type.as_nullable()
-            if kinds[0] != kinds[1]:
-                yield f"{column.name!r} is {kinds[0]} in {first} and {kinds[1]} in {second}"
-    for column in source.columns:
-        if another.column(column.name) is None:
-            yield f"{column.name!r} of {first} is not a column of {second}"
+    for column in second_source.columns:
+        first_column = first_source.column(column.name)
+        if first_column is None:
+            yield f"{column.name!r} of {second_name} is not a column of {first_name}"
+        elif first_column.is_typed and column.is_typed:
+            types = first_column.data_type.as_nullable(), column.data_type.as_nullable()
+            if types[0] != types[1]:
+                yield (
+                    f"{column.name!r} is {types[0]} in {first_name} and {types[1]} in {second_name}"
+                )
+    for column in first_source.columns:
+        if second_source.column(column.name) is None:
+            yield f"{column.name!r} of {first_name} is not a column of {second_name}"

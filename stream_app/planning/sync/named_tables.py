@@ -9,27 +9,29 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from stream_app.model.near_names import nearest
+from stream_app.model.near_names import nearest_names
 from stream_app.planning.sync.target_tables import SyncRules
 
 
 def unreachable_reason(rules: SyncRules, name: str) -> str:
     """Return the reason why no source table can become the table `name`; empty if one can."""
-    sources = list(dict.fromkeys(_sources(rules, name)))
-    if not sources:
+    source_tables = list(dict.fromkeys(_sources(rules, name)))
+    if not source_tables:
         return _naming_advice(rules, name)
-    reasons = [_why_left_out(rules, source) for source in sources]
+    reasons = [_why_left_out(rules, source) for source in source_tables]
     return "" if "" in reasons else reasons[0]
 
 
 def nearest_table(name: str, names: Collection[str]) -> str | None:
     """Return the known table that a name probably means."""
-    folded = {candidate.lower(): candidate for candidate in sorted(names)}
-    parts = [
-        candidate for candidate in folded if name.lower() in candidate or candidate in name.lower()
+    names_by_lower_case = {candidate.lower(): candidate for candidate in sorted(names)}
+    overlapping_names = [
+        candidate
+        for candidate in names_by_lower_case
+        if name.lower() in candidate or candidate in name.lower()
     ]
-    near = nearest(name.lower(), folded) or parts[:1]
-    return folded[near[0]] if near else None
+    near_names = nearest_names(name.lower(), names_by_lower_case) or overlapping_names[:1]
+    return names_by_lower_case[near_names[0]] if near_names else None
 
 
 class _Source(NamedTuple):
@@ -46,9 +48,9 @@ class _Source(NamedTuple):
 
 
 def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
-    folded = name if rules.case_sensitive else name.lower()
-    for source, to in rules.table_mapping.items():
-        if (to if rules.case_sensitive else to.lower()) != folded:
+    target_name = name if rules.case_sensitive else name.lower()
+    for source, target in rules.table_mapping.items():
+        if (target if rules.case_sensitive else target.lower()) != target_name:
             continue
         database, dot, _ = source.partition(".")
         if dot:
@@ -95,11 +97,11 @@ def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _naming_advice(rules: SyncRules, name: str) -> str:
-    if to := _by_lower_case(rules.table_mapping).get(name.lower()):
-        return f"sync.table-mapping makes it {to!r}: write [sync.tables.{to}]"
+    if target := _by_lower_case(rules.table_mapping).get(name.lower()):
+        return f"sync.table-mapping makes it {target!r}: write [sync.tables.{target}]"
     stem = name if rules.merge_shards else f"DATABASE_{name}"
-    like = f"{rules.table_prefix}{stem}{rules.table_suffix}"
-    return f"names of tables look like {like!r}, by the rules of [sync]"
+    example = f"{rules.table_prefix}{stem}{rules.table_suffix}"
+    return f"names of tables look like {example!r}, by the rules of [sync]"
 
 
 def _why_left_out(rules: SyncRules, source: _Source) -> str:

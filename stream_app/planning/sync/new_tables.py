@@ -80,28 +80,31 @@ def new_table(
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
     table_settings = rules.tables.get(name, TableSettings())
-    remarks: list[str] = []
-    from_source = source_key if rules.sync_primary_keys_from_source_schema else ()
-    key_settings = _KeySettings(name, columns, remarks)
-    primary_keys = key_settings.keys(
-        "primary-keys", table_settings.primary_keys, rules.primary_keys
-    )
-    primary_keys = from_source if primary_keys is None else primary_keys
+    primary = _KeySetting("primary-keys", table_settings.primary_keys, rules.primary_keys)
     source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
-    partition_keys = key_settings.keys(
+    partition = _KeySetting(
         "partition-keys",
         table_settings.partition_keys,
         source_partition_keys or rules.partition_keys,
     )
-    for_all = options_for(primary_keys, rules.options)
-    remarks += [
-        f"{key} = {value} does not hold: the table has no primary key"
-        for key, value in rules.options.items()
-        if key not in for_all and key not in table_settings.options
+    primary_keys, partition_keys = primary.keys(name, columns), partition.keys(name, columns)
+    if primary_keys is None:
+        primary_keys = source_key if rules.sync_primary_keys_from_source_schema else ()
+    common_options = options_for(primary_keys, rules.options)
+    remarks = [
+        *primary.remarks(columns),
+        *partition.remarks(columns),
+        *(
+            f"{key} = {value} does not apply: the table has no primary key"
+            for key, value in rules.options.items()
+            if key not in common_options and key not in table_settings.options
+        ),
     ]
     if not partition_keys:
-        for_all = {key: text for key, text in for_all.items() if key != PARTITION_LOOKUP.key}
-    options = {**for_all, **table_settings.options}
+        common_options = {
+            key: text for key, text in common_options.items() if key != PARTITION_LOOKUP.key
+        }
+    options = {**common_options, **table_settings.options}
     return NewTable(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),
@@ -118,29 +121,40 @@ def options_for(primary_keys: Names, options: Mapping[str, str]) -> Mapping[str,
 
 
 @dataclass(frozen=True, slots=True)
-class _KeySettings:
-    """The keys that settings name for a new table, and the table's columns."""
+class _KeySetting:
+    """A setting of keys for a new table.
 
-    table: str
-    columns: Collection[str]
-    remarks: list[str]
+    Attributes:
+        table_keys: the keys in the table's own settings; None: the keys for all tables apply.
+        common_keys: the keys for all tables; empty without any.
+    """
 
-    def keys(self, setting: str, table_keys: Names | None, for_all: Names) -> Names | None:
-        """Return the keys that apply; None without keys, or if the table lacks a column of them."""
-        names = for_all if table_keys is None else table_keys
-        missing = [key for key in names if key not in self.columns]
-        if table_keys is None:
-            if missing:
-                self.remarks.append(
-                    f"{setting} = {', '.join(for_all)} does not hold: "
-                    f"no column {', '.join(missing)}"
-                )
-            return for_all if for_all and not missing else None
+    name: str
+    table_keys: Names | None
+    common_keys: Names
+
+    def keys(self, table: str, columns: Collection[str]) -> Names | None:
+        """Return the keys that apply; None without keys, or if the table lacks a common key."""
+        missing = self._missing(columns)
+        if self.table_keys is None:
+            return self.common_keys if self.common_keys and not missing else None
         if missing:
             raise UsageError(
-                f"sync.tables.{self.table}.{setting} names {', '.join(missing)}, "
+                f"sync.tables.{table}.{self.name} names {', '.join(missing)}, "
                 "which is not a column",
-                where=f"the messages have {', '.join(self.columns)}",
+                where=f"the messages have {', '.join(columns)}",
                 fix="name columns of the source table",
             )
-        return table_keys
+        return self.table_keys
+
+    def remarks(self, columns: Collection[str]) -> Sequence[str]:
+        """Return the remark that the common keys do not apply; empty if they do."""
+        missing = self._missing(columns)
+        if self.table_keys is not None or not missing:
+            return []
+        keys = ", ".join(self.common_keys)
+        return [f"{self.name} = {keys} does not apply: there is no column {', '.join(missing)}"]
+
+    def _missing(self, columns: Collection[str]) -> Sequence[str]:
+        names = self.common_keys if self.table_keys is None else self.table_keys
+        return [key for key in names if key not in columns]

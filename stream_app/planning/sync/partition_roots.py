@@ -2,7 +2,7 @@
 
 Pure. PostgreSQL publishes changes of a partitioned table under the names of its partitions, unless
 the publication has publish_via_partition_root. The initial snapshot also reads the root. So the
-root's table has the rows of that moment, and never changes again.
+root's table has the rows of the snapshot, and never changes again.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ class TableSample:
 
     Attributes:
         columns: the names of the columns.
-        read: rows of the initial snapshot, as values that are equal for equal rows.
+        snapshot_rows: rows of the initial snapshot, as values that are equal for equal rows.
         is_changed: whether any message is a change.
     """
 
     columns: frozenset[str]
-    read: frozenset[object]
+    snapshot_rows: frozenset[object]
     is_changed: bool
 
 
-def partition_roots(seen: Mapping[Origin, TableSample]) -> Mapping[Origin, Collection[Origin]]:
+def partition_roots(samples: Mapping[Origin, TableSample]) -> Mapping[Origin, Collection[Origin]]:
     """Map each table without changes to the changing tables with the same columns and rows."""
     roots: dict[Origin, list[Origin]] = {}
-    for root, table in sorted(seen.items()):
-        if table.is_changed or not table.read:
+    for root, root_sample in sorted(samples.items()):
+        if root_sample.is_changed or not root_sample.snapshot_rows:
             continue
         leaves = [
             leaf
-            for leaf, other in sorted(seen.items())
+            for leaf, leaf_sample in sorted(samples.items())
             if leaf != root
             and leaf.namespace == root.namespace
-            and other.columns == table.columns
-            and not other.read.isdisjoint(table.read)
+            and leaf_sample.columns == root_sample.columns
+            and not leaf_sample.snapshot_rows.isdisjoint(root_sample.snapshot_rows)
         ]
-        if any(seen[leaf].is_changed for leaf in leaves):
+        if any(samples[leaf].is_changed for leaf in leaves):
             roots[root] = leaves
     return roots
 

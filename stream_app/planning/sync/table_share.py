@@ -1,7 +1,7 @@
 """Defines a job's share of a database's tables, if several jobs share a database.
 
-A hash of a table's name in the warehouse decides. So shards of one table belong to one job, and
-jobs need no communication.
+A hash of a table's name in the warehouse decides which job gets it. So shards of one table belong
+to one job, and jobs need no communication.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class TableShare:
     jobs: int
 
     @classmethod
-    def parsed(cls, text: str) -> Self | None:
-        """Parse a text such as ``3/8``; None if it is no share."""
+    def parse(cls, text: str) -> Self | None:
+        """Parse a text such as ``3/8``; return None if it is no share."""
         match = _TEXT.fullmatch(text)
         if match is None or int(match[1]) > int(match[2]):
             return None

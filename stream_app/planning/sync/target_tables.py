@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.planning.sync.table_share import TableShare
 
-_EVERY = ".*"
-_NO_FOLDER = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
+_ANY_NAME = ".*"
+_FORBIDDEN_IN_FOLDERS = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
 _NAME_BYTES_MAX = 250
 
 
@@ -40,9 +40,9 @@ class SyncRules:
         share: the job's own share of all tables; None: the job ingests all tables.
     """
 
-    including_tables: str = _EVERY
+    including_tables: str = _ANY_NAME
     excluding_tables: str | None = None
-    including_dbs: str = _EVERY
+    including_dbs: str = _ANY_NAME
     excluding_dbs: str | None = None
     table_prefix: str = ""
     table_suffix: str = ""
@@ -68,8 +68,8 @@ class SyncRules:
     def name_of(self, origin: Origin) -> str:
         """Return the table's name by the mapping, else the database's, else the general affixes."""
         own_name = self._own_name(origin)
-        for known_as in (str(origin), own_name):
-            if (mapped := _by_lower_case(self.table_mapping).get(known_as.lower())) is not None:
+        for known_name in (str(origin), own_name):
+            if (mapped := _by_lower_case(self.table_mapping).get(known_name.lower())) is not None:
                 return self._in_its_case(mapped)
         database = origin.database.lower()
         prefix = _by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
@@ -144,17 +144,19 @@ def decide_target(rules: SyncRules, origin: Origin, targets: Mapping[Origin, str
         )
     if problem := name_problem(name):
         return RefusedTable(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
-    others = [other for other, table in targets.items() if table == name and other != origin]
-    if others and not rules.merge_shards:
+    other_origins = [other for other, table in targets.items() if table == name and other != origin]
+    if other_origins and not rules.merge_shards:
         return RefusedTable(
-            f"{origin} would become the table {name}, as {min(others)} does",
+            f"{origin} would become the table {name}, as {min(other_origins)} does",
             f"{_RENAME}, or set sync.merge-shards = true if both are shards of one table",
         )
-    twins = [other for other in others if _lower_case_key(other) == _lower_case_key(origin)]
-    if twins and not rules.case_sensitive:
+    twin_origins = [
+        other for other in other_origins if _lower_case_key(other) == _lower_case_key(origin)
+    ]
+    if twin_origins and not rules.case_sensitive:
         return RefusedTable(
-            f"{origin} would become the table {name}, as {min(twins)} does, which differs in its "
-            "case alone",
+            f"{origin} would become the table {name}, as {min(twin_origins)} does, which differs "
+            "in its case alone",
             f"{_RENAME}, or set sync.case-sensitive = true",
         )
     return TargetTable(name)
@@ -174,10 +176,10 @@ def _matches(name: str, including: str, excluding: str | None) -> bool:
 
 
 def name_problem(name: str) -> str:
-    """Return the reason why no folder can have this name; empty if one can."""
+    """Return the reason why no folder can have this name; empty if a folder can."""
     if not name:
         return "it is empty"
-    if match := _NO_FOLDER.search(name):
+    if match := _FORBIDDEN_IN_FOLDERS.search(name):
         return f"it holds {match[0]!r}"
     if not name.isprintable():  # such as marks that reverse the direction of a log line
         return "it holds characters that cannot be printed"

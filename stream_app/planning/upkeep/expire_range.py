@@ -74,7 +74,7 @@ def snapshot_range(
     limit: int,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """Return the snapshots that expire, without regard to consumers (`limited_by_consumer`).
+    """Return the snapshots that expire, without regard to consumers (`limit_by_consumer`).
 
     Args:
         ids: the numbers of all snapshots, ascending; at least one.
@@ -82,18 +82,18 @@ def snapshot_range(
         limit: the maximum number that may expire.
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
-    begin, latest = ids[0], ids[-1]
-    end, kept_by = _end_by_counts(begin, latest, retention, limit=limit, protected_from=None)
-    # Beyond `num_max` age does not count. The newest snapshot has no successor.
-    for number in range(max(latest - retention.num_max + 1, begin), end):
-        followed = time_of(number + 1)
-        if followed is not None and older_than_ms <= followed:
+    begin, latest_id = ids[0], ids[-1]
+    end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
+    # Snapshots beyond `num_max` expire at any age. The newest snapshot has no successor.
+    for number in range(max(latest_id - retention.num_max + 1, begin), end):
+        next_time_ms = time_of(number + 1)
+        if next_time_ms is not None and older_than_ms <= next_time_ms:
             end, kept_by = number, "the time that is retained"
             break
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
 
-def limited_by_consumer(expire_range: ExpireRange, protected_from: int | None) -> ExpireRange:
+def limit_by_consumer(expire_range: ExpireRange, protected_from: int | None) -> ExpireRange:
     """Return the range up to the first version that a consumer has yet to read."""
     if protected_from is None or protected_from >= expire_range.end:
         return expire_range
@@ -164,8 +164,8 @@ class ExpireConfig:
         for noun, retention in (("snapshot", self.snapshots), ("changelog", self.changelogs)):
             if retention.num_max < retention.num_min:
                 raise UsageError(
-                    f"the most {noun}s to keep, {retention.num_max}, are fewer than the least, "
-                    f"{retention.num_min}",
+                    f"the maximum number of {noun}s to keep, {retention.num_max}, is below the "
+                    f"minimum, {retention.num_min}",
                     fix=f"lower '{noun}.num-retained.min', or raise '{noun}.num-retained.max'",
                 )
 
@@ -197,26 +197,25 @@ def expire_config(
     Raises:
         UsageError: the minimum to keep exceeds the maximum.
     """
-    most = options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max
-    least = options[SNAPSHOT_NUM_RETAINED_MIN]
+    option_min = options[SNAPSHOT_NUM_RETAINED_MIN]
     if num_max is not None:
-        least = min(least, num_max)
+        option_min = min(option_min, num_max)
     snapshots = Retention(
-        num_max=most,
-        num_min=least if num_min is None else num_min,
+        num_max=options[SNAPSHOT_NUM_RETAINED_MAX] if num_max is None else num_max,
+        num_min=option_min if num_min is None else num_min,
         time_ms=options[SNAPSHOT_TIME_RETAINED] if time_ms is None else time_ms,
     )
 
-    def changelog(option: Option[int | None], otherwise: int) -> int:
+    def changelog_value(option: Option[int | None], default: int) -> int:
         value = options[option]
-        return otherwise if value is None else value
+        return default if value is None else value
 
     return ExpireConfig(
         snapshots=snapshots,
         changelogs=Retention(
-            num_max=changelog(CHANGELOG_NUM_RETAINED_MAX, snapshots.num_max),
-            num_min=changelog(CHANGELOG_NUM_RETAINED_MIN, snapshots.num_min),
-            time_ms=changelog(CHANGELOG_TIME_RETAINED, snapshots.time_ms),
+            num_max=changelog_value(CHANGELOG_NUM_RETAINED_MAX, snapshots.num_max),
+            num_min=changelog_value(CHANGELOG_NUM_RETAINED_MIN, snapshots.num_min),
+            time_ms=changelog_value(CHANGELOG_TIME_RETAINED, snapshots.time_ms),
         ),
         limit=options[SNAPSHOT_EXPIRE_LIMIT] if limit is None else limit,
         writes_changelog=options.writes_changelog,

@@ -84,16 +84,16 @@ def _fill(pattern: str, values: Mapping[str, str | None]) -> str | None:
     matter; before, a null in any column kept the partition.
     """
     names = sorted(values, key=len, reverse=True)
-    name = re.compile(rf"\$({'|'.join(map(re.escape, names))})")
-    if any(values[match[1]] is None for match in name.finditer(pattern)):
+    name_pattern = re.compile(rf"\$({'|'.join(map(re.escape, names))})")
+    if any(values[match[1]] is None for match in name_pattern.finditer(pattern)):
         return None
-    return name.sub(lambda match: values[match[1]] or "", pattern)
+    return name_pattern.sub(lambda match: values[match[1]] or "", pattern)
 
 
 def _expression(formatter: str) -> re.Pattern[str]:
     """Convert a formatter to a regular expression with a group for each letter."""
     parts: list[str] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for token in _TOKEN.finditer(formatter):
         text, quoted, letter = token[0], token[1], token[2]
         if quoted is not None:
@@ -102,17 +102,19 @@ def _expression(formatter: str) -> re.Pattern[str]:
             parts.append(re.escape(text))
         else:
             name = "y" if letter == "u" else letter
-            if name not in "yMdHmsS" or name in seen or (name in "Mdms" and len(text) > 2):
+            if name not in "yMdHmsS" or name in names or (name in "Mdms" and len(text) > 2):
                 raise UsageError(
                     f"option 'partition.timestamp-formatter': {formatter!r} has {text!r}, which "
                     "stream_app cannot read",
                     fix="use y, M, d, H, m, s and S, each once, as in yyyyMMdd or yyyy-MM-dd HH",
                 )
-            seen.add(name)
+            names.add(name)
             if name == "y" and len(text) == 2:
                 name = "yy"
-            fixed = len(text) > 1 or name == "S"
-            parts.append(rf"(?P<{name}>\d{{{len(text)}}})" if fixed else rf"(?P<{name}>\d{{1,19}})")
+            has_fixed_width = len(text) > 1 or name == "S"
+            parts.append(
+                rf"(?P<{name}>\d{{{len(text)}}})" if has_fixed_width else rf"(?P<{name}>\d{{1,19}})"
+            )
     return re.compile("".join(parts), re.ASCII)
 
 
@@ -145,12 +147,12 @@ def _smart_time(fields: Mapping[str, str]) -> int | None:
     hour, minute, second = (int(fields.get(name, 0)) for name in "Hms")
     if days is None or hour > 23 or minute > 59 or second > 59:
         return None
-    if not _is_time(fields):
+    if not _has_complete_time(fields):
         return days * _DAY_MS
     return days * _DAY_MS + (3600 * hour + 60 * minute + second) * 1000 + _fraction_ms(fields)
 
 
-def _is_time(fields: Mapping[str, str]) -> bool:
+def _has_complete_time(fields: Mapping[str, str]) -> bool:
     """Return whether each part comes with all larger ones; otherwise only the date counts."""
     is_present = [name in fields for name in "HmsS"]
     return is_present == sorted(is_present, reverse=True)
@@ -189,15 +191,15 @@ class DatedPartition:
 
 
 def expired_partitions(
-    partitions: Iterable[DatedPartition], *, before_ms: int, at_most: int
+    partitions: Iterable[DatedPartition], *, before_ms: int, limit: int
 ) -> list[DatedPartition]:
-    """Return at most `at_most` partitions from before a time, in the order of their values."""
+    """Return at most `limit` partitions from before a time, in the order of their values."""
     expired = [
         partition
         for partition in partitions
         if partition.time_ms is not None and partition.time_ms < before_ms
     ]
-    return sorted(expired, key=lambda partition: ",".join(partition.values))[:at_most]
+    return sorted(expired, key=lambda partition: ",".join(partition.values))[:limit]
 
 
 def drop_batches(

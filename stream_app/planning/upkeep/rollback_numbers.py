@@ -50,14 +50,14 @@ def rollback_numbers(
     numbers = set(snapshots)
     is_restored = target not in numbers
     # A restored snapshot needs no long-lived changelog.
-    last = target - 1 if is_restored else target
+    last_changelog = target - 1 if is_restored else target
+    later_changelogs = (number for number in changelogs if number > last_changelog)
+    later_tags = (name for name in tags if tags[name] > target)
     return RollbackNumbers(
         target=target,
-        snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
-        changelogs=tuple(sorted((n for n in changelogs if n > last), reverse=True)),
-        tags=tuple(
-            sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
-        ),
+        snapshots=tuple(sorted((number for number in numbers if number > target), reverse=True)),
+        changelogs=tuple(sorted(later_changelogs, reverse=True)),
+        tags=tuple(sorted(later_tags, key=lambda name: (-tags[name], name))),
         is_restored=is_restored,
         consumers=tuple(consumer for consumer in consumers if consumer.next_snapshot > target + 1),
     )

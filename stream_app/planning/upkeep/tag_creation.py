@@ -51,75 +51,84 @@ class TagRules:
 def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | None]:
     """Return the first snapshot to examine after the newest automatic tag, and the next period.
 
-    Without an automatic tag, these are snapshot 1, and None for the period's begin.
+    Without an automatic tag, these are snapshot 1, and None for the start of the period.
     """
-    begun = [
-        (begin, tag.snapshot.snapshot_id)
+    tagged_begins = [
+        (begin_ms, tag.snapshot.snapshot_id)
         for tag in tags
-        if (begin := rules.periods.begin(tag.name)) is not None
+        if (begin_ms := rules.periods.begin_ms(tag.name)) is not None
     ]
-    if not begun:
+    if not tagged_begins:
         return 1, None
-    newest, snapshot_id = max(begun)
-    return snapshot_id + 1, newest + rules.periods.period_ms
+    newest_begin_ms, snapshot_id = max(tagged_begins)
+    return snapshot_id + 1, newest_begin_ms + rules.periods.period_ms
 
 
 def due_tags(
-    rules: TagRules, next_begin: int | None, snapshots: Sequence[SnapshotTime]
+    rules: TagRules, next_begin_ms: int | None, snapshots: Sequence[SnapshotTime]
 ) -> list[DueTag]:
     """Return the due tags, at most one for each snapshot.
 
     Args:
-        next_begin: the begin of the first period without a tag; None: tag any period that has
+        next_begin_ms: the start of the first period without a tag; None: tag any period that has
             ended.
         snapshots: the snapshots that were not examined yet, in order.
     """
-    due = []
+    due_tag_list = []
     for snapshot in snapshots:
         if snapshot.time_ms is None:
             continue
         period_ms = rules.periods.period_ms
-        if next_begin is not None and snapshot.time_ms - rules.delay_ms < next_begin + period_ms:
+        if (
+            next_begin_ms is not None
+            and snapshot.time_ms - rules.delay_ms < next_begin_ms + period_ms
+        ):
             continue
-        begin = rules.periods.last_ended(snapshot.time_ms)
-        if rules.completes and next_begin is not None:
-            begin = next_begin
-        due.append(DueTag(rules.periods.name(begin), snapshot.snapshot_id))
-        next_begin = begin + period_ms
-    return due
+        begin_ms = rules.periods.last_ended_begin_ms(snapshot.time_ms)
+        if rules.completes and next_begin_ms is not None:
+            begin_ms = next_begin_ms
+        due_tag_list.append(DueTag(rules.periods.name(begin_ms), snapshot.snapshot_id))
+        next_begin_ms = begin_ms + period_ms
+    return due_tag_list
 
 
-def due_ms(rules: TagRules, next_begin: int | None) -> int | None:
+def due_ms(rules: TagRules, next_begin_ms: int | None) -> int | None:
     """Return the wall-clock time at which the next period's tag is due; None if unknown."""
-    return None if next_begin is None else next_begin + rules.periods.period_ms + rules.delay_ms
+    return (
+        None if next_begin_ms is None else next_begin_ms + rules.periods.period_ms + rules.delay_ms
+    )
 
 
 def lacks_snapshot(
-    rules: TagRules, next_begin: int | None, newest: SnapshotTime | None, now_ms: int
+    rules: TagRules, next_begin_ms: int | None, newest_snapshot: SnapshotTime | None, now_ms: int
 ) -> bool:
     """Return whether a period is over, but no snapshot can get its tag.
 
     Args:
-        next_begin: the begin of the first period without a tag.
-        newest: the newest snapshot without a tag of its period; None if all have one, or precede
-            one that has.
+        next_begin_ms: the start of the first period without a tag.
+        newest_snapshot: the newest snapshot without a tag of its period; None if all have one, or
+            precede one that has.
         now_ms: the wall-clock time.
     """
-    due = due_ms(rules, next_begin)
-    if due is None or now_ms < due:
+    tag_due_ms = due_ms(rules, next_begin_ms)
+    if tag_due_ms is None or now_ms < tag_due_ms:
         return False
-    return newest is None or newest.time_ms is None or newest.time_ms < due
+    return (
+        newest_snapshot is None
+        or newest_snapshot.time_ms is None
+        or newest_snapshot.time_ms < tag_due_ms
+    )
 
 
 def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
     """Return the names of the oldest automatic tags beyond the retained number."""
-    automatic = sorted(
+    automatic_tags = sorted(
         (tag.snapshot.snapshot_id, tag.name)
         for tag in tags
-        if rules.periods.begin(tag.name) is not None
+        if rules.periods.begin_ms(tag.name) is not None
     )
-    count = 0 if rules.num_max is None else max(0, len(automatic) - rules.num_max)
-    return [name for _, name in automatic[:count]]
+    count = 0 if rules.num_max is None else max(0, len(automatic_tags) - rules.num_max)
+    return [name for _, name in automatic_tags[:count]]
 
 
 def expired_tags(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
@@ -165,8 +174,8 @@ class TagPeriods:
         """Return the tag of the period that begins at a time."""
         return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
 
-    def begin(self, name: str) -> int | None:
-        """Return the begin of a tag's period; None if the name is not that of a period."""
+    def begin_ms(self, name: str) -> int | None:
+        """Return the start of a tag's period; None if the name is not that of a period."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         pattern = self.pattern
         for directive, digits in _DIGITS.items():
@@ -179,8 +188,8 @@ class TagPeriods:
             return None
         return round((begin - _EPOCH) / timedelta(milliseconds=1))
 
-    def last_ended(self, time_ms: int) -> int:
-        """Return the begin of the last period that has ended at a time."""
+    def last_ended_begin_ms(self, time_ms: int) -> int:
+        """Return the start of the last period that has ended at a time."""
         return time_ms // self.period_ms * self.period_ms - self.period_ms
 
 

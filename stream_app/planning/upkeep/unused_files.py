@@ -33,9 +33,11 @@ def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
 
     A file that only changes its level is deleted and added again, and stays.
     """
-    added = {file_key(entry) for entry in delta if entry.kind is FileKind.ADD}
+    added_keys = {file_key(entry) for entry in delta if entry.kind is FileKind.ADD}
     return [
-        entry for entry in delta if entry.kind is FileKind.DELETE and file_key(entry) not in added
+        entry
+        for entry in delta
+        if entry.kind is FileKind.DELETE and file_key(entry) not in added_keys
     ]
 
 
@@ -46,7 +48,7 @@ def unprotected_entries(
     return [entry for entry in entries if not any(file_key(entry) in keys for keys in protected)]
 
 
-def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+def without_flushed_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """Return the entries of files that a compaction has written.
 
     If the changelog outlives snapshots and has no own files, flushed files are the changelog. A
@@ -55,24 +57,24 @@ def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return [entry for entry in entries if entry.file.file_source is FileSource.COMPACT]
 
 
-def tag_before(tagged: Sequence[int], snapshot_id: int) -> int | None:
-    """Return the newest tagged snapshot before this one; `tagged` is ascending."""
-    count = bisect_left(tagged, snapshot_id)
-    return tagged[count - 1] if count else None
+def newest_tag_before(tagged_ids: Sequence[int], snapshot_id: int) -> int | None:
+    """Return the newest tagged snapshot before this one; `tagged_ids` is ascending."""
+    count = bisect_left(tagged_ids, snapshot_id)
+    return tagged_ids[count - 1] if count else None
 
 
-def tags_of_range(tagged: Sequence[int], begin: int, end: int) -> list[int]:
+def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
     """Return the tagged snapshots that may share metadata with snapshots in [`begin`, `end`).
 
-    These are the tags in the range and the newest one before it; `tagged` is ascending.
+    These are the tags in the range and the newest one before it; `tagged_ids` is ascending.
     """
-    first = max(bisect_right(tagged, begin) - 1, 0)
-    return list(tagged[first : bisect_left(tagged, end)])
+    first_index = max(bisect_right(tagged_ids, begin) - 1, 0)
+    return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 
 def nearest_numbers(expiring: int, remaining: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
-    numbers = sorted(remaining)
-    earlier = [number for number in numbers if number < expiring]
-    later = [number for number in numbers if number > expiring]
+    ascending = sorted(remaining)
+    earlier = [number for number in ascending if number < expiring]
+    later = [number for number in ascending if number > expiring]
     return earlier[-1:] + later[:1]

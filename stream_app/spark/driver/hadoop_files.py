@@ -126,15 +126,17 @@ def _as_os_errors(path: str) -> Iterator[None]:
     """Raise Java's error as an `OSError`.
 
     Raises:
-        OSError: names the path.
+        OSError: Java raised an error; the `OSError` names the path.
     """
     try:
         yield
     except Py4JJavaError as error:
-        kind = _exception_name(error)
-        if kind == "FileNotFoundException":
+        exception_name = _exception_name(error)
+        if exception_name == "FileNotFoundException":
             raise FileNotFoundError(errno.ENOENT, "there is no such file", path) from None
-        error_text = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
+        error_text = (
+            f"{exception_name}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
+        )
         failure = OSError(errno.EIO, error_text, path)
         failure.add_note(
             "check that Spark has the file system's jars (spark.jars, spark.jars.packages) and "

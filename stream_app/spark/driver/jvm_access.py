@@ -1,7 +1,7 @@
 """Contains all uses of Spark beyond its public interface.
 
-PySpark has no public access to its JVM. Hadoop's files, signals, and metrics of the JVM and of
-Spark need it. An epoch uses only public functions of `SparkContext` and `RDD`.
+PySpark has no public access to its JVM, which Hadoop's files, signals, and metrics of the JVM and
+of Spark need. An epoch uses only public functions of `SparkContext` and `RDD`.
 
 `worker_daemon` replaces Spark's module of that name, and its docstring lists what it relies on.
 `tests/integration/spark/test_spark_internals.py` tries all of this on the installed Spark, and
@@ -31,9 +31,9 @@ def java_context(spark: SparkSession) -> Any:
     return spark.sparkContext._jsc
 
 
-def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
+def java_array(spark: SparkSession, java_class: Any, values: Sequence[Any]) -> Any:
     """Make an array of a Java class, with these elements."""
-    array = _gateway(spark).new_array(kind, len(values))
+    array = _gateway(spark).new_array(java_class, len(values))
     for index, value in enumerate(values):
         array[index] = value
     return array

@@ -35,7 +35,7 @@ GRACE_S = 10.0
 """Time from the JVM's end to the driver's, in which alerts and metrics are still sent."""
 _CHECK_INTERVAL_S = 0.5
 _CLOSING_WAIT_S = 2.0
-"""A process closes its connections shortly before it has ended."""
+"""Seconds to wait for the JVM's end after a lost connection, which precedes it shortly."""
 
 
 @dataclass(slots=True)
@@ -97,14 +97,14 @@ def watched_session(
     Raises:
         JvmEndedError: the JVM has died, whatever error the work itself raised.
     """
-    with contextlib.ExitStack() as unwatched:
-        unwatched.callback(spark.stop)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(spark.stop)
         pid, child = process_of(spark)
         watch = _JvmWatch(
             _Process(pid, child), _open_stderr(pid), _jvm_ended_error(pid), stop_requested
         )
         threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
-        session = unwatched.pop_all()
+        session = cleanup.pop_all()
     try:
         with session:
             yield
@@ -143,9 +143,9 @@ class _Process:
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the process, and return whether it came in time."""
         if self._handle is not None:
-            ended = select.poll()
-            ended.register(self._handle, select.POLLIN)
-            return bool(ended.poll(seconds * 1000))
+            poller = select.poll()
+            poller.register(self._handle, select.POLLIN)
+            return bool(poller.poll(seconds * 1000))
         threading.Event().wait(seconds)
         if self._child is not None:
             return self._child.poll() is not None

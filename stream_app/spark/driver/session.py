@@ -34,7 +34,7 @@ expression goes a few frames deeper with each character. The text of an ordinary
 6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one bears more than
 18,000. (What `epoch_committer` hands to Spark is shorter still.)"""
 
-THROUGHPUT = (
+THROUGHPUT_OPTIONS = (
     # A pause of some milliseconds harms no epoch, and megabytes of fetched messages burden the
     # collector that Java chooses.
     "-XX:+UseParallelGC",
@@ -111,21 +111,23 @@ def start_session(
     check_spark(pyspark.__version__)
     # Otherwise the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    merged = {**SESSION_DEFAULTS, **settings}
+    merged_settings = {**SESSION_DEFAULTS, **settings}
     if "spark.master" in settings:
-        merged["spark.master"] = _master(settings)
+        merged_settings["spark.master"] = _master(settings)
     if jvm_runs():
         # The driver's options stand on its command line, behind stream_app's; executors have yet to
         # start.
-        merged.pop(_JAVA_OPTIONS, None)
-        if _EXECUTOR_OPTIONS in merged:
-            merged[_EXECUTOR_OPTIONS] = _with_throughput_options(merged[_EXECUTOR_OPTIONS])
+        merged_settings.pop(_JAVA_OPTIONS, None)
+        if _EXECUTOR_OPTIONS in merged_settings:
+            merged_settings[_EXECUTOR_OPTIONS] = _with_throughput_options(
+                merged_settings[_EXECUTOR_OPTIONS]
+            )
     else:
-        merged |= launch_settings(settings) if launch is None else launch
+        merged_settings |= launch_settings(settings) if launch is None else launch
     builder = SparkSession.builder.appName(app_name)
-    for key, value in merged.items():
+    for key, value in merged_settings.items():
         builder = builder.config(key, value)
-    _start_context(merged)
+    _start_context(merged_settings)
     spark = builder.getOrCreate()
     if _LOG_CONFIGURATION not in spark.sparkContext.getConf().get(_JAVA_OPTIONS, ""):
         spark.sparkContext.setLogLevel("ERROR")
@@ -138,10 +140,10 @@ def _start_context(settings: Mapping[str, str]) -> None:
     PySpark sets a handler that calls the JVM. During another call to the JVM, such as one that
     makes the session, it ends with a trace.
     """
-    answer = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, answer)
+        signal.signal(signal.SIGINT, handler)
 
 
 def spark_log_hint(environ: Mapping[str, str]) -> str:
@@ -210,10 +212,10 @@ def _master(settings: Mapping[str, str]) -> str:
 
 
 def _with_throughput_options(user_options: str) -> str:
-    """Put `THROUGHPUT` before the user's options, because Java's last option counts."""
+    """Put `THROUGHPUT_OPTIONS` before the user's options, because Java's last option counts."""
     throughput_options = [
         option
-        for option in THROUGHPUT
+        for option in THROUGHPUT_OPTIONS
         # Java refuses to start with two collectors.
         if not (_COLLECTOR.match(option) and _COLLECTOR.search(user_options))
     ]

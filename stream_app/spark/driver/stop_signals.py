@@ -42,19 +42,22 @@ class _StopHandler:
 
     stop_requested: threading.Event
     jvm: Any
-    _first: float | None = field(init=False, default=None)
+    _first_s: float | None = field(init=False, default=None)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def on_signal(self, number: int) -> None:
         self.stop_requested.set()
         if number != signal.SIGINT:
             return
-        now = time.monotonic()
+        now_s = time.monotonic()
         with self._lock:
-            first, self._first = self._first, now if self._first is None else self._first
-        if first is None:
+            first_s, self._first_s = (
+                self._first_s,
+                now_s if self._first_s is None else self._first_s,
+            )
+        if first_s is None:
             threading.Thread(target=self._end_later, name="ctrl-c", daemon=True).start()
-        elif now - first > _ONE_PRESS_S:
+        elif now_s - first_s > _ONE_PRESS_S:
             threading.Thread(target=self._end, name="ctrl-c again", daemon=True).start()
 
     def _end_later(self) -> None:
@@ -64,9 +67,9 @@ class _StopHandler:
     def _end(self) -> None:
         """End both processes at once, without their output."""
         _LOG.warning("aborted: the next start repeats the epoch")
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, 1)
+        os.dup2(null_device, 2)
         threading.Thread(target=self._ask_jvm, daemon=True).start()
         threading.Event().wait(_HOOKS_S)
         try:

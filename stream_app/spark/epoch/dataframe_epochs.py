@@ -108,12 +108,13 @@ def task_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[TaskBlock]:
     """Yield the blocks in batches of `BLOCK_COLUMNS`."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in TaskBlock._fields[:-1])
-        data = (cell.as_buffer() for cell in batch.column("block"))
-        yield from map(TaskBlock, *columns, data)
+        buffers = (cell.as_buffer() for cell in batch.column("block"))
+        yield from map(TaskBlock, *columns, buffers)
 
 
 def _result_row(result: TaskResult) -> pa.RecordBatch:
     arrays = [
-        pa.array([value], kind) for value, kind in zip(result, _RESULT_SCHEMA.types, strict=True)
+        pa.array([value], arrow_type)
+        for value, arrow_type in zip(result, _RESULT_SCHEMA.types, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_RESULT_SCHEMA)

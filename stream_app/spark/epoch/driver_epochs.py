@@ -1,5 +1,4 @@
-"""Runs small epochs in the driver's process with the same task code, and other epochs in Spark's
-tasks.
+"""Runs small epochs in the driver's process, by the code of the tasks, and others in Spark's tasks.
 
 Two Spark jobs cost many times more than a few messages. So an epoch of few messages is read,
 decoded and written here (docs/adr/0036-small-epochs-in-the-driver.md). Plans are pickled as for a
@@ -32,19 +31,20 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.epoch.share_epochs import CountedBatches
 
 _LOG = logging.getLogger(__name__)
 _BYTES_MAX = 16 << 20
-"""Messages of an epoch that the driver holds."""
+"""Bytes of an epoch's messages up to which the driver runs the epoch."""
 _BLOCKS_MAX = 100
-"""Blocks that the driver writes one after another, each to a file or two."""
+"""Blocks of an epoch up to which the driver writes them, each to a file or two."""
 _CHANGES = (BlockKind.CHANGES, BlockKind.INCOMPLETE_CHANGES)
 _TABLE_COST = 10
 """The cost of a table in messages: each message may belong to another table."""
 _FAILS_AFTER_S = 2.0
 """The time without progress after which Spark's tasks read the epoch instead."""
-_AHEAD = 16
-"""Partitions that are fetched at once: the next one waits some milliseconds for its first fetch."""
+_RANGES_AT_ONCE = 16
+"""Partitions that are fetched at once, because the first fetch of each takes some milliseconds."""
 
 
 class _NotSmallError(Exception):
@@ -83,13 +83,13 @@ class DriverEpochs:
             _log_repetition(epoch, error)
             return self.spark_epochs.route(epoch, messages, plan)
 
-        def write(ready: EpochPlan) -> EpochOutput:
+        def write(write_plan: EpochPlan) -> EpochOutput:
             try:
-                results = list(write_in_task(blocks, _shipped_plan(ready)))
+                results = list(write_in_task(blocks, _shipped_plan(write_plan)))
                 return output_of(results, in_driver=True)
             except Exception as error:
                 _log_repetition(epoch, error)
-                return self.spark_epochs.route(epoch, messages, plan).write(ready)
+                return self.spark_epochs.route(epoch, messages, plan).write(write_plan)
 
         return RoutedEpoch(message_count, write, {block.table for block in blocks})
 
@@ -125,23 +125,23 @@ class DriverEpochs:
         self, messages: Sequence[OffsetRange], plan: EpochPlan
     ) -> tuple[int, list[TaskBlock]]:
         """Route messages here; return their number, and the blocks in the order of a task."""
-        counts: list[int] = []
         # Formats change as they learn from messages, and only one thread at a time may use the
         # reader.
-        with self._reading, closing(self._read_messages(messages, counts)) as batches:
-            routed = route_in_task(batches, _shipped_plan(plan))
+        with self._reading, closing(self._read_messages(messages)) as batches:
+            counted_batches = CountedBatches(batches)
+            routed = route_in_task(counted_batches, _shipped_plan(plan))
             blocks = sorted(routed, key=lambda block: block.position)
         if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
-        return sum(counts), [_task_block(block) for block in blocks]
+        return counted_batches.messages, [_task_block(block) for block in blocks]
 
     def _read_messages(
-        self, messages: Sequence[OffsetRange], counts: list[int]
+        self, messages: Sequence[OffsetRange]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
             settings = self.spark_epochs.settings
             self._reader = RangeReader(
-                replace(settings, ranges_at_once=_AHEAD, fails_after_s=_FAILS_AFTER_S)
+                replace(settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S)
             )
         bytes_read = 0
         with closing(self._reader.read(messages)) as batches:
@@ -149,7 +149,6 @@ class DriverEpochs:
                 bytes_read += batch.nbytes
                 if bytes_read > _BYTES_MAX:
                     raise _NotSmallError
-                counts.append(batch.num_rows)
                 yield batch
 
 

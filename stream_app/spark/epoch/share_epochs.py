@@ -1,5 +1,4 @@
-"""Runs an epoch as Spark jobs without SQL, whose tasks read shares of a source, decode, shuffle and
-write.
+"""Runs an epoch as Spark jobs without SQL: tasks read shares of a source, decode, shuffle, write.
 
 Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for
 which Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while
@@ -23,7 +22,7 @@ import pyarrow as pa
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from stream_app.epochs.stages.blocks import Block, TaskAssigner
+from stream_app.epochs.stages.blocks import TaskAssigner
 from stream_app.epochs.stages.epoch_plan import EpochPlan
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.epochs.stages.route_task import route_in_task
@@ -33,7 +32,20 @@ from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
 """A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition
-has counts of messages, each with the tables that have blocks."""
+has pairs of a reading task: its number of messages, and the tables that have blocks."""
+
+
+@dataclass(slots=True)
+class CountedBatches:
+    """Batches of messages, and the number of messages that were read."""
+
+    batches: Iterable[pa.RecordBatch]
+    messages: int = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            self.messages += batch.num_rows
+            yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +89,21 @@ class ShareEpochs(Generic[Share]):
         """
         read, tasks = self.read, plan.settings.tasks
 
-        def route(planned: Iterable[Share]) -> Iterator[Pair]:
-            counts: list[int] = []
-            with_blocks = set[int]()
-            blocks = route_in_task(_note_counts(read(planned), counts), plan)
-            yield from _pairs(blocks, tasks, with_blocks)
-            yield (tasks,), (sum(counts), with_blocks)
+        def route(task_shares: Iterable[Share]) -> Iterator[Pair]:
+            batches, tables = CountedBatches(read(task_shares)), set[int]()
+            assigner = TaskAssigner(tasks)
+            for block in route_in_task(batches, plan):
+                tables.add(block.table)
+                pair_key = (assigner.task(block), *block.position)
+                yield pair_key, (int(block.kind), block.data.to_pybytes())
+            yield (tasks,), (batches.messages, tables)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
         return routed.partitionBy(tasks + 1, _task_number)
 
-    def _run_before_shuffle(self, routed: RDD[Pair], behind_tasks: int) -> tuple[int, set[int]]:
+    def _run_before_shuffle(self, routed: RDD[Pair], last_partition: int) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
-        counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [behind_tasks])
+        counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [last_partition])
         return sum(count for count, _ in counts), set[int]().union(
             *(tables for _, tables in counts)
         )
@@ -102,28 +116,14 @@ class ShareEpochs(Generic[Share]):
 
         tasks = plan.settings.tasks
         # This partitions by the same function, so Spark shuffles nothing again.
-        dealt = routed.repartitionAndSortWithinPartitions(
+        sorted_pairs = routed.repartitionAndSortWithinPartitions(
             tasks + 1, partitionFunc=_task_number, keyfunc=_sort_key
         )
-        return self.spark.sparkContext.runJob(dealt, write, list(range(tasks)))
-
-
-def _note_counts(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[pa.RecordBatch]:
-    for batch in messages:
-        counts.append(batch.num_rows)
-        yield batch
+        return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(tasks)))
 
 
 def _counts_of_pairs(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:
     return (counts for _, counts in pairs)
-
-
-def _pairs(blocks: Iterable[Block], tasks: int, with_blocks: set[int]) -> Iterator[Pair]:
-    """Make the pairs of blocks, and add the blocks' tables to `with_blocks`."""
-    assigner = TaskAssigner(tasks)
-    for block in blocks:
-        with_blocks.add(block.table)
-        yield (assigner.task(block), *block.position), (int(block.kind), block.data.to_pybytes())
 
 
 def _task_number(key: tuple[Any, ...]) -> int:

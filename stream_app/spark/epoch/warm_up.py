@@ -20,9 +20,9 @@ _JOIN_SECONDS = 10
 
 
 @contextmanager
-def warming_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> Iterator[None]:
+def warming_up(spark: SparkSession, run_empty_epoch: Callable[[], None]) -> Iterator[None]:
     """Warm up while the block runs, and cancel the rest of the warm-up when the block ends."""
-    thread = Thread(target=_warm_up, args=(spark, epoch_of_nothing), name="warm-up", daemon=True)
+    thread = Thread(target=_warm_up, args=(spark, run_empty_epoch), name="warm-up", daemon=True)
     thread.start()
     try:
         yield
@@ -32,10 +32,10 @@ def warming_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> Ite
             thread.join(_JOIN_SECONDS)
 
 
-def _warm_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> None:
+def _warm_up(spark: SparkSession, run_empty_epoch: Callable[[], None]) -> None:
     try:
         spark.sparkContext.setJobGroup(_GROUP, "an epoch of nothing, to warm up")
-        epoch_of_nothing()
+        run_empty_epoch()
     except Exception as error:
         # The first epoch meets the same error and reports it with more context.
         _LOG.debug("the warm-up failed: %s", error)

@@ -22,11 +22,11 @@ from stream_app.errors import SourceError
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl
 
 BATCH_ROWS = 16_384
-_ANSWER_S = 3600
-"""MySQL may search for a part's first row so long, and a task may take as long to use a batch."""
-_FIX = (
-    "see that it runs, that it lets the user read the table, and that no ALTER has removed a "
-    "column; then start the job again: it goes on with this part"
+_ANSWER_TIMEOUT_S = 3600
+"""The time that MySQL may take to find a part's first row, and a task to use a batch."""
+_READ_FIX = (
+    "check that the database runs, that the user may read the table, and that no ALTER has "
+    "removed a column; then start the job again: the load continues with this part"
 )
 
 
@@ -37,9 +37,9 @@ class RowQuery:
     Attributes:
         message: the expression of a row's message.
         relation: the table's name, or a query in its place.
-        parameters: the values of placeholders in it.
-        keys: expressions of the key's columns.
-        literals: the form of a value of each, with a placeholder.
+        parameters: the values of the placeholders in `relation`.
+        keys: the expressions of the key's columns.
+        literals: for each key column, the form of its values, with a placeholder.
     """
 
     message: str
@@ -51,31 +51,31 @@ class RowQuery:
     def of_part(self, part: LoadPart) -> tuple[str, Sequence[int | str]]:
         """Return the query of a part's messages, and its parameters."""
         conditions, values = [], list[int | str](self.parameters)
-        if part.after is not None:
-            condition, after_values = self._greater_key_condition(part.after)
+        if part.key_before is not None:
+            condition, key_values = self._greater_key_condition(part.key_before)
             conditions.append(condition)
-            values += after_values
-        if part.until is not None:
-            condition, until_values = self._greater_key_condition(part.until)
+            values += key_values
+        if part.last_key is not None:
+            condition, key_values = self._greater_key_condition(part.last_key)
             conditions.append(f"not {condition}")
-            values += until_values
+            values += key_values
         where = f" where {' and '.join(conditions)}" if conditions else ""
         return f"select {self.message} from {self.relation}{where}", values
 
     def _greater_key_condition(self, key: Sequence[int | str]) -> tuple[str, list[int | str]]:
-        """Return the condition that a row's key is greater, compared column by column.
+        """Return the condition that a row's key is greater than `key`, column by column.
 
-        The bound of the first column alone stands in front, because every database's index takes
-        it.
+        It begins with a bound of the first column alone, because an index of any database can use
+        this bound.
         """
         pairs = list(zip(self.keys, self.literals, strict=True))
-        choices, values = [], list[int | str]()
+        alternatives, values = [], list[int | str]()
         for index, (column, literal) in enumerate(pairs):
-            equal = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
-            choices.append(f"({' and '.join([*equal, f'{column} > {literal}'])})")
+            equalities = [f"{name} = {placeholder}" for name, placeholder in pairs[:index]]
+            alternatives.append(f"({' and '.join([*equalities, f'{column} > {literal}'])})")
             values += key[: index + 1]
-        first, literal = pairs[0]
-        return f"({first} >= {literal} and ({' or '.join(choices)}))", [key[0], *values]
+        first_column, literal = pairs[0]
+        return f"({first_column} >= {literal} and ({' or '.join(alternatives)}))", [key[0], *values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +100,17 @@ class DatabaseRows:
             SourceError: the database does not answer, or refuses the query.
         """
         for index, part in shares:
-            first = 0
+            first_offset = 0
             with closing(self._read_texts(part)) as batches:
                 for values in batches:
                     if values.null_count:
                         raise _unwritable_row_error(part)
-                    yield _messages(part, index, first, values)
-                    first += len(values)
+                    yield _messages(part, index, first_offset, values)
+                    first_offset += len(values)
 
     def _read_texts(self, part: LoadPart) -> Any:
         query, parameters = self.queries[part.relation].of_part(part)
-        url = replace(self.url, answer_s=_ANSWER_S)
+        url = replace(self.url, answer_s=_ANSWER_TIMEOUT_S)
         module = url.driver.load()
         try:
             with closing(url.driver.open(module, url)) as connection:
@@ -118,10 +118,9 @@ class DatabaseRows:
                 yield from read(connection, query, parameters)
         except module.Error as error:
             raise SourceError(
-                f"the database does not give the rows of {part.relation}: "
-                f"{' '.join(str(error).split())}",
+                f"cannot read the rows of {part.relation}: {' '.join(str(error).split())}",
                 where=str(url),
-                fix=_FIX,
+                fix=_READ_FIX,
             ) from None
 
 
@@ -129,7 +128,7 @@ def _unwritable_row_error(part: LoadPart) -> SourceError:
     return SourceError(
         f"the database cannot write a row of {part.relation} as a message: it has a date of zeros, "
         "or is larger than max_allowed_packet",
-        where=f"keys after {part.after} until {part.until}",
+        where=f"keys after {part.key_before} until {part.last_key}",
         fix="correct the row, or raise max_allowed_packet; then start the job again",
     )
 
@@ -174,18 +173,20 @@ def _stream_texts(connection: Any, query: str, parameters: Sequence[object]) -> 
     from pymysql.cursors import SSCursor  # noqa: PLC0415 - an extra, which `Driver.load` has loaded
 
     with connection.cursor(SSCursor) as cursor:
-        cursor.execute(f"set time_zone = '+00:00', sql_mode = '', net_write_timeout = {_ANSWER_S}")
+        cursor.execute(
+            f"set time_zone = '+00:00', sql_mode = '', net_write_timeout = {_ANSWER_TIMEOUT_S}"
+        )
         cursor.execute(query, parameters)
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield pa.array([text for (text,) in rows], pa.binary())
 
 
-def _messages(part: LoadPart, index: int, first: int, values: pa.Array) -> pa.RecordBatch:
+def _messages(part: LoadPart, index: int, first_offset: int, values: pa.Array) -> pa.RecordBatch:
     count = len(values)
     columns = [
         pa.repeat(part.relation, count),
         pa.repeat(pa.scalar(index, pa.int32()), count),
-        pa.array(np.arange(first, first + count)),
+        pa.array(np.arange(first_offset, first_offset + count)),
         pa.nulls(count, MESSAGE_SCHEMA.field("timestamp").type),
         pa.nulls(count, pa.binary()),
         values,

@@ -52,26 +52,27 @@ class LoadEpochs:
     """The runner of a first load's epochs, and then of the topics'.
 
     Attributes:
-        topics: runs the other epochs.
-        rows: makes the reader of some tables of the source, each with the table that gets its rows.
+        topic_epochs: runs the other epochs.
+        reader_of: makes the reader of some tables of the source, each with the table that gets its
+            rows.
         format_of: makes the format of the rows for a table.
     """
 
-    topics: DriverEpochs
+    topic_epochs: DriverEpochs
     load: LoadPlan
-    rows: Callable[[Mapping[str, FileStoreTable]], DatabaseRows]
+    reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRows]
     format_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
     @property
     def spark(self) -> SparkSession:
         """The session of all epochs."""
-        return self.topics.spark
+        return self.topic_epochs.spark
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
         if not self.load.parts_of(epoch):
-            return self.topics.route(epoch, messages, plan)
+            return self.topic_epochs.route(epoch, messages, plan)
         index_of_location = {
             table_plan.table.location: index for index, table_plan in plan.tables.items()
         }
@@ -79,7 +80,7 @@ class LoadEpochs:
         parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
         indexes = {part.relation: index_of_location[part.table] for part in parts}
         _LOG.info("%s", self.load.progress(epoch))
-        rows = self.rows({name: plan.tables[index].table for name, index in indexes.items()})
+        rows = self.reader_of({name: plan.tables[index].table for name, index in indexes.items()})
         loader = ShareEpochs(self.spark, rows.read)
         load_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
@@ -87,9 +88,9 @@ class LoadEpochs:
         )
         routed = loader.route(epoch, list(enumerate(parts)), load_plan)
 
-        def write(ready: EpochPlan) -> EpochOutput:
-            with_rows = self._with_formats(ready, ready.tables.keys())
-            output = routed.write(replace(ready, tables=with_rows))
+        def write(write_plan: EpochPlan) -> EpochOutput:
+            table_plans = self._with_formats(write_plan, write_plan.tables.keys())
+            output = routed.write(replace(write_plan, tables=table_plans))
             tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
@@ -97,15 +98,15 @@ class LoadEpochs:
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.topics.messages_between(begin, end)
+        return self.topic_epochs.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochs.warm_up`."""
-        self.topics.warm_up(plan)
+        self.topic_epochs.warm_up(plan)
 
     def close(self) -> None:
         """See `DriverEpochs.close`."""
-        self.topics.close()
+        self.topic_epochs.close()
 
     def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
         """Return the plans of some tables, with the format of the load's rows."""

@@ -67,14 +67,14 @@ class BatchReader(DataSourceReader):
         Returns:
             Filters that Spark has to apply itself.
         """
-        everything = list(filters)
+        all_filters = list(filters)
         schema = self.scan.table.schema
-        conditions, residual = translate_filters(everything, schema.fields)
+        conditions, residual = translate_filters(all_filters, schema.fields)
         if not conditions:
-            return everything
+            return all_filters
         filtered = self.scan.with_filter(predicate_filter(And(tuple(conditions)), schema))
         if filtered is None:
-            return everything
+            return all_filters
         self.scan = filtered
         return residual
 
@@ -104,9 +104,9 @@ class FilterPushDown:
     """`DataSourceReader.pushFilters` of a reader, which need not be called.
 
     Spark 4.1 refuses a reader that overrides the method unless
-    ``spark.sql.python.filterPushdown.enabled`` is set, so that no filter gets lost. Ours loses
-    none, because Spark applies what is not pushed down. So this poses as the inherited method, and
-    works when it is called. Spark 4.0 has no push-down.
+    ``spark.sql.python.filterPushdown.enabled`` is set, so that no filter gets lost. `BatchReader`
+    loses none, because Spark applies the filters that it does not push down. So this object poses
+    as the inherited method, and works when Spark calls it. Spark 4.0 has no push-down.
     """
 
     def __init__(self, reader: BatchReader) -> None:
@@ -198,9 +198,9 @@ class PaimonDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source known to a session, and let Spark 4.1 hand filters down to it.
+    """Make the source known to a session, and let Spark 4.1 push filters down to the source.
 
-    Where the package is installed beside Spark, only the filters need this.
+    If the package is installed beside Spark, only the push-down needs this call.
     """
     try:
         spark.dataSource.register(PaimonDataSource)
@@ -221,10 +221,10 @@ def _split_path(options: Mapping[str, str]) -> tuple[str, str]:
             fix='write .load("/warehouse/shop.db/orders") or .option("path", …)',
         )
     folder, slash, name = path.rstrip("/").rpartition("/")
-    table, mark, system = name.partition(_SYSTEM_MARK)
+    table_name, mark, system_name = name.partition(_SYSTEM_MARK)
     if mark:
-        check_system_table(system)
-    return folder + slash + table, system
+        check_system_table(system_name)
+    return folder + slash + table_name, system_name
 
 
 def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
@@ -272,6 +272,6 @@ def _column_names(requested: StructType, columns: StructType) -> list[str]:
             where="the columns that were given to the read; without any, those of the version at "
             "which it begins",
             fix="give the columns with .schema(…): the table has "
-            f"{', '.join(f'{name} {kind}' for name, kind in types.items())}",
+            f"{', '.join(f'{name} {type_name}' for name, type_name in types.items())}",
         )
     return list(requested.fieldNames())

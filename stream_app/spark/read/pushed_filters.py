@@ -1,8 +1,8 @@
 """Translates Spark's filters to conditions, so that readers skip manifests, files and row groups.
 
-What is translated means the same on every row, nulls and NaN included, and Spark need not look
-again; the rest stays with Spark. Filters are known by the names of their classes, because Spark 4.0
-does not have them.
+A translated filter has the same result on every row, nulls and NaN included, so Spark need not
+apply it again. The other filters stay with Spark. Filters are recognised by the names of their
+classes, because Spark 4.0 does not have the classes.
 
 Source: Spark 4.1 `pyspark/sql/datasource.py#Filter`.
 """
@@ -101,9 +101,9 @@ def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
     """Return a prefix as a range, which statistics can exclude: texts are ordered by characters."""
     if column.data_type.root not in STRING_ROOTS or not isinstance(prefix, str):
         return None
-    from_on = Compare(column, ">=", prefix)
+    lower_bound = Compare(column, ">=", prefix)
     end = _prefix_end(prefix)
-    return from_on if end is None else And((from_on, Compare(column, "<", end)))
+    return lower_bound if end is None else And((lower_bound, Compare(column, "<", end)))
 
 
 def _prefix_end(prefix: str) -> str | None:
@@ -118,14 +118,14 @@ def _prefix_end(prefix: str) -> str | None:
 
 def _exact_value(value: Any, data_type: DataType) -> object | None:
     """Return the value in the form of `predicate`; None if null or not of the column."""
-    kind = type(value)
-    if data_type.root not in _ROOTS.get(kind, ()):
+    value_class = type(value)
+    if data_type.root not in _ROOTS.get(value_class, ()):
         return None
-    if kind is Decimal:
+    if value_class is Decimal:
         return _decimal(value, data_type)
-    if kind is datetime.datetime:
+    if value_class is datetime.datetime:
         return _nanos(value, data_type)
-    if kind is datetime.date:
+    if value_class is datetime.date:
         return int(value.toordinal() - _EPOCH)
     exact: object = value
     return exact
@@ -162,6 +162,6 @@ def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:
         return None
     if has_zone != (data_type.root is TypeRoot.TIMESTAMP_LTZ):
         return None
-    plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if has_zone else value
-    nanos = (plain - _MIDNIGHT) // datetime.timedelta(microseconds=1) * 1000
+    naive_time = value.astimezone(datetime.UTC).replace(tzinfo=None) if has_zone else value
+    nanos = (naive_time - _MIDNIGHT) // datetime.timedelta(microseconds=1) * 1000
     return None if nanos % _NANOS_OF_UNIT[timestamp_unit(data_type.precision)] else nanos

@@ -106,8 +106,8 @@ def batch_choice(options: SourceOptions) -> Choice:
     """
     key = start_option(options)
     if key is None:
-        compacted = options[SCAN_MODE] == "compacted-full"
-        return LatestCompacted() if compacted else Version()
+        is_compacted = options[SCAN_MODE] == "compacted-full"
+        return LatestCompacted() if is_compacted else Version()
     text = options.raw[key]
     if key == _BETWEEN:
         return VersionBounds(*_parse_pair(key, text))
@@ -127,7 +127,7 @@ def _parse_pair(key: str, text: str) -> tuple[str, str]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
         raise UsageError(
-            f"option {key!r}: {text!r} is not two versions parted by a comma",
+            f"option {key!r}: {text!r} is not two versions separated by a comma",
             fix=f"write {key} = '3,7'" if key == _BETWEEN else f"write {key} = '2026-01-01,…'",
         )
     return parts[0], parts[1]

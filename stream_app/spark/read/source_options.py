@@ -130,7 +130,7 @@ class SourceOptions:
 
 
 def read_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Return the options of a read; keys in any case, for Spark makes them lower.
+    """Return the options of a read; the case of keys does not matter, because Spark lowers them.
 
     Raises:
         UsageError: lists all problems: unknown keys with the nearest known ones, and wrong values.
@@ -154,8 +154,8 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         except UsageError as error:
             problems.append(f"{error.problem} ({error.fix})")
     if (_MIN_ROWS in texts) != (_MAX_DELAY in texts):
-        alone, missing = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in texts)
-        problems.append(f"option {alone!r} needs {missing!r} as well")
+        given_key, missing_key = sorted((_MIN_ROWS, _MAX_DELAY), key=lambda key: key not in texts)
+        problems.append(f"option {given_key!r} needs {missing_key!r} as well")
     if problems:
         raise UsageError("; ".join(problems), fix="use an option of docs/reference/options.md")
     return SourceOptions(texts)

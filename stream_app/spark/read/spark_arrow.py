@@ -48,20 +48,20 @@ def _spark_column(column: pa.Array) -> pa.Array:
     return column.cast(target_type)
 
 
-def _spark_type(arrow: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(arrow):
-        return pa.timestamp("us", arrow.tz)
-    if pa.types.is_time(arrow):
+def _spark_type(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow_type):
+        return pa.timestamp("us", arrow_type.tz)
+    if pa.types.is_time(arrow_type):
         return pa.int32()
-    if pa.types.is_duration(arrow):
+    if pa.types.is_duration(arrow_type):
         return pa.duration("us")
-    if pa.types.is_list(arrow):
-        return pa.list_(_with_spark_type(arrow.value_field))
-    if pa.types.is_map(arrow):
-        return pa.map_(arrow.key_type, _with_spark_type(arrow.item_field))
-    if pa.types.is_struct(arrow):
-        return pa.struct([_with_spark_type(field) for field in arrow])
-    return arrow
+    if pa.types.is_list(arrow_type):
+        return pa.list_(_with_spark_type(arrow_type.value_field))
+    if pa.types.is_map(arrow_type):
+        return pa.map_(arrow_type.key_type, _with_spark_type(arrow_type.item_field))
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([_with_spark_type(field) for field in arrow_type])
+    return arrow_type
 
 
 def _with_spark_type(field: Any) -> Any:

@@ -36,19 +36,19 @@ from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.storage_errors import storage_errors
 
-_ONLY_BATCH = (
+_BATCH_OPTIONS = (
     "scan.tag-name",
     "scan.watermark",
     "incremental-between",
     "incremental-between-timestamp",
 )
-_BEGINNING = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
-_ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
+_START_OPTIONS = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
+_ADDED_KINDS = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 
 @dataclass(frozen=True)
 class MinimumRows:
-    """The least number of rows that a micro-batch waits for, and the longest wait."""
+    """The minimum number of rows that a micro-batch waits for, and the longest wait."""
 
     rows: int
     seconds: float
@@ -58,8 +58,8 @@ class StreamReader(DataSourceStreamReader):
     """A reader of some columns of a table's stream.
 
     Args:
-        shows_row_kinds: the column ``rowkind`` is among them, and rows of all kinds; else only rows
-            that were added.
+        shows_row_kinds: whether the stream has the column ``rowkind`` and rows of all kinds;
+            otherwise it has only added rows.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class StreamReader(DataSourceStreamReader):
             UsageError: the next snapshot has expired; names the first one that is left.
         """
         previous = self._last_end or self.initialOffset()
-        following = self._offsets.following(previous)
-        if following.offset == previous or self._waits_for_rows(following.rows):
+        next_offset = self._offsets.next_offset(previous)
+        if next_offset.offset == previous or self._waits_for_rows(next_offset.rows):
             self._keep_consumer_alive()
             return previous
-        self._last_end, self._last_end_s = following.offset, self._now()
-        return following.offset
+        self._last_end, self._last_end_s = next_offset.offset, self._now()
+        return next_offset.offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the splits between two offsets.
@@ -127,8 +127,8 @@ class StreamReader(DataSourceStreamReader):
                 if self._shows_row_kinds:
                     yield spark_batch(batch, self._columns)
                     continue
-                added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED)
-                yield spark_batch(batch.filter(added), self._columns)
+                is_added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED_KINDS)
+                yield spark_batch(batch.filter(is_added), self._columns)
 
     def commit(self, end: Offset) -> None:
         """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
@@ -139,17 +139,17 @@ class StreamReader(DataSourceStreamReader):
         """Do nothing: the reader keeps nothing open."""
 
     def _waits_for_rows(self, rows: int) -> bool:
-        min_rows, since = self._min_rows, self._last_end_s
-        if min_rows is None or since is None or rows >= min_rows.rows:
+        min_rows, last_end_s = self._min_rows, self._last_end_s
+        if min_rows is None or last_end_s is None or rows >= min_rows.rows:
             return False
-        return self._now() - since < min_rows.seconds
+        return self._now() - last_end_s < min_rows.seconds
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        within_s, reported_s, now = self._offsets.refresh_within_s, self._reported_s, self._now()
-        if within_s is not None and (reported_s is None or now - reported_s >= within_s):
+        within_s, reported_s, now_s = self._offsets.refresh_within_s, self._reported_s, self._now()
+        if within_s is not None and (reported_s is None or now_s - reported_s >= within_s):
             self._offsets.refresh_consumer()
-            self._reported_s = now
+            self._reported_s = now_s
 
     def _now(self) -> float:
         return self._offsets.table.clock.steady_seconds()
@@ -161,9 +161,9 @@ def stream_reader(
     """Return the reader that the options ask for.
 
     Raises:
-        UsageError: they do not go together, or are for batch reads.
+        UsageError: the options do not go together, or are for batch reads.
     """
-    start_option(options, refused=_ONLY_BATCH)
+    start_option(options, refused=_BATCH_OPTIONS)
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
@@ -182,11 +182,11 @@ def stream_reader(
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
-    """Return the table with the given options; one that says where a read begins replaces all
-    such.
-    """
-    if any(key in options for key in _BEGINNING):
-        remaining = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
+    """Return the table with the given options; a given start option replaces all start options."""
+    if any(name in options for name in _START_OPTIONS):
+        remaining = {
+            key: text for key, text in table.schema.options.items() if key not in _START_OPTIONS
+        }
         table = replace(table, schema=replace(table.schema, options=remaining))
     return table.with_options(options)
 

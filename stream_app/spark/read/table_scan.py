@@ -52,7 +52,7 @@ from stream_app.table.versions.time_travel import (
 
 AUDIT_LOG = "audit_log"
 _STREAMS_OF_A_PART = 64
-"""Changelog files that one task reads: most files are small."""
+"""Streams of changes, such as changelog files, that one task reads: most are small."""
 
 
 class TableScan(Protocol):
@@ -125,10 +125,10 @@ class VersionScan:
         else:
             # Spark does not report the end of the last task, so the tag stays until its time to
             # live is over.
-            again = self.snapshot is None
-            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, retries=again)
-        least_level = self.row_form.least_level(self.table)
-        return SplitScan(self.table, self.row_filter, least_level).splits(snapshot)
+            is_latest = self.snapshot is None
+            (_, snapshot), _ = tagged_version(self._version, self.retained_ms, retries=is_latest)
+        min_level = self.row_form.min_level(self.table)
+        return SplitScan(self.table, self.row_filter, min_level).splits(snapshot)
 
     def read(self, part: DataSplit, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return the rows of a split."""
@@ -217,7 +217,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
         system: the name of a system table; empty for the table itself.
 
     Raises:
-        UsageError: they do not go together, or there is no such version.
+        UsageError: the options do not go together, or there is no such version.
         UnsupportedTableError: stream_app would read the table wrongly.
     """
     choice = batch_choice(options)
@@ -241,10 +241,10 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     versioned, snapshot = _version_of(table, choice)
     if system in SYSTEM_TABLES:
         return SystemScan(versioned, system, snapshot)
-    store = versioned.with_options(options.of_table())
+    configured_table = versioned.with_options(options.of_table())
     row_form = ROW_FORMS.get(system, ROWS)
     row_form = replace(row_form, shows_row_kinds=row_form.shows_row_kinds or shows_row_kinds)
-    return VersionScan(store, snapshot, row_form, retained_ms=retained_ms)
+    return VersionScan(configured_table, snapshot, row_form, retained_ms=retained_ms)
 
 
 def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:

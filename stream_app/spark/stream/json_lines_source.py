@@ -5,8 +5,9 @@ key and value as texts or null. ``timestamp`` (milliseconds since 1970) and ``he
 the job ignores the headers. Any other line stops the job, because its meaning is unknown. Blank
 lines are skipped.
 
-The job reads a file when its name appears, in the order of modification times. So write a file
-elsewhere and move it in. Within an epoch the offsets decide the order, across all files.
+The job reads a file as soon as its name appears, in the order of modification times. So write a
+file elsewhere and move it into the folder. Within an epoch the offsets decide the order, across all
+files.
 
 Source: Spark's file stream; Kafka's own record for the fields.
 """
@@ -91,8 +92,8 @@ def parse_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     """
     for batch in batches:
         lines = _trim(batch.column("line"))
-        present = pc.not_equal(pc.binary_length(lines), 0)
-        lines, files = lines.filter(present), batch.column("file").filter(present)
+        is_present = pc.not_equal(pc.binary_length(lines), 0)
+        lines, files = lines.filter(is_present), batch.column("file").filter(is_present)
         if not len(lines):
             continue
         columns = _parse(lines)
@@ -119,8 +120,10 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
 
 
 def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
-    row = next(row for row in range(len(lines)) if _parse(lines.slice(row, 1)) is None)
-    line = lines[row].as_py()
+    position = next(
+        position for position in range(len(lines)) if _parse(lines.slice(position, 1)) is None
+    )
+    line = lines[position].as_py()
     try:
         json.loads(line)
         problem = "it lacks a field, or a field has a wrong type"
@@ -128,7 +131,7 @@ def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
         problem = f"it is not JSON ({error})"
     return WrongSourceError(
         f"a line is not a message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
-        where=unquote(files[row].as_py()).removeprefix("file:").removeprefix("//"),
+        where=unquote(files[position].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; correct the file and start the job again. Files must appear '
         "whole: write them elsewhere and move them in",

@@ -85,10 +85,14 @@ class KafkaSource:
         A partition that `begin` lacks is new, so it is read from its first message.
         """
         begin = {
-            topic: {part: begin.get(topic, {}).get(part, _EARLIEST) for part in parts}
+            topic: {
+                partition: begin.get(topic, {}).get(partition, _EARLIEST) for partition in parts
+            }
             for topic, parts in end.items()
         }
-        partitions = {topic: sorted(int(part) for part in parts) for topic, parts in end.items()}
+        partitions = {
+            topic: sorted(int(partition) for partition in parts) for topic, parts in end.items()
+        }
         options = self.options(spark.sparkContext.defaultParallelism)
         for key in ("subscribe", "subscribePattern", "maxOffsetsPerTrigger"):
             options.pop(key, None)

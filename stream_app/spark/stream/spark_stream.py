@@ -47,7 +47,7 @@ class SparkStream:
     trigger: str | None
     stop_requested: threading.Event
     query: StreamingQuery | None = None
-    _reported: str = field(init=False, default="")
+    _reported_json: str = field(init=False, default="")
     _epoch: int = field(init=False, default=-1)
 
     def start(self) -> None:
@@ -74,26 +74,28 @@ class SparkStream:
         except StreamingQueryException as error:
             if self.stop_requested.is_set() and self.committer.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
-                # and the checkpoint are intact: a restart catches up with Spark's notes.
+                # and the checkpoint are intact: a restart continues from Spark's records.
                 _LOG.warning("the stream ended before Spark had noted its last epoch")
                 return True
             raise _cause(error, self.committer.failure) from None
 
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""
-        last = None if self.query is None else self.query.lastProgress
-        if self.query is None or last is None or last.json == self._reported:
+        last_progress = None if self.query is None else self.query.lastProgress
+        if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()
-        self._reported = last.json
-        newest = source_progress(json.loads(last.json))
-        states = [newest]
-        if newest.epoch > self._epoch + 1:
+        self._reported_json = last_progress.json
+        newest_state = source_progress(json.loads(last_progress.json))
+        states = [newest_state]
+        if newest_state.epoch > self._epoch + 1:
             # Epochs can end faster than this thread asks; Spark keeps the newest of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
-            states[:0] = [state for state in recent if self._epoch < state.epoch < newest.epoch]
-        self._epoch = newest.epoch
+            states[:0] = [
+                state for state in recent if self._epoch < state.epoch < newest_state.epoch
+            ]
+        self._epoch = newest_state.epoch
         return states
 
     def stop(self) -> None:
@@ -104,23 +106,23 @@ class SparkStream:
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
     """Return the source's state in Spark's progress document."""
-    ends: dict[str, Mapping[str, int]] = {}
-    newest: dict[str, Mapping[str, int]] = {}
+    all_end_offsets: dict[str, Mapping[str, int]] = {}
+    newest_offsets: dict[str, Mapping[str, int]] = {}
     for source in progress.get("sources", ()):
-        end, latest = source.get("endOffset"), source.get("latestOffset")
-        if not isinstance(end, dict):
+        end_offsets, latest_offsets = source.get("endOffset"), source.get("latestOffset")
+        if not isinstance(end_offsets, dict):
             continue
-        ends.update(end)
-        if isinstance(latest, dict):
-            newest.update(latest)
-    partition_lags = messages_behind(ends, newest)
+        all_end_offsets.update(end_offsets)
+        if isinstance(latest_offsets, dict):
+            newest_offsets.update(latest_offsets)
+    partition_lags = messages_behind(all_end_offsets, newest_offsets)
     return SourceProgress(
         epoch=int(progress["batchId"]),
         messages=int(progress.get("numInputRows") or 0),
-        lag=sum(partition_lags.values()) if newest else None,
-        end_offsets=ends,
-        behind=partition_lags,
-        newest=newest,
+        lag=sum(partition_lags.values()) if newest_offsets else None,
+        end_offsets=all_end_offsets,
+        partition_lags=partition_lags,
+        newest_offsets=newest_offsets,
     )
 
 

@@ -1,9 +1,9 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
-It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
-the ranges to the committer, and notes that the epoch is done. The notes have Spark's paths, order
-and format. So after a crash the job resumes as Spark's query would, and Spark's query can continue
-this job.
+The stream plans an epoch by two requests to the brokers, and records its end in the checkpoint.
+Then it gives the ranges to the committer, and records that the epoch is done. The records have
+Spark's paths, order and format. So after a crash the job resumes as Spark's query would, and
+Spark's query can continue this job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).
@@ -37,7 +37,7 @@ from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger(__name__)
 IDLE_S = 0.01
-"""Least time between two checks for messages, as in Spark."""
+"""Minimum time between two checks for messages, as in Spark."""
 _ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
@@ -62,15 +62,15 @@ class Borders(Protocol):
     """The decision where epochs end."""
 
     def end(
-        self, epoch: int, begin: Offsets, newest: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
         """Return the end of an epoch; `begin` when it has no messages yet.
 
         Args:
-            begin: also the oldest offsets of new partitions, so that the limit counts their
-                messages.
-            newest: the ends of all partitions.
-            stopping: whether the job shall end.
+            begin: the begin of the epoch, with the oldest offsets of new partitions, so that the
+                limit counts their messages.
+            newest_offsets: the ends of all partitions.
+            stopping: returns whether the job is stopping.
 
         Raises:
             SourceError: messages that decide it cannot be read.
@@ -94,10 +94,10 @@ class LimitedBorders:
     limit: int | None = None
 
     def end(
-        self, _epoch: int, begin: Offsets, newest: Offsets, _stopping: Callable[[], bool]
+        self, _epoch: int, begin: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
     ) -> Offsets:
         """See `Borders.end`."""
-        return next_end(begin, newest, self.limit)
+        return next_end(begin, newest_offsets, self.limit)
 
     def close(self) -> None:
         """See `Borders.close`."""
@@ -140,14 +140,14 @@ class EpochRules:
         limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
-        loads: number of epochs before the first message; a first load's rows fill them.
+        load_epochs: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
     drains: bool = True
-    loads: int = 0
+    load_epochs: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,89 +227,91 @@ class TopicStream:
     def _run_epochs(self) -> None:
         borders = self.borders or LimitedBorders(self.rules.limit)
         self.writer.begin_query()
-        polled_s, newest = self._poll()
-        epoch, begin = self._next_epoch(newest)
+        polled_s, newest_offsets = self._poll()
+        epoch, begin = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stopping.is_set():
-            if epoch < self.rules.loads:
-                epoch = self._run_load_epoch(epoch, begin, newest)
-                polled_s, newest = self._poll()
+            if epoch < self.rules.load_epochs:
+                epoch = self._run_load_epoch(epoch, begin, newest_offsets)
+                polled_s, newest_offsets = self._poll()
                 continue
-            newest = self._newest_without_loss(begin, newest)
-            counted_from = self._with_new_partitions(begin, newest)
-            end = borders.end(epoch, counted_from, newest, self._stopping.is_set)
+            newest_offsets = self._newest_without_loss(begin, newest_offsets)
+            limit_begin = self._with_new_partitions(begin, newest_offsets)
+            end = borders.end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
                 is_full = False
-                self._report(epoch - 1, 0, end, newest)
+                self._report(epoch - 1, 0, end, newest_offsets)
             else:
                 self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                messages = self._run_epoch(epoch, begin, end, newest)
-                is_full = end != newest and messages >= (self.rules.limit or math.inf) // 2
+                messages = self._run_epoch(epoch, begin, end, newest_offsets)
+                is_full = end != newest_offsets and messages >= (self.rules.limit or math.inf) // 2
                 epoch, begin = epoch + 1, end
             if not self.rules.drains:
-                until = polled_s + self.pace.pause(is_full=is_full)
-                self._wait(until, at_least=IDLE_S if is_idle else 0.0)
-                polled_s, newest = self._poll()
-            elif is_idle or end == newest:
+                next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
+                self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
+                polled_s, newest_offsets = self._poll()
+            elif is_idle or end == newest_offsets:
                 return
 
     def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         polled_s = self.clock.steady_seconds()
-        newest = self.source.offsets_at(OffsetEnd.NEWEST)
+        newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
         self.pace.note_poll(polled_s)
-        return polled_s, newest
+        return polled_s, newest_offsets
 
-    def _run_load_epoch(self, epoch: int, begin: Offsets, newest: Offsets) -> int:
+    def _run_load_epoch(self, epoch: int, begin: Offsets, newest_offsets: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""
         self.writer.begin(epoch, begin, self.clock.now_ms())
-        self._run_epoch(epoch, begin, begin, newest)
+        self._run_epoch(epoch, begin, begin, newest_offsets)
         return epoch + 1
 
-    def _next_epoch(self, newest: Offsets) -> tuple[int, Offsets]:
+    def _next_epoch(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
         """Return the next epoch and its begin offsets.
 
         An epoch that an earlier run left open comes first.
         """
-        last = self.writer.newest_epoch()
-        if last is None:
+        last_epoch = self.writer.newest_epoch()
+        if last_epoch is None:
             if not self.writer.has_first_offsets():
-                oldest = self.source.offsets_at(OffsetEnd.OLDEST)
+                oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
                 self.writer.write_first_offsets(
-                    first_offsets(self.rules.starting_offsets, oldest, newest)
+                    first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
             return 0, self.epoch_log.source_begin(0)
-        end: Offsets = json.loads(self.epoch_log.source_end(last))
-        if not self.epoch_log.is_done(last):
-            self._run_epoch(last, self.epoch_log.source_begin(last), end, newest)
-        return last + 1, end
+        end: Offsets = json.loads(self.epoch_log.source_end(last_epoch))
+        if not self.epoch_log.is_done(last_epoch):
+            self._run_epoch(
+                last_epoch, self.epoch_log.source_begin(last_epoch), end, newest_offsets
+            )
+        return last_epoch + 1, end
 
-    def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> int:
+    def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
         messages = self.process_epoch(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
-        self._report(epoch, messages, end, newest)
+        self._report(epoch, messages, end, newest_offsets)
         return messages
 
-    def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
-        partition_lags = messages_behind(end, newest)
+    def _report(self, epoch: int, messages: int, end: Offsets, newest_offsets: Offsets) -> None:
+        partition_lags = messages_behind(end, newest_offsets)
         state = SourceProgress(
             epoch=epoch,
             messages=messages,
             lag=sum(partition_lags.values()),
             end_offsets=end,
-            behind=partition_lags,
-            newest=newest,
+            partition_lags=partition_lags,
+            newest_offsets=newest_offsets,
         )
         with self._lock:
-            last = self._reports[-1] if self._reports else None
-            if last is not None and last.epoch == epoch and not last.messages:
+            last_report = self._reports[-1] if self._reports else None
+            if last_report is not None and last_report.epoch == epoch and not last_report.messages:
                 self._reports.pop()  # of idle reports the newest is enough
             self._reports.append(state)
 
-    def _newest_without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
+    def _newest_without_loss(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
         """Return the newest offsets, once none lies before an offset that the job has read.
 
         It asks the brokers again for a while.
@@ -317,33 +319,40 @@ class TopicStream:
         Raises:
             WrongSourceError: an offset still lies before, and a loss is an error.
         """
-        until = self.clock.steady_seconds() + self.patience_s
-        while (lost := vanished_partitions(begin, newest)) and not self._lost.issuperset(lost):
+        deadline_s = self.clock.steady_seconds() + self.patience_s
+        while (
+            lost_texts := vanished_partitions(begin, newest_offsets)
+        ) and not self._lost.issuperset(lost_texts):
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
-            if self.clock.steady_seconds() < until:
-                newest = self.source.offsets_at(OffsetEnd.NEWEST)
+            if self.clock.steady_seconds() < deadline_s:
+                newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
-                    f"the topics lack what the job has read: {'; '.join(lost)}",
+                    f"the topics lack what the job has read: {'; '.join(lost_texts)}",
                     where="source.topics",
                     fix="see whether the topic was deleted or recreated, and whether source.topics "
                     "or source.topic-pattern still matches its whole name; to continue without it, "
                     "set source.fail-on-data-loss = false",
                 )
-            self._lost.update(lost)
-            _LOG.warning("%s; going on without it", "; ".join(lost))
-        return newest
+            self._lost.update(lost_texts)
+            _LOG.warning("%s; the job continues without it", "; ".join(lost_texts))
+        return newest_offsets
 
-    def _with_new_partitions(self, begin: Offsets, newest: Offsets) -> Offsets:
+    def _with_new_partitions(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
         """Add the oldest offsets of new partitions, so that the limit counts their messages."""
-        is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
+        is_known = all(
+            newest_offsets[topic].keys() <= begin.get(topic, {}).keys() for topic in newest_offsets
+        )
         if self.rules.limit is None or is_known:
             return begin
-        oldest = self.source.offsets_at(OffsetEnd.OLDEST)
-        return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
+        oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
+        return {
+            topic: {**oldest_offsets.get(topic, {}), **begin.get(topic, {})}
+            for topic in newest_offsets
+        }
 
-    def _wait(self, until: float, at_least: float) -> None:
-        remaining_s = until - self.clock.steady_seconds()
-        self._stopping.wait(max(remaining_s, at_least, 0.0))
+    def _wait(self, deadline_s: float, min_wait_s: float) -> None:
+        remaining_s = deadline_s - self.clock.steady_seconds()
+        self._stopping.wait(max(remaining_s, min_wait_s, 0.0))

@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
-from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
+from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _RETAINED_MS = 6 * 3_600_000
@@ -34,7 +34,8 @@ _RETAINED_MS = 6 * 3_600_000
 def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[DataField]:
     """Select the columns to analyze by name; None selects all that can have statistics.
 
-    Raises: UsageError: a name is unknown, or its column is nested.
+    Raises:
+        UsageError: a name is unknown, or its column is nested.
     """
     if names is None:
         return [column for column in schema.fields if not column.data_type.is_nested]
@@ -113,5 +114,5 @@ def statistics_of(
     )
 
 
-def _newest_version(table: FileStoreTable) -> FoundVersion:
+def _newest_version(table: FileStoreTable) -> TableVersion:
     return table, table.snapshots.latest()

@@ -1,8 +1,8 @@
 """Gathers the statistics of one column, batch after batch, in Arrow's columns.
 
 The figures are those that Spark's ANALYZE writes for Paimon. Strings and binaries get lengths, but
-no minimum and maximum. Other types get these bounds and their fixed width. An unknown figure is
-left out.
+no minimum and maximum. Other types get these bounds and their fixed width. The statistics omit
+unknown figures.
 
 Source: Paimon `spark/commands/PaimonAnalyzeTableColumnCommand.scala`,
 `stats/ColStats.java#serializeFieldsToString`; Spark's `AnalyzeColumnCommand`.
@@ -26,7 +26,8 @@ from stream_app.model.schema.data_type import (
 )
 from stream_app.table.analyze.distinct_sketch import DistinctSketch
 
-_SHORT_DECIMAL = 18  # the precision up to which a decimal fits into 8 bytes
+_SHORT_DECIMAL = 18
+"""The precision up to which a decimal fits into 8 bytes."""
 _WIDTHS = {
     TypeRoot.BOOLEAN: 1,
     TypeRoot.TINYINT: 1,
@@ -42,8 +43,8 @@ _WIDTHS = {
 }
 """Bytes of a value in Spark, whose planner reads the lengths."""
 _STRING = parse_data_type("STRING")
-_COUNTED = (TypeRoot.DATE, TypeRoot.TIME)
-"""Days and milliseconds: their texts are integers."""
+_INTEGER_TEXTS = (TypeRoot.DATE, TypeRoot.TIME)
+"""Types whose texts are integers: days and milliseconds."""
 
 
 @dataclass(slots=True)
@@ -51,60 +52,63 @@ class ColumnFigures:
     """The accumulated figures of one column."""
 
     column: DataField
-    _rows: int = field(init=False, default=0)
-    _nulls: int = field(init=False, default=0)
+    _row_count: int = field(init=False, default=0)
+    _null_count: int = field(init=False, default=0)
     _has_nan: bool = field(init=False, default=False)
-    _least: pa.Scalar | None = field(init=False, default=None)
-    _greatest: pa.Scalar | None = field(init=False, default=None)
-    _length: int = field(init=False, default=0)
-    _longest: int = field(init=False, default=0)
-    _distinct: DistinctSketch = field(init=False)
+    _minimum: pa.Scalar | None = field(init=False, default=None)
+    _maximum: pa.Scalar | None = field(init=False, default=None)
+    _total_length: int = field(init=False, default=0)
+    _length_max: int = field(init=False, default=0)
+    _sketch: DistinctSketch = field(init=False)
 
     def __post_init__(self) -> None:
-        self._distinct = DistinctSketch(self.column.data_type)
+        self._sketch = DistinctSketch(self.column.data_type)
 
     def add(self, values: pa.Array) -> None:
         """Add the column's values of one batch."""
-        self._rows += len(values)
-        self._nulls += values.null_count
-        present = values.drop_null()
-        if not len(present):
+        self._row_count += len(values)
+        self._null_count += values.null_count
+        valid_values = values.drop_null()
+        if not len(valid_values):
             return
-        self._distinct.add(present)
+        self._sketch.add(valid_values)
         if self.column.data_type.root in STRING_ROOTS | BINARY_ROOTS:
             is_text = self.column.data_type.root in STRING_ROOTS
-            lengths = (pc.utf8_length if is_text else pc.binary_length)(present)
-            self._length += pc.sum(lengths).as_py()
-            self._longest = max(self._longest, pc.max(lengths).as_py())
+            lengths = (pc.utf8_length if is_text else pc.binary_length)(valid_values)
+            self._total_length += pc.sum(lengths).as_py()
+            self._length_max = max(self._length_max, pc.max(lengths).as_py())
         else:
-            self._add_bounds(present)
+            self._add_bounds(valid_values)
 
     def statistics(self) -> ColumnStatistics:
         """Return the statistics of all values that were added."""
-        present = self._rows - self._nulls
-        average, longest = self._lengths(present)
+        value_count = self._row_count - self._null_count
+        average_length, length_max = self._lengths(value_count)
         return ColumnStatistics(
             column_id=self.column.field_id,
-            distinct_count=min(self._distinct.count(), present),
-            null_count=self._nulls,
-            minimum=self._text(self._least),
-            maximum=self._text(self._greatest),
-            average_length=average,
-            length_max=longest,
+            distinct_count=min(self._sketch.count(), value_count),
+            null_count=self._null_count,
+            minimum=self._text(self._minimum),
+            maximum=self._text(self._maximum),
+            average_length=average_length,
+            length_max=length_max,
         )
 
-    def _add_bounds(self, present: pa.Array) -> None:
-        if pa.types.is_floating(present.type):
-            self._has_nan = self._has_nan or pc.any(pc.is_nan(present)).as_py()
-        earlier_bounds = [bound for bound in (self._least, self._greatest) if bound is not None]
-        bounds = pc.min_max(pa.concat_arrays([present, pa.array(earlier_bounds, present.type)]))
-        self._least, self._greatest = bounds["min"], bounds["max"]
+    def _add_bounds(self, valid_values: pa.Array) -> None:
+        if pa.types.is_floating(valid_values.type):
+            self._has_nan = self._has_nan or pc.any(pc.is_nan(valid_values)).as_py()
+        earlier_bounds = [bound for bound in (self._minimum, self._maximum) if bound is not None]
+        earlier_values = pa.array(earlier_bounds, valid_values.type)
+        bounds = pc.min_max(pa.concat_arrays([valid_values, earlier_values]))
+        self._minimum, self._maximum = bounds["min"], bounds["max"]
 
-    def _lengths(self, present: int) -> tuple[int | None, int | None]:
+    def _lengths(self, value_count: int) -> tuple[int | None, int | None]:
         """Return the average length, rounded up, and the maximum length; None without values."""
         root = self.column.data_type.root
         if root in STRING_ROOTS | BINARY_ROOTS:
-            return (-(-self._length // present), self._longest) if present else (None, None)
+            if not value_count:
+                return None, None
+            return -(-self._total_length // value_count), self._length_max
         if root is TypeRoot.DECIMAL:
             width = 8 if self.column.data_type.precision <= _SHORT_DECIMAL else 16
             return width, width
@@ -114,8 +118,9 @@ class ColumnFigures:
         """Format a bound as Paimon does. Spark sorts NaN last, so a NaN removes both bounds."""
         if value is None or self._has_nan:
             return None
-        data_type, array = self.column.data_type, pa.array([value], value.type)
-        if data_type.root in _COUNTED:
+        data_type = self.column.data_type
+        array = pa.array([value], value.type)
+        if data_type.root in _INTEGER_TEXTS:
             return str(array.cast(pa.int32())[0].as_py())
         if data_type.root is TypeRoot.TIMESTAMP_LTZ:  # Paimon writes this type in UTC
             array = array.cast(pa.timestamp(value.type.unit))

@@ -21,8 +21,9 @@ from stream_app.format.bucket_hash import hash_columns
 from stream_app.model.schema.data_type import DataType, TypeRoot
 
 HASHES_MAX = 65_536
+"""The number of hashes that a sketch keeps, in 512 KiB."""
 _SALT = DataType(root=TypeRoot.INT, nullable=False)
-_HASHES = 2.0**64
+_HASH_RANGE = 2.0**64
 
 
 @dataclass(slots=True)
@@ -40,16 +41,16 @@ class DistinctSketch:
         """Add values, none of which may be null."""
         if pa.types.is_floating(values.type):
             values = pc.add(values, pa.scalar(0.0, values.type))  # -0.0 counts as 0.0
-        new = _hash(values.unique(), self.data_type)
+        new_hashes = _hash(values.unique(), self.data_type)
         if len(self.hashes) == HASHES_MAX:
-            new = new[new < self.hashes[-1]]
-        self.hashes = np.unique(np.concatenate([self.hashes, new]))[:HASHES_MAX]
+            new_hashes = new_hashes[new_hashes < self.hashes[-1]]
+        self.hashes = np.unique(np.concatenate([self.hashes, new_hashes]))[:HASHES_MAX]
 
     def count(self) -> int:
         """Return the estimated number of distinct values, which is exact below `HASHES_MAX`."""
         if len(self.hashes) < HASHES_MAX:
             return len(self.hashes)
-        return round((HASHES_MAX - 1) * _HASHES / float(self.hashes[-1]))
+        return round((HASHES_MAX - 1) * _HASH_RANGE / float(self.hashes[-1]))
 
 
 def _hash(values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:

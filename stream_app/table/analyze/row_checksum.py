@@ -21,7 +21,7 @@ from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
-from stream_app.table.upkeep.read_protection import FoundVersion, protected_version
+from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
@@ -58,10 +58,10 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         if snapshot is None:
             return None
         earlier_record = base_sum_record(table, snapshot)
-        rows = summed_rows(table, snapshot, threads=threads)
+        read_record = summed_rows(table, snapshot, threads=threads)
 
-    def record(newest: SumRecord) -> SumRecord:
-        sums = rebase(rows, earlier_record, newest)
+    def joined_record(newest: SumRecord) -> SumRecord:
+        sums = rebase(read_record, earlier_record, newest)
         if sums is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",
@@ -70,14 +70,14 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             )
         return sums
 
-    return batch_committer(table).commit_analysis(ANALYSIS, row_sums=record)
+    return batch_committer(table).commit_analysis(ANALYSIS, row_sums=joined_record)
 
 
-def _snapshot_at_rest(table: FileStoreTable) -> FoundVersion:
+def _snapshot_at_rest(table: FileStoreTable) -> TableVersion:
     snapshot = newest_at_rest(table)
     if snapshot is None and table.snapshots.latest() is not None:
         raise UsageError(
-            "rows of every version wait for a compaction, so none shows the checksum",
+            "rows of every version wait for a compaction, so no version has all rows to sum",
             where=table.location,
             fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
         )

@@ -39,8 +39,8 @@ class ChangeableTable:
             CommitError: other writers won every race; nothing has changed.
         """
         table = open_for_writing(self.table)
-        column_names = analyzed_columns(table.schema, chosen_columns(columns))
-        snapshot = analyze(table, column_names, threads=reading_threads(threads, None))
+        fields = analyzed_columns(table.schema, chosen_columns(columns))
+        snapshot = analyze(table, fields, threads=reading_threads(threads, None))
         return snapshot.snapshot_id if snapshot else None
 
     def overwrite(self, rows: object, *, partition: Mapping[str, str] | None = None) -> int | None:

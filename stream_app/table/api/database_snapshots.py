@@ -1,8 +1,8 @@
 """The files of database snapshots: ``DATABASE.db/stream-app/transactions/EPOCH-JOB.json``.
 
 The folder has no schema, so no catalog takes it for a table. It lies in no table's folder, so no
-removal of orphan files comes near it. The job that has recorded a database snapshot deletes its
-file as soon as one of the table snapshots in it has expired.
+removal of orphan files sees it. The job that has recorded a database snapshot deletes the file as
+soon as one of the table snapshots in it has expired.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from stream_app.table.map_in_threads import map_in_threads
 
 SNAPSHOTS_FOLDER = "stream-app/transactions"
 _THREADS = 8
+"""The number of files that are read at a time."""
 _NAME = re.compile(r"\d+-[\w-]+\.json")
 
 
@@ -40,8 +41,8 @@ class DatabaseSnapshots:
         Raises:
             CorruptFileError: a file is damaged.
         """
-        read = map_in_threads(_THREADS, self.read, self.names())
-        snapshots = [snapshot for snapshot in read if snapshot is not None]
+        snapshots_or_none = map_in_threads(_THREADS, self.read, self.names())
+        snapshots = [snapshot for snapshot in snapshots_or_none if snapshot is not None]
         return sorted(snapshots, key=lambda snapshot: (snapshot.time_ms, snapshot.epoch))
 
     def names(self, job: str = "") -> list[str]:

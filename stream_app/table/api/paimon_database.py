@@ -23,6 +23,7 @@ WAREHOUSE = "./warehouse"
 NEWEST = "newest"
 """The word that names the newest database snapshot on a command line."""
 _SHOWN_MAX = 5
+"""The number of transactions that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,16 @@ class DatabaseAsOf:
         )
 
     def _open(self, name: str) -> tuple[PaimonTable, int]:
-        """Open one table and return it with its snapshot, which must still be the version one."""
-        label = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
+        """Open a table, and return it with its recorded snapshot, which must still exist."""
+        snapshot_text = f"the database snapshot at {', '.join(self.snapshot.transactions)}"
         version = self.snapshot.tables.get(name)
         if version is None:
             reason = self.snapshot.left_out.get(name)
             raise UsageError(
-                f"the table {name} does not belong to {label}" + (f": {reason}" if reason else ""),
+                f"the table {name} does not belong to {snapshot_text}"
+                + (f": {reason}" if reason else ""),
                 where=self.folder,
-                fix="choose a later one, see stream-app status"
+                fix="choose a later one: see stream-app status"
                 if reason
                 else known_names_text(name, self.snapshot.tables),
             )
@@ -93,7 +95,7 @@ class DatabaseAsOf:
         if not is_same:
             raise UsageError(
                 f"snapshot {version.snapshot} of the table {name} has expired, or was rolled back, "
-                f"and {label} with it",
+                f"and {snapshot_text} with it",
                 where=self.folder,
                 fix="choose a later one; snapshot.time-retained and snapshot.num-retained-min of "
                 "the tables keep snapshots longer",
@@ -135,8 +137,8 @@ class PaimonDatabase:
         """Return the tables as of one transaction.
 
         Args:
-            transaction: its id as in the END marker, or PostgreSQL's transaction number alone.
-                None: the newest transaction that has a database snapshot.
+            transaction: the transaction's id as in the END marker, or PostgreSQL's transaction
+                number alone. None: the newest transaction that has a database snapshot.
 
         Raises:
             UsageError: no database snapshot belongs to this transaction.
@@ -150,8 +152,8 @@ class PaimonDatabase:
             raise UsageError(
                 "the database has no snapshot of all tables",
                 where=self.folder,
-                fix='set sync.transactions = "whole" for its job; stream-app status says why '
-                "none is version",
+                fix='set sync.transactions = "whole" for its job; stream-app status says why the '
+                "job records none",
             )
         transactions = [name for snapshot in snapshots for name in snapshot.transactions]
         raise UsageError(
@@ -176,8 +178,8 @@ def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> b
     Args:
         earliest: table → its earliest snapshot; None for a dropped table.
     """
-    firsts = ((version.snapshot, earliest.get(name)) for name, version in snapshot.tables.items())
-    return all(first is not None and first <= number for number, first in firsts)
+    bounds = ((earliest.get(name), version.snapshot) for name, version in snapshot.tables.items())
+    return all(first is not None and first <= number for first, number in bounds)
 
 
 def open_database(

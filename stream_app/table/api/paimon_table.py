@@ -121,7 +121,7 @@ class PaimonTable(ChangeableTable):
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         threads = reading_threads(threads, limit)
 
-        def rows(table: FileStoreTable, version_snapshot: Snapshot | None) -> SchemaAndRows:
+        def read_version(table: FileStoreTable, version_snapshot: Snapshot | None) -> SchemaAndRows:
             read = SplitRead(table, chosen_columns(columns), _filter(where, table))
             splits = SplitScan(table, read.row_filter).splits(version_snapshot)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
@@ -132,8 +132,8 @@ class PaimonTable(ChangeableTable):
         retained_ms = retention_ms(protect)
         find = partial(at_version, self.table, version)
         if retained_ms is None:
-            return _reader(*rows(*find()))
-        return _reader(*protected_rows(find, retained_ms, rows, retries=version.is_latest))
+            return _reader(*read_version(*find()))
+        return _reader(*protected_rows(find, retained_ms, read_version, retries=version.is_latest))
 
     def read_incremental(
         self,
@@ -205,7 +205,7 @@ class PaimonTable(ChangeableTable):
             ignore_progress: begin at the start, even if the consumer has progress.
             columns: as `read`.
             where: as `read`; it sees every row, also old ones.
-            poll_seconds: the pause between two looks for a further snapshot, in seconds.
+            poll_seconds: the pause between two polls for a further snapshot, in seconds.
 
         Raises:
             UsageError: the start does not exist, or the next snapshot expires during the read.
@@ -214,21 +214,23 @@ class PaimonTable(ChangeableTable):
             UnsupportedTableError, CorruptFileError: as `read`.
         """
         table = self.table
-        has_start = start is not None or snapshot is not None or timestamp is not None
-        time_ms = None if timestamp is None else ms_since_1970(timestamp)
-        begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_ms=time_ms)
-        following = FollowSettings(
-            start=begin if has_start else start_of_table(table.options),
+        if start is None and snapshot is None and timestamp is None:
+            begin = start_of_table(table.options)
+        else:
+            time_ms = None if timestamp is None else ms_since_1970(timestamp)
+            begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_ms=time_ms)
+        if ignore_progress is None:
+            ignore_progress = table.options[CONSUMER_IGNORE_PROGRESS]
+        settings = FollowSettings(
+            start=begin,
             end=end,
             follow=follow,
             consumer_id=consumer_id or table.options[CONSUMER_ID] or None,
-            ignore_progress=table.options[CONSUMER_IGNORE_PROGRESS]
-            if ignore_progress is None
-            else ignore_progress,
+            ignore_progress=ignore_progress,
             poll_seconds=poll_seconds,
         )
         read = StreamRead(table, chosen_columns(columns), _filter(where, table))
-        return changelog_batches(ChangelogFollow(read, following))
+        return changelog_batches(ChangelogFollow(read, settings))
 
     def system(
         self,
@@ -344,7 +346,7 @@ def _shown_rows(
     row_form: SystemRowForm, table: FileStoreTable, snapshot: Snapshot | None
 ) -> pa.Table:
     read = SplitRead(table, shows_row_kinds=row_form.shows_row_kinds)
-    scan = SplitScan(table, least_level=row_form.least_level(table))
+    scan = SplitScan(table, min_level=row_form.min_level(table))
     streams = [partial(read.read, split) for split in scan.splits(snapshot)]
     batches = map(row_form.batch, interleaved(streams, reading_threads(None, None)))
     return pa.Table.from_batches(batches, row_form.schema(read.selection.schema))
@@ -356,5 +358,5 @@ def _filter(where: Where | None, table: FileStoreTable) -> RowFilter | None:
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
     """Return a reader of at least one batch, perhaps empty: Polars rejects one without batches."""
-    first = next(batches, pa.RecordBatch.from_pylist([], schema))
-    return pa.RecordBatchReader.from_batches(schema, itertools.chain([first], batches))
+    first_batch = next(batches, pa.RecordBatch.from_pylist([], schema))
+    return pa.RecordBatchReader.from_batches(schema, itertools.chain([first_batch], batches))

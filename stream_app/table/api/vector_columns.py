@@ -23,8 +23,8 @@ def shown_schema(columns: RowType, schema: pa.Schema) -> pa.Schema:
     }
     for index, field in enumerate(schema):
         if length := lengths.get(field.name):
-            kind = pa.list_(field.type.value_field, length)
-            schema = schema.set(index, field.with_type(kind))
+            list_type = pa.list_(field.type.value_field, length)
+            schema = schema.set(index, field.with_type(list_type))
     return schema
 
 

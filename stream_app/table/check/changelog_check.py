@@ -160,12 +160,12 @@ class ChangelogCheck:
         if not is_by_number:
             rows = (_with_sequence_numbers(batch, 0) for batch in rows)
         changes = [file for file in bucket_replay.changes if file in compared_files]
-        changed = (
+        changed_rows = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
             for batch in merged_section(section, layout, merge_function, access)
         )
-        for window in merge_windows([rows, changed], layout):
+        for window in merge_windows([rows, changed_rows], layout):
             yield without_deletes(merge_function.merge(window, layout))
 
     def _merge_rule(self) -> tuple[KeyValueLayout, MergeFunction]:
@@ -220,10 +220,12 @@ class _ChangeFiles:
         return batches_of_whole_keys(batches, self.key_names)
 
 
-def _number_in_order(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+def _number_in_order(
+    batches: Iterator[pa.RecordBatch], first_number: int
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _with_sequence_numbers(batch, np.arange(first, first + batch.num_rows))
-        first += batch.num_rows
+        yield _with_sequence_numbers(batch, np.arange(first_number, first_number + batch.num_rows))
+        first_number += batch.num_rows
 
 
 def _with_sequence_numbers(

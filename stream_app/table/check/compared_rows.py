@@ -198,11 +198,11 @@ def rows_by_key(
     count = 0
     for bucket_id in sorted(table_rows.buckets, key=lambda bucket_id: bucket_id[1] == POSTPONED):
         for batch in table_rows.rows(bucket_id):
-            remaining = batch
+            remaining_rows = batch
             if left_out_keys is not None:
-                _, remaining = rows_of_keys(compared.layout(), left_out_keys, batch)
-            batches.append(remaining.drop_columns([SEQUENCE_NUMBER]))
-            count += remaining.num_rows
+                _, remaining_rows = rows_of_keys(compared.layout(), left_out_keys, batch)
+            batches.append(remaining_rows.drop_columns([SEQUENCE_NUMBER]))
+            count += remaining_rows.num_rows
             if count >= RUN_ROWS:
                 rows_on_disk.add(assigner.assign(concat_rows(batches)))
                 batches, count = [], 0

@@ -44,13 +44,13 @@ from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
-from stream_app.table.key_index.key_layer import key_codes
 from stream_app.table.key_index.share_files import CodedBuckets
 from stream_app.table.key_index.table_keys import BUCKET_CODE, LIVES, KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
+from stream_app.table.write.bucket_assigner import row_codes
 
 PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
@@ -138,7 +138,7 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
         part: columns of `TableKeys.keys_schema`, in any order.
         keys: the columns of the key among them.
     """
-    codes = key_codes(keys.columns, keys.num_rows)
+    codes = row_codes(keys.columns, keys.num_rows)
     bucket_code = part.column(BUCKET_CODE).to_numpy()
     sequence = part.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((sequence, bucket_code, codes))
@@ -295,14 +295,14 @@ def _unknown_hash_findings(
     for bucket, bucket_files in sorted(files.items()):
         bucket_access = table.bucket_files(partition, bucket, columns=keys, system_columns=())
         listed_hashes = hashes.get(bucket, np.empty(0, np.int32))
-        unknown = sum(
+        unknown_count = sum(
             int(np.count_nonzero(~np.isin(hash_columns(batch.columns, keys.types), listed_hashes)))
             for file in bucket_files
             for batch in bucket_access.read(file)
         )
-        if unknown:
+        if unknown_count:
             yield _hash_index_finding(
-                f"{unknown} rows have keys that the bucket's index lacks",
+                f"{unknown_count} rows have keys that the bucket's index lacks",
                 table.paths.bucket_folder(partition, bucket),
             )
 

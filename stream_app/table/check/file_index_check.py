@@ -17,7 +17,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.conditions.index_pruning import WITHOUT
+from stream_app.table.conditions.index_pruning import INDEX_FIX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -42,7 +42,7 @@ def file_index_findings(
                     problem=f"the index of the data file {entry.file.file_name} is damaged: "
                     f"{error}",
                     where=path,
-                    fix=WITHOUT,
+                    fix=INDEX_FIX,
                 )
                 continue
             for column, by_kind in bodies.items():

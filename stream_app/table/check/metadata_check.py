@@ -126,12 +126,13 @@ class MetadataCheck:
         if version.kind is VersionKind.CHANGELOG:
             yield from self._changelog_file_findings(snapshot, version)
         elif version.kind is VersionKind.TAG:
-            stored = snapshots.get(snapshot.snapshot_id)
+            stored_snapshot = snapshots.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = (
-                stored is not None and stored.delta_manifest_list == snapshot.delta_manifest_list
+                stored_snapshot is not None
+                and stored_snapshot.delta_manifest_list == snapshot.delta_manifest_list
             )
-            if stored is not None and not is_same:
+            if stored_snapshot is not None and not is_same:
                 yield Finding(
                     kind=FindingKind.SNAPSHOTS,
                     problem="the tag is of another snapshot than the one that has its number",
@@ -181,10 +182,10 @@ class MetadataCheck:
 
     def _base_findings(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
         """Check that merged manifests have the same live files as those that they replace."""
-        before = {meta.file_name: meta for meta in self._metas}
-        after = {meta.file_name: meta for meta in base}
-        removed = [meta for name, meta in before.items() if name not in after]
-        added = [meta for name, meta in after.items() if name not in before]
+        metas_before = {meta.file_name: meta for meta in self._metas}
+        metas_after = {meta.file_name: meta for meta in base}
+        removed = [meta for name, meta in metas_before.items() if name not in metas_after]
+        added = [meta for name, meta in metas_after.items() if name not in metas_before]
         replaced, merged = self._manifests.entries(removed), self._manifests.entries(added)
         if replaced is None or merged is None:
             return

@@ -239,8 +239,8 @@ def _waiting_row_findings(table: FileStoreTable) -> Iterator[Finding]:
 
 
 def _unknown_findings(table: FileStoreTable, prefix: str) -> Iterator[Finding]:
-    if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
-        problem = f"what stream_app does not know may change them: {', '.join(unknown)}"
+    if unknown_names := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
+        problem = f"what stream_app does not know may change them: {', '.join(unknown_names)}"
         yield _rows_not_checked(table, prefix, problem)
 
 

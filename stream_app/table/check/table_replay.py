@@ -21,7 +21,7 @@ from stream_app.model.options.merge_options import (
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
+from stream_app.planning.read.stream_step import FollowUp, follow_up, min_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -164,7 +164,7 @@ class TableReplay:
         This omits levels that no compaction with a changelog has produced, and ``bucket-postpone``:
         their changes are not recorded yet.
         """
-        level_min = least_full_level(self.producer, self.table.options.num_levels)
+        level_min = min_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
         return files_of_buckets(
             entry for entry in live if entry.file.level >= level_min and entry.bucket != POSTPONED
@@ -179,11 +179,11 @@ class TableReplay:
                 entry for entry in self._changed_entries(snapshot) if entry.kind is FileKind.ADD
             ]
             for bucket_id, files in files_of_buckets(added).items():
-                before = changes.setdefault(bucket_id, [])
-                newest = max((file.max_sequence_number for file in before), default=-1)
+                earlier_files = changes.setdefault(bucket_id, [])
+                newest = max((file.max_sequence_number for file in earlier_files), default=-1)
                 if min(file.min_sequence_number for file in files) <= newest:
                     backward_buckets.add(bucket_id)
-                before += files
+                earlier_files += files
         return changes, backward_buckets
 
     def _changed_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
@@ -235,10 +235,10 @@ def _reason_unrecorded(
 def _recorded_changes(by_kind: dict[VersionKind, dict[int, Snapshot]]) -> dict[int, Snapshot]:
     """Return the snapshots, and the changelogs of expired ones, in the order of their numbers."""
     snapshots = by_kind[VersionKind.SNAPSHOT]
-    first = min(snapshots, default=0)
+    earliest_id = min(snapshots, default=0)
     changelogs = by_kind[VersionKind.CHANGELOG].items()
-    expired = {number: changes for number, changes in changelogs if number < first}
-    return dict(sorted((expired | snapshots).items()))
+    expired_snapshots = {number: changes for number, changes in changelogs if number < earliest_id}
+    return dict(sorted((expired_snapshots | snapshots).items()))
 
 
 def plan_replay(table: FileStoreTable) -> TableReplay | str:

@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
+from stream_app.planning.commit.conflict_detection import (
+    SnapshotDelta,
+    cause_and_fix,
+    find_conflicts,
+)
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.planning.commit.live_entries import live_entries
-from stream_app.planning.commit.schema_conflicts import schema_conflict, schema_origin
+from stream_app.planning.commit.schema_conflicts import schema_conflict, schema_origin_text
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -53,19 +57,21 @@ class CommitConflicts:
         if current_entries is None:
             partitions = {entry.partition for entry in changes.entries}
             current_entries = FileStoreScan(self.table).live_in(latest, partitions)
-        clashes = conflicts(current_entries, changes.entries, self.table.key_of, changes.look_ups)
-        if not clashes:
+        conflicts = find_conflicts(
+            current_entries, changes.entries, self.table.key_of, changes.look_ups
+        )
+        if not conflicts:
             return
-        first_clash = clashes[0]
-        problem, fix = explanation(first_clash, self._deltas_newest_first(latest))
-        more_text = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
-        where = self.table.paths.bucket_folder(*first_clash.change.bucket_id)
+        first_conflict = conflicts[0]
+        problem, fix = cause_and_fix(first_conflict, self._deltas_newest_first(latest))
+        more_text = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
+        where = self.table.paths.bucket_folder(*first_conflict.change.bucket_id)
         error = CommitConflictError(
             f"the {commit_kind.value} commit does not fit: {problem}{more_text}",
             where=where,
             fix=fix,
         )
-        raise error.about_files(clash.change.file.file_name for clash in clashes)
+        raise error.about_files(conflict.change.file.file_name for conflict in conflicts)
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
         """Check that the changed index files do not conflict with a snapshot.
@@ -90,7 +96,7 @@ class CommitConflicts:
             changes.index,
             deleted_files=deleted - added,
             live_files={entry.file.file_name for entry in resulting_entries},
-            in_one_file=self.table.kind.has_buckets,
+            needs_one_file=self.table.kind.has_buckets,
         )
         if problem is not None:
             error = CommitConflictError(
@@ -136,7 +142,7 @@ class CommitConflicts:
         window = self.table.snapshots.backwards(down_to=max(1, newest_id - HISTORY_MAX + 1))
         return CommitConflictError(
             f"the table got schema {cause.schema_id} under a job that began with schema "
-            f"{schema.schema_id}: {problem}; {schema_origin(cause, window)}",
+            f"{schema.schema_id}: {problem}; {schema_origin_text(cause, window)}",
             where=schemas.path(cause.schema_id),
             fix="start the job again: it takes the table's newest schema. If the job refuses that, "
             "take the change back",

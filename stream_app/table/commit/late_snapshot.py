@@ -107,10 +107,10 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
 def is_in_table(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
     """Return whether this very snapshot is still in the table."""
     try:
-        current = snapshots.snapshot(snapshot.snapshot_id)
+        current_snapshot = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:
         return False
-    return current.delta_manifest_list == snapshot.delta_manifest_list
+    return current_snapshot.delta_manifest_list == snapshot.delta_manifest_list
 
 
 def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
@@ -134,7 +134,7 @@ def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | No
 
 def _records_epoch_of(later: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
-    recorded = epochs_of(recording([later])).get(snapshot.commit_user)
-    epoch = snapshot.commit_identifier, snapshot.time_ms
-    is_epoch = snapshot.commit_kind is CommitKind.APPEND
-    return is_epoch and recorded is not None and (recorded.identifier, recorded.time_ms) == epoch
+    epoch = epochs_of(recording([later])).get(snapshot.commit_user)
+    if epoch is None or snapshot.commit_kind is not CommitKind.APPEND:
+        return False
+    return (epoch.identifier, epoch.time_ms) == (snapshot.commit_identifier, snapshot.time_ms)

@@ -1,7 +1,7 @@
 """Merges the manifests of one table in groups, so its base list stays short.
 
 Every commit adds a small manifest. A group does not remove a deleted file whose ADD and DELETE are
-in different large manifests; a `full_merge` removes all of them.
+in different large manifests; a `full_merge_names` removes all of them.
 
 Source: Paimon `operation/ManifestFileLegacyMerger.java`.
 """
@@ -23,7 +23,7 @@ from stream_app.model.options.file_options import (
     MANIFEST_TARGET_FILE_SIZE,
 )
 from stream_app.planning.commit.live_entries import compacted_entries
-from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
+from stream_app.planning.commit.merged_manifests import full_merge_names, manifest_groups
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -38,36 +38,36 @@ class ManifestMerger:
         """Merge manifests into fewer ones; those that are not in `metas` are newly written."""
         options = self.table.options
         target_size = options[MANIFEST_TARGET_FILE_SIZE]
-        rewritten = full_merge(
+        rewritten = full_merge_names(
             metas,
             target_size=target_size,
             threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
         )
         if rewritten:
             return self._merge_in_full(metas, rewritten)
-        merged: list[ManifestFileMeta] = []
+        merged_metas: list[ManifestFileMeta] = []
         for group in manifest_groups(
             metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
         ):
             if len(group) == 1:
-                merged.append(group[0])
+                merged_metas.append(group[0])
                 continue
             entries = [entry for meta in group for entry in self._read(meta)]
-            merged += self.table.manifests.write_manifests(compacted_entries(entries))
-        return merged
+            merged_metas += self.table.manifests.write_manifests(compacted_entries(entries))
+        return merged_metas
 
     def _merge_in_full(
         self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
     ) -> list[ManifestFileMeta]:
         """Drop the entries of all deleted files, so that no DELETE entry remains."""
-        deleted: set[FileIdentity] = {
+        deleted_files: set[FileIdentity] = {
             entry.identity
             for meta in metas
             if meta.num_deleted_files
             for entry in self._read(meta)
             if entry.kind is FileKind.DELETE
         }
-        buckets = {(identity.partition, identity.bucket) for identity in deleted}
+        buckets = {(identity.partition, identity.bucket) for identity in deleted_files}
         scan = FileStoreScan(self.table)
         unchanged: list[ManifestFileMeta] = []
 
@@ -78,14 +78,14 @@ class ManifestMerger:
                     unchanged.append(meta)
                     continue
                 added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
-                remaining = [entry for entry in added if entry.identity not in deleted]
-                if must_change or len(remaining) < len(added):
-                    yield from remaining
+                kept_entries = [entry for entry in added if entry.identity not in deleted_files]
+                if must_change or len(kept_entries) < len(added):
+                    yield from kept_entries
                 else:
                     unchanged.append(meta)
 
-        merged = self.table.manifests.write_manifests(remaining_entries())
-        return unchanged + merged
+        merged_metas = self.table.manifests.write_manifests(remaining_entries())
+        return unchanged + merged_metas
 
     def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
         return self.table.manifests.read_manifest(meta.file_name, meta.file_size)

@@ -41,12 +41,12 @@ def with_row_sums(
     """
     if why_unsummed(table.schema):
         return snapshot
-    before = base_sum_record(table, latest)
+    base_record = base_sum_record(table, latest)
     record: SumRecord | None
     if changes.row_sums is not None:
-        record = changes.row_sums(before)
+        record = changes.row_sums(base_record)
     else:
-        record = _record_after_commit(before, table, snapshot.commit_kind, changes)
+        record = _record_after_commit(base_record, table, snapshot.commit_kind, changes)
     if record is None:  # later snapshots count from this one
         record = SumRecord(origin=snapshot.snapshot_id, partitions={})
     properties = {**(snapshot.properties or {}), ROW_SUM_PROPERTY: encode_record(record)}
@@ -54,7 +54,7 @@ def with_row_sums(
 
 
 def _record_after_commit(
-    before: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
+    base_record: SumRecord, table: FileStoreTable, commit_kind: CommitKind, changes: CommitChanges
 ) -> SumRecord | None:
     """Return the record after a commit; None if it cannot be known."""
     if commit_kind is CommitKind.OVERWRITE:
@@ -62,14 +62,14 @@ def _record_after_commit(
             return None
         if changes.is_of_all:
             return EMPTY_TABLE
-        return without_partitions(before, {entry.partition for entry in changes.entries})
+        return without_partitions(base_record, {entry.partition for entry in changes.entries})
     if table.kind.merges_by_key:
         sums = _sums_by_partition(changes.changelog)
     elif commit_kind is CommitKind.APPEND:
         sums = _sums_by_partition(changes.entries)
     else:
         sums = {}
-    return None if sums is None else with_changes(before, sums)
+    return None if sums is None else with_changes(base_record, sums)
 
 
 def _sums_by_partition(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:

@@ -1,7 +1,7 @@
 """Decides which buckets are compacted and when, and takes the results.
 
-Start with `bucket_coordinator`. A task begins in `table.kinds.bucket_compaction`, which chooses the
-compaction of the table's kind.
+Start with `bucketed.bucket_coordinator`. A task begins in `table.kinds.bucket_compaction`, which
+chooses the compaction of the table's kind.
 
 `table.stream_commit.compaction_publisher` publishes them; it stands above, because it also needs
 commits.

@@ -54,18 +54,18 @@ def compaction_report(
 ) -> CompactionReport:
     """Return the report of a finished compaction."""
     added_names = {file.file_name for file in change.added}
-    read = [file for file in change.removed if file.file_name not in added_names]
+    read_files = [file for file in change.removed if file.file_name not in added_names]
     return CompactionReport(
         partition=partition,
         bucket=change.bucket,
         reason=unit.reason,
         levels=unit.levels,
         output_level=unit.output_level,
-        files_in=len(read),
-        bytes_in=sum(file.file_size for file in read),
+        files_in=len(read_files),
+        bytes_in=sum(file.file_size for file in read_files),
         files_out=len(change.written),
         bytes_out=sum(file.file_size for file in change.written),
-        upgraded=len(change.removed) - len(read),
+        upgraded=len(change.removed) - len(read_files),
         seconds=round(change.seconds, 3),
         policy=policy,
     )

@@ -37,7 +37,10 @@ class CoreBudget:
         self._total_cores += cores - self._needs.get(table, (need, 0.0))[1]
         self._needs[table] = need, cores
         advice = self.advice
-        if advice is None or abs(self._total_cores - advice.needed) > _CHANGE_MIN * advice.needed:
+        if (
+            advice is None
+            or abs(self._total_cores - advice.cores_needed) > _CHANGE_MIN * advice.cores_needed
+        ):
             self.advice = core_advice(self._total_need, self.cores, interval_s)
 
     def _total_need(self, epoch_factor: int) -> float:

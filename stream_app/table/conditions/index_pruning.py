@@ -37,11 +37,11 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger(__name__)
 ColumnAndKind = tuple[str, str]
 """The name of a column, and a kind of index."""
-MayPass = BitMap | None
-"""The rows of a file that may pass, by their positions; None: any may."""
+PossibleRows = BitMap | None
+"""The positions of a file's rows that may pass; None: any row may."""
 
-WITHOUT = "set 'file-index.read.enabled' = 'false', and compact the table fully"
-"""The remedy for an index that cannot be read."""
+INDEX_FIX = "set 'file-index.read.enabled' = 'false', and compact the table fully"
+"""The fix for an index that cannot be read."""
 _COMPARISONS = {
     "=": IndexComparison.ONE_OF,
     "<>": IndexComparison.NONE_OF,
@@ -64,13 +64,14 @@ class IndexPruning:
     """A test of a condition by the indexes of a table's files.
 
     Attributes:
-        unknown: the columns with an index of an unknown kind, and the kinds. Each is logged once.
+        unknown_indexes: the columns with an index of an unknown kind, and the kinds, of which each
+            is logged once.
     """
 
     table: FileStoreTable
     predicate: tree.Predicate
     schema_of: Callable[[int], TableSchema]
-    unknown: set[ColumnAndKind]
+    unknown_indexes: set[ColumnAndKind]
 
     def may_hold(self, file: DataFileMeta) -> bool:
         """Return whether a row of a file may match, by the index in its manifest entry.
@@ -90,38 +91,38 @@ class IndexPruning:
             if not path.endswith(INDEX_SUFFIX):
                 continue
             try:
-                data = self.table.file_io.read_bytes(path)
+                index_bytes = self.table.file_io.read_bytes(path)
             except FileNotFoundError:
                 raise CorruptFileError(
                     "the index of a data file is missing",
                     where=path,
-                    fix=WITHOUT,
+                    fix=INDEX_FIX,
                 ) from None
-            if not self._may_match(file, data, path):
+            if not self._may_match(file, index_bytes, path):
                 return False
         return True
 
-    def _may_match(self, file: DataFileMeta, data: bytes, path: str = "") -> bool:
+    def _may_match(self, file: DataFileMeta, index_bytes: bytes, path: str = "") -> bool:
         schema = self.schema_of(file.schema_id)
         try:
-            bodies = decode_file_index(data)
+            bodies = decode_file_index(index_bytes)
             self._warn_of_unknown(bodies)
-            rows = _FileAnswers(bodies, schema).of(self.predicate)
+            possible_rows = _FileIndexes(bodies, schema).possible_rows(self.predicate)
         except (struct.error, ValueError, IndexError) as error:
             raise CorruptFileError(
                 f"the index of a data file cannot be read: {error}",
                 where=path or file.file_name,
-                fix=WITHOUT,
+                fix=INDEX_FIX,
             ) from error
-        return rows is None or bool(rows)
+        return possible_rows is None or bool(possible_rows)
 
     def _warn_of_unknown(self, bodies: Bodies) -> None:
         """Log each column with an index of an unknown kind once."""
-        for column, by_kind in bodies.items():
-            for kind in by_kind.keys() - FILE_INDEX_KINDS.keys():
-                if (column, kind) in self.unknown:
+        for column, bodies_by_kind in bodies.items():
+            for kind in bodies_by_kind.keys() - FILE_INDEX_KINDS.keys():
+                if (column, kind) in self.unknown_indexes:
                     continue
-                self.unknown.add((column, kind))
+                self.unknown_indexes.add((column, kind))
                 _LOG.warning(
                     "%s has indexes of column %r of the unknown kind %r: "
                     "reads open the files that they would leave out; index the column by %s, or "
@@ -134,7 +135,7 @@ class IndexPruning:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileAnswers:
+class _FileIndexes:
     """A test of a condition on the current columns by the indexes of one file.
 
     Attributes:
@@ -144,85 +145,86 @@ class _FileAnswers:
     bodies: Bodies
     schema: TableSchema
 
-    def of(self, condition: tree.Predicate, *, negated: bool = False) -> MayPass:
+    def possible_rows(self, condition: tree.Predicate, *, negated: bool = False) -> PossibleRows:
         """Return the rows that may pass a condition, or its negation."""
         match condition:
             case tree.Not(part):
-                return self.of(part, negated=not negated)
+                return self.possible_rows(part, negated=not negated)
             case tree.And(parts):
-                answers = [self.of(part, negated=negated) for part in parts]
-                return _any_of(answers) if negated else _all_of(answers)
+                rows_of_parts = [self.possible_rows(part, negated=negated) for part in parts]
+                return _any_of(rows_of_parts) if negated else _all_of(rows_of_parts)
             case tree.Or(parts):
-                answers = [self.of(part, negated=negated) for part in parts]
-                return _all_of(answers) if negated else _any_of(answers)
+                rows_of_parts = [self.possible_rows(part, negated=negated) for part in parts]
+                return _all_of(rows_of_parts) if negated else _any_of(rows_of_parts)
             case tree.Always(column, truth) if truth is negated:
                 return BitMap()
             case tree.Always(column):
-                return self._test(column, IndexComparison.NOT_NULL, ())
+                return self._rows_by_indexes(column, IndexComparison.NOT_NULL, ())
             case _:
-                return self._leaf(condition, negated=negated)
+                return self._rows_of_test(condition, negated=negated)
 
-    def _leaf(
+    def _rows_of_test(
         self, test: tree.Compare | tree.OneOf | tree.IsNull | tree.Matches, *, negated: bool
-    ) -> MayPass:
+    ) -> PossibleRows:
         match test:
             case tree.Compare(column, sign, value):
                 comparison, values = _COMPARISONS[sign], (value,)
             case tree.OneOf(column, values):
                 comparison = IndexComparison.ONE_OF
             case tree.IsNull(column):
-                return self._test(
+                return self._rows_by_indexes(
                     column, IndexComparison.NOT_NULL if negated else IndexComparison.NULL, ()
                 )
             case tree.Matches():
                 return None
-        return self._test(column, _OPPOSITES[comparison] if negated else comparison, values)
-
-    def _test(
-        self, column: DataField, comparison: IndexComparison, values: tuple[object, ...]
-    ) -> MayPass:
-        """Ask the indexes of a column which rows may pass a comparison; None if none can tell."""
-        written_field = next(
-            (old for old in self.schema.fields if old.field_id == column.field_id), None
+        return self._rows_by_indexes(
+            column, _OPPOSITES[comparison] if negated else comparison, values
         )
+
+    def _rows_by_indexes(
+        self, column: DataField, comparison: IndexComparison, values: tuple[object, ...]
+    ) -> PossibleRows:
+        """Return the rows that may pass a comparison, by the indexes of its column."""
+        columns_by_id = {file_column.field_id: file_column for file_column in self.schema.fields}
+        file_column = columns_by_id.get(column.field_id)
         if (
-            written_field is None
-            or written_field.data_type.as_nullable() != column.data_type.as_nullable()
+            file_column is None
+            or file_column.data_type.as_nullable() != column.data_type.as_nullable()
         ):
-            return None  # an index has values of the file's own type
+            return None  # the index has values of another type
         if column.data_type.root in FLOAT_ROOTS and 0 in values:
             return None  # 0.0 and -0.0 are equal, but an index distinguishes them
         scalars = [arrow_scalar(value, column.data_type) for value in values]
         array = pa.array(scalars, arrow_type(column.data_type))
         test = IndexTest(comparison, array)
         return _all_of(
-            FILE_INDEX_KINDS[kind].reader(body, written_field.data_type).rows(test)
-            for kind, body in self.bodies.get(written_field.name, {}).items()
+            FILE_INDEX_KINDS[kind].reader(body, file_column.data_type).rows(test)
+            for kind, body in self.bodies.get(file_column.name, {}).items()
             if body is not None and kind in FILE_INDEX_KINDS
         )
 
 
-def _all_of(answers: Iterable[MayPass]) -> MayPass:
-    known_rows = [rows for rows in answers if rows is not None]
+def _all_of(row_sets: Iterable[PossibleRows]) -> PossibleRows:
+    known_rows = [rows for rows in row_sets if rows is not None]
     return reduce(and_, known_rows) if known_rows else None
 
 
-def _any_of(answers: Iterable[MayPass]) -> MayPass:
-    answers = list(answers)
-    known_rows = [rows for rows in answers if rows is not None]
-    return reduce(or_, known_rows) if len(known_rows) == len(answers) else None
+def _any_of(row_sets: Iterable[PossibleRows]) -> PossibleRows:
+    row_sets = list(row_sets)
+    known_rows = [rows for rows in row_sets if rows is not None]
+    return reduce(or_, known_rows) if len(known_rows) == len(row_sets) else None
 
 
 def index_pruning(
-    table: FileStoreTable, row_filter: RowFilter | None, unknown: set[ColumnAndKind]
+    table: FileStoreTable, row_filter: RowFilter | None, unknown_indexes: set[ColumnAndKind]
 ) -> IndexPruning | None:
     """Return the pruning of a condition; None if no index can help.
 
     Args:
-        unknown: see `IndexPruning`; one set for each read or plan.
+        unknown_indexes: see `IndexPruning`; one set for each read or plan.
     """
     if row_filter is None or row_filter.predicate is None:
         return None
     if not table.options[FILE_INDEX_READ_ENABLED]:
         return None
-    return IndexPruning(table, row_filter.predicate, table.known_schemas(), unknown)
+    return IndexPruning(table, row_filter.predicate, table.known_schemas(), unknown_indexes)

@@ -25,7 +25,7 @@ from stream_app.predicate.predicate import Predicate, column_names, possible_val
 from stream_app.predicate.predicate_functions import FUNCTIONS
 
 _KEYS_MAX = 1000
-"""The number of keys beyond which most buckets hold one of them, so that pruning is useless."""
+"""The number of keys beyond which most buckets have one of the keys, so that pruning is useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]
             fix="use the table's columns and their types: "
             + ", ".join(f"{field.name} {field.type}" for field in schema),
         )
-    without = [schema.remove(index) for index in range(len(schema))]
+    reduced_schemas = [schema.remove(index) for index in range(len(schema))]
     return tuple(
         name
-        for name, others in zip(schema.names, without, strict=True)
-        if _problem(expression, others) is not None
+        for name, reduced_schema in zip(schema.names, reduced_schemas, strict=True)
+        if _problem(expression, reduced_schema) is not None
     )
 
 
@@ -94,9 +94,9 @@ class BucketPruning:
 
     def may_hold(self, entry: ManifestEntry) -> bool:
         """Return whether a row of this entry's bucket can match."""
-        total = entry.total_buckets
+        count = entry.total_buckets
         # Java's remainder keeps the sign of the hash; its absolute value is the bucket.
-        return total < 1 or any(abs(hashed) % total == entry.bucket for hashed in self.key_hashes)
+        return count < 1 or any(abs(code) % count == entry.bucket for code in self.key_hashes)
 
 
 def key_types_check(
@@ -120,8 +120,8 @@ def key_types_check(
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
     """Return the pruning by bucket keys that a condition allows; None if it allows any."""
     keys = schema.bucket_keys
-    columns = [possible_values(predicate, name) for name in keys]
-    value_sets = [values for values in columns if values is not None]
+    values_of_keys = [possible_values(predicate, name) for name in keys]
+    value_sets = [values for values in values_of_keys if values is not None]
     if not keys or not schema.core_options.hashes_by_default or len(value_sets) < len(keys):
         return None
     if prod(len(values) for values in value_sets) > _KEYS_MAX:

@@ -1,8 +1,8 @@
 """Skips manifests, partitions and buckets without a matching row.
 
-`file_store_scan` uses it, and never opens a skipped manifest. The range of partitions decides
-whether a manifest is skipped. Its range of buckets is not used, because older files may have
-another bucket count than the table.
+`file_store_scan` calls it, and never opens a skipped manifest. The range of partitions decides
+whether a manifest is skipped. The range of buckets cannot, because older files may have another
+bucket count than the table.
 
 Source: Paimon `operation/ManifestsReader.java`, `operation/AbstractFileStoreScan.java`.
 """
@@ -28,15 +28,15 @@ class ScanPruning:
 
     Attributes:
         condition: the condition on partitions; None if it uses no partition column.
-        has_current_key_types: returns whether a schema gives bucket keys their current types. If
-            not, the buckets of its files prove nothing.
+        has_current_key_types: returns whether a schema gives bucket keys their current types.
+            Otherwise a file of the schema may have a key in any bucket.
     """
 
     condition: StatsFilter | None
     partition_type: RowType
     buckets: BucketPruning | None
     has_current_key_types: Callable[[int], bool]
-    _may_match: dict[bytes, bool] = field(init=False, default_factory=dict)
+    _partition_matches: dict[bytes, bool] = field(init=False, default_factory=dict)
 
     def manifests(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
         """Return the manifests that may have a partition with a matching row."""
@@ -48,7 +48,7 @@ class ScanPruning:
     def entries(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
         """Yield the entries of partitions and buckets that may have a matching row."""
         for entry in entries:
-            if self._may_hold(entry.partition) and (
+            if self._partition_may_match(entry.partition) and (
                 self.buckets is None
                 or self.buckets.may_hold(entry)
                 or not self.has_current_key_types(entry.file.schema_id)
@@ -56,21 +56,21 @@ class ScanPruning:
                 yield entry
 
     def _stats_of(self, meta: ManifestFileMeta) -> RowStats:
-        entries = meta.num_added_files + meta.num_deleted_files
+        entry_count = meta.num_added_files + meta.num_deleted_files
         stats = simple_stats(meta.partition_stats, self.partition_type)
-        return entries, dict(zip(self.partition_type.names, stats, strict=True))
+        return entry_count, dict(zip(self.partition_type.names, stats, strict=True))
 
-    def _may_hold(self, partition: bytes) -> bool:
+    def _partition_may_match(self, partition: bytes) -> bool:
         if self.condition is None:
             return True
-        if partition not in self._may_match:
+        if partition not in self._partition_matches:
             values = deserialize_row(partition, self.partition_type.types)
             stats = {
                 name: ColumnStats(value, value, int(value is None))
                 for name, value in zip(self.partition_type.names, values, strict=True)
             }
-            (self._may_match[partition],) = self.condition.may_match([(1, stats)])
-        return self._may_match[partition]
+            (self._partition_matches[partition],) = self.condition.may_match([(1, stats)])
+        return self._partition_matches[partition]
 
 
 def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPruning | None:

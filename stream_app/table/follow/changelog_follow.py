@@ -31,10 +31,10 @@ from stream_app.table.follow.followed_snapshot import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.upkeep.announcements import is_announced, is_rolled_back, is_whole
+from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
 POLL_SECONDS = 0.5
-_A_SNAPSHOT = StepLimits(max_snapshots=1)
+_ONE_SNAPSHOT = StepLimits(max_snapshots=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +76,17 @@ class FollowSettings:
 
     def __post_init__(self) -> None:
         if self.poll_seconds <= 0:
-            raise UsageError(f"poll interval {self.poll_seconds} is not above 0", fix="give 0.5")
+            raise UsageError(
+                f"poll interval {self.poll_seconds} is not above 0",
+                fix="give a positive number of seconds, such as 0.5",
+            )
 
 
 class ChangelogFollow:
     """One run over a table's changes. Its start is fixed on construction, so no change is missed.
 
     Args:
-        stopped: polled while waiting; true ends the run.
+        is_stopped: polled while the run waits; true ends the run.
 
     Raises:
         UsageError: the start does not exist, or the consumer's next snapshot has expired.
@@ -93,20 +96,20 @@ class ChangelogFollow:
         self,
         read: StreamRead,
         settings: FollowSettings,
-        stopped: Callable[[], bool] = lambda: False,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._read = read
         self._scan = StreamScan(read.table, read.row_filter)
         self._settings = settings
-        self._stopped = stopped
+        self._is_stopped = is_stopped
         self._end = settings.end
-        self._announced: int | None = None
-        self._announced_at = 0
-        self._is_new = False
+        self._written_id: int | None = None
+        self._written_ms = 0
+        self._is_new_consumer = False
         if not settings.follow:
             latest = self._table.snapshots.latest_id() or 0
             self._end = latest if settings.end is None else min(settings.end, latest)
-        self._position = self._beginning()
+        self._position = self._start_position()
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
     def steps(self) -> Iterator[StreamStep]:
@@ -117,9 +120,9 @@ class ChangelogFollow:
             CheckpointError: the table was rolled back, and written again.
             CorruptFileError: a file of metadata is missing or damaged.
         """
-        self._write_progress(self._position)  # now expiry keeps the snapshots to read
+        self._write_progress(self._position)  # so that expiry keeps the snapshots to read
         while self._end is None or self._position.snapshot_id <= self._end:
-            step = self._scan.step(self._position, _A_SNAPSHOT)
+            step = self._scan.step(self._position, _ONE_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
             # one.
             self._check_last_read(step.begin)
@@ -130,7 +133,7 @@ class ChangelogFollow:
             self._position = step.end
             self._write_progress(step.end)
             if step.end == step.begin:
-                if not self._settings.follow or self._stopped():
+                if not self._settings.follow or self._is_stopped():
                     return
                 self._table.clock.sleep(self._settings.poll_seconds)
 
@@ -153,11 +156,11 @@ class ChangelogFollow:
     def _table(self) -> FileStoreTable:
         return self._read.table
 
-    def _beginning(self) -> StreamPosition:
+    def _start_position(self) -> StreamPosition:
         consumer_id = self._settings.consumer_id
         if consumer_id is not None and not self._settings.ignore_progress:
             next_id = self._table.consumers.next_snapshot(consumer_id)
-            self._is_new = next_id is None
+            self._is_new_consumer = next_id is None
             if next_id is not None:
                 check_progress(self._table, consumer_id, next_id)
                 return StreamPosition(snapshot_id=next_id)
@@ -177,14 +180,15 @@ class ChangelogFollow:
         consumer_id = self._settings.consumer_id
         if consumer_id is None or position.is_full:
             return
-        now = self._table.clock.now_ms()
-        expires_after = self._table.options[CONSUMER_EXPIRATION_TIME]
-        is_silent = expires_after is not None and now - self._announced_at > expires_after // 3
-        if position.snapshot_id != self._announced or is_silent:
+        now_ms = self._table.clock.now_ms()
+        expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
+        is_due = expiration_ms is not None and now_ms - self._written_ms > expiration_ms // 3
+        if position.snapshot_id != self._written_id or is_due:
             self._table.consumers.reset(consumer_id, position.snapshot_id)
-            if self._announced is None:
+            if self._written_id is None:
                 self._check_not_expiring(consumer_id, position.snapshot_id)
-            self._announced, self._announced_at = position.snapshot_id, now
+            self._written_id = position.snapshot_id
+            self._written_ms = now_ms
 
     def _check_not_expiring(self, consumer_id: str, number: int) -> None:
         """Check that no expiry deletes the next snapshot.
@@ -194,10 +198,10 @@ class ChangelogFollow:
         """
         try:
             # Long-lived changelogs stay when their snapshots expire.
-            longer = expire_config(self._table.options).is_changelog_longer
-            is_going = not longer and is_announced(self._table, number)
+            keeps_changelogs = expire_config(self._table.options).is_changelog_longer
+            is_expiring = not keeps_changelogs and is_announced(self._table, number)
             # An older consumer protects intact snapshots, whatever a crashed expiry has announced.
-            if is_going and (self._is_new or not is_whole(self._table, number)):
+            if is_expiring and (self._is_new_consumer or not is_complete(self._table, number)):
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
                     where=self._table.location,
@@ -205,18 +209,18 @@ class ChangelogFollow:
                     "interrupted one: stream-app expire-snapshots); an older consumer needs "
                     "--ignore-progress (ignore_progress) for that",
                 )
-            if is_rolled_back(self._table, number - 1):  # its number may be reused
+            if is_rolled_back(self._table, number - 1):  # another snapshot may get that number
                 raise UsageError(
                     f"snapshot {number}, where consumer {consumer_id!r} was to continue, follows "
                     "one that a rollback deletes",
                     where=self._table.location,
-                    fix="try again when that is done; if it was interrupted, finish it: stream-app "
-                    "rollback-to; or let a job commit, which continues with what there is",
+                    fix="try again after the rollback; or finish an interrupted one: stream-app "
+                    "rollback-to; or let a job commit, which continues with the existing snapshots",
                 )
             # An announcement ends when the snapshots are deleted, so these checks come last.
             check_progress(self._table, consumer_id, number)
         except UsageError:
-            if self._is_new:
+            if self._is_new_consumer:
                 self._table.consumers.delete(consumer_id)  # the consumer's snapshot is gone
             raise
 

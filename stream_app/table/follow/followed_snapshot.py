@@ -56,7 +56,7 @@ def followed_snapshot(
     if latest is None or earliest is None:
         return None
     # Check again: the snapshot may have just been committed, and a follower must not wait forever.
-    if number <= latest and not _is_there(table, number, all_rows=all_rows):
+    if number <= latest and not _exists(table, number, all_rows=all_rows):
         if number >= earliest:
             raise UsageError(
                 f"snapshot {number} is missing among those from {earliest} to {latest}",
@@ -67,21 +67,21 @@ def followed_snapshot(
         raise UsageError(
             f"snapshot {number} has expired: the table has {earliest} to {latest}",
             where=table.location,
-            fix=f"begin with {earliest}, the earliest that is left; followers have lost what came "
-            "before, so rather begin with all rows (latest-full). A consumer keeps expiry from "
-            "what it has not taken yet",
+            fix="begin with all rows (latest-full), because followers have lost earlier changes; "
+            f"or begin with {earliest}, the earliest that is left. A consumer protects the "
+            "snapshots that it has not read from expiry",
         )
     if latest + 1 < number:
         raise UsageError(
             f"snapshot {number} is ahead of the table, whose latest snapshot is {latest}",
             where=table.location,
-            fix=f"begin with {latest + 1} or earlier; a table that was rolled back or "
-            "recreated takes its numbers again",
+            fix=f"begin with {latest + 1} or earlier; a table that was rolled back or recreated "
+            "reuses its numbers",
         )
     return None
 
 
-def _is_there(table: FileStoreTable, number: int, *, all_rows: bool) -> bool:
+def _exists(table: FileStoreTable, number: int, *, all_rows: bool) -> bool:
     if table.snapshots.exists(number):
         return True
     return not all_rows and number in table.changelogs.ids()
@@ -111,27 +111,27 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
     stored_name = snapshot_name(table.snapshots, number)
     if stored_name is not None and name is not None and stored_name != name:
         raise CheckpointError(
-            f"snapshot {number} is another than the one that was read: the table was rolled back, "
-            "and written again",
+            f"snapshot {number} is not the snapshot that was read: the table was rolled back, and "
+            "written again",
             where=table.location,
             fix=fix,
         )
 
 
-def check_progress(table: FileStoreTable, consumer_id: str, following: int) -> None:
+def check_progress(table: FileStoreTable, consumer_id: str, next_id: int) -> None:
     """Check that the next changes of a consumer are readable, or not committed yet.
 
     Raises:
-        UsageError: they have expired; the error names the first readable changes.
+        UsageError: the changes have expired; the error names the first readable changes.
     """
     earliest = earliest_changes(table)
-    if earliest is not None and following < earliest:
+    if earliest is not None and next_id < earliest:
         raise UsageError(
-            f"consumer {consumer_id!r} continues at snapshot {following}, which has expired; the "
-            f"first that it can still have is {earliest}",
+            f"consumer {consumer_id!r} continues at snapshot {next_id}, which has expired; the "
+            f"first that it can still read is {earliest}",
             where=table.location,
             fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
-            f"a start: latest-full reads all rows first, from-snapshot {earliest} leaves out what "
-            "is lost. A longer snapshot.time-retained or consumer.expiration-time gives it more "
-            "time",
+            f"a start: latest-full reads all rows first, from-snapshot {earliest} omits the lost "
+            "changes. A longer snapshot.time-retained or consumer.expiration-time gives the "
+            "consumer more time",
         )

@@ -1,9 +1,10 @@
 """Plans a streaming read whose caller keeps the progress as JSON offsets.
 
-`spark.read.stream_reader` passes them to Spark's checkpoint. An offset is a position between two
-splits of the table's stream, and it names the table. A recreated table reuses snapshot numbers, and
-so does a table that was rolled back and written again. Therefore an offset also names the delta
-manifest list of the last snapshot that was read. Later reads compare it while that snapshot exists.
+`spark.read.stream_reader` passes the offsets to Spark's checkpoint. An offset is a position between
+two splits of the table's stream, and names the table. A recreated table reuses snapshot numbers,
+and so does a table that was rolled back and written again. Therefore an offset also names the delta
+manifest list of the last snapshot that was read. Later reads compare that name while the snapshot
+exists.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream.scala`.
 """
@@ -73,13 +74,13 @@ class StreamOffsets:
         options = self.table.options
         name = options[CONSUMER_ID]
         if name and not options[CONSUMER_IGNORE_PROGRESS]:
-            following = self.table.consumers.next_snapshot(name)
-            if following is not None:
-                check_progress(self.table, name, following)
-                return self._offset(StreamPosition(snapshot_id=following))
+            next_id = self.table.consumers.next_snapshot(name)
+            if next_id is not None:
+                check_progress(self.table, name, next_id)
+                return self._offset(StreamPosition(snapshot_id=next_id))
         return self._offset(StreamScan(self.table).begin(start_of_table(self.table.options)))
 
-    def following(self, offset: Offset) -> NextOffset:
+    def next_offset(self, offset: Offset) -> NextOffset:
         """Return the end of the step that begins at an offset; the same offset if nothing is new.
 
         Raises:
@@ -92,16 +93,17 @@ class StreamOffsets:
         return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
-        """Return the splits between two offsets, the same at each call.
+        """Return the splits between two offsets; each call returns the same splits.
 
         Raises:
-            CheckpointError, UsageError, CorruptFileError: as `following`.
+            CheckpointError, UsageError, CorruptFileError: as `next_offset`.
         """
         return StreamScan(self.table).splits(self._position(start), self._position(end))
 
     def write_progress(self, offset: Offset) -> None:
-        """Write the consumer's progress after the caller has finished all before an offset."""
-        name, position = self.table.options[CONSUMER_ID], self._position(offset)
+        """Write the consumer's progress. The caller has finished all changes before the offset."""
+        name = self.table.options[CONSUMER_ID]
+        position = self._position(offset)
         # A consumer alone cannot resume a partly read version.
         if name and not position.is_full:
             self.table.consumers.reset(name, position.snapshot_id)
@@ -118,9 +120,9 @@ class StreamOffsets:
     def refresh_consumer(self) -> None:
         """Refresh the consumer at its last position while no data arrives."""
         name = self.table.options[CONSUMER_ID]
-        following = self.table.consumers.next_snapshot(name)
-        if following is not None:
-            self.table.consumers.reset(name, following)
+        next_id = self.table.consumers.next_snapshot(name)
+        if next_id is not None:
+            self.table.consumers.reset(name, next_id)
 
     def _offset(self, position: StreamPosition) -> Offset:
         return {

@@ -43,7 +43,7 @@ from stream_app.planning.read.stream_step import (
     StreamPosition,
     StreamStep,
     follow_up,
-    least_full_level,
+    min_full_level,
 )
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
@@ -84,13 +84,14 @@ class StreamScan:
                 fix="follow the table with Paimon's own readers, or set the option to false",
             )
 
-        engine, records = self.table.options.merge_engine, self.table.options.writes_changelog
-        if self.table.kind.merges_by_key and not traits_of(engine).keeps_newest and not records:
+        engine = self.table.options.merge_engine
+        shows_changes = traits_of(engine).keeps_newest or self.table.options.writes_changelog
+        if self.table.kind.merges_by_key and not shows_changes:
             raise UnsupportedTableError(
                 f"merge-engine = {engine}: no changelog shows how a new file changes the rows",
                 where=self.table.location,
                 fix="follow a table with changelog-producer = lookup or full-compaction; with "
-                "input, the changelog has the rows as they came in",
+                "input, the changelog has the rows as they arrived",
             )
 
     def begin(self, start: StreamStart) -> StreamPosition:
@@ -115,8 +116,8 @@ class StreamScan:
                 return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                first = earliest_changes(self.table) or earliest
-                return StreamPosition(snapshot_id=max(start.snapshot_id, first))
+                earliest_id = earliest_changes(self.table) or earliest
+                return StreamPosition(snapshot_id=max(start.snapshot_id, earliest_id))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
                 if start.snapshot_id > latest:
@@ -135,7 +136,8 @@ class StreamScan:
                 first readable snapshot.
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        position, admitted = begin, AdmittedSplits(limits)
+        position = begin
+        admitted = AdmittedSplits(limits)
         next_splits: list[StreamSplit] = []
         while not admitted.is_full:
             splits = self._splits_of(position)
@@ -165,8 +167,8 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="begin anew, because a table that was rolled back or recreated takes its "
-                    "numbers again",
+                    fix="begin anew, because a table that was rolled back or recreated reuses its "
+                    "numbers",
                 )
             stop = end.index if position.is_in(end) else len(splits)
             chosen_splits += splits[position.index : stop]
@@ -179,10 +181,12 @@ class StreamScan:
         if snapshot is None:
             return None
         if position.is_full:
-            level = least_full_level(self.table.options.producer, self.table.options.num_levels)
-            scan = SplitScan(self.table, self.row_filter, least_level=level)
-            rows = [_split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)]
-            return rows + self._raw_splits(self._postponed_entries(snapshot), snapshot)
+            min_level = min_full_level(self.table.options.producer, self.table.options.num_levels)
+            scan = SplitScan(self.table, self.row_filter, min_level=min_level)
+            row_splits = [
+                _split(split, StreamContent.ROWS, snapshot) for split in scan.splits(snapshot)
+            ]
+            return row_splits + self._raw_splits(self._postponed_entries(snapshot), snapshot)
         return self._raw_splits(self._changes(snapshot), snapshot)
 
     def _postponed_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
@@ -242,10 +246,10 @@ class StreamScan:
             commits = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest):
             identifier = snapshot.commit_identifier
-            is_whole = (
+            is_full = (
                 not commits or identifier % commits == 0 or identifier == BATCH_COMMIT_IDENTIFIER
             )
-            if snapshot.commit_kind is CommitKind.COMPACT and is_whole:
+            if snapshot.commit_kind is CommitKind.COMPACT and is_full:
                 return snapshot.snapshot_id
         return latest
 

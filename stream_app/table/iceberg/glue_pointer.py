@@ -77,16 +77,16 @@ class GluePointer:
             return False
         return True
 
-    def move(self, before: str, version: PointedVersion) -> bool:
+    def move(self, current_pointer: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         table = self._table()
-        if table is None or _pointer_of(table) != before:
+        if table is None or _pointer_of(table) != current_pointer:
             return False
         try:
             with self._glue_errors():
                 self.client.update_table(
                     DatabaseName=self.database,
-                    TableInput=self._table_input(table, before, version),
+                    TableInput=self._table_input(table, current_pointer, version),
                     SkipArchive=self.skips_archive,
                     VersionId=table["VersionId"],
                 )
@@ -95,7 +95,7 @@ class GluePointer:
         return True
 
     def _table_input(
-        self, table: Mapping[str, Any], before: str | None, version: PointedVersion
+        self, table: Mapping[str, Any], current_pointer: str | None, version: PointedVersion
     ) -> dict[str, Any]:
         """Return Glue's `TableInput` for a version, with the fields that other writers have set."""
         carried_fields = {key: table[key] for key in _CARRIED_FIELDS if key in table}
@@ -113,7 +113,10 @@ class GluePointer:
             **carried_fields,
             "Name": self.name,
             "TableType": "EXTERNAL_TABLE",
-            "Parameters": {**carried_fields.get("Parameters", {}), **version.parameters(before)},
+            "Parameters": {
+                **carried_fields.get("Parameters", {}),
+                **version.parameters(current_pointer),
+            },
             "StorageDescriptor": {**storage, "Columns": columns},
         }
 

@@ -117,14 +117,14 @@ class HivePointer:
         pointing_table = _with_columns(_with_pointer(table, None, version), _columns(version))
         return create_table_entry(client, name, pointing_table)
 
-    def move(self, before: str, version: PointedVersion) -> bool:
+    def move(self, current_pointer: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
         with self.lock.hold(self.identifier):
             table = table_entry(self.client, self.identifier)
-            if table is None or _pointer_of(table) != before:
+            if table is None or _pointer_of(table) != current_pointer:
                 return False
             columns = _columns(version)
-            pointing_table = _with_pointer(table, before, version)
+            pointing_table = _with_pointer(table, current_pointer, version)
             if not _accepts_columns(
                 columns, table.struct(TableField.STORAGE).structs(StorageField.COLUMNS)
             ):
@@ -147,9 +147,9 @@ def _pointer_of(table: Struct) -> str:
     return parameters.get(LOCATION, "") if is_iceberg else ""
 
 
-def _with_pointer(table: Struct, before: str | None, version: PointedVersion) -> Struct:
+def _with_pointer(table: Struct, current_pointer: str | None, version: PointedVersion) -> Struct:
     """Return a metastore table that points to a version."""
-    parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(before)}
+    parameters = {**table.text_map(TableField.PARAMETERS), **version.parameters(current_pointer)}
     return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
 
 
@@ -159,15 +159,15 @@ def _columns(version: PointedVersion) -> list[Struct]:
 
 def _with_columns(table: Struct, columns: Sequence[Struct]) -> Struct:
     storage = table.struct(TableField.STORAGE)
-    changed = storage.with_fields({StorageField.COLUMNS: structs(columns)})
-    return table.with_fields({TableField.STORAGE: nested(changed)})
+    changed_storage = storage.with_fields({StorageField.COLUMNS: structs(columns)})
+    return table.with_fields({TableField.STORAGE: nested(changed_storage)})
 
 
 def _accepts_columns(columns: Sequence[Struct], current_columns: Sequence[Struct]) -> bool:
     """Return whether a metastore accepts the change of columns: it compares types by position."""
     return all(
-        column.text(ColumnField.TYPE) == current.text(ColumnField.TYPE)
-        for column, current in zip(columns, current_columns, strict=False)
+        column.text(ColumnField.TYPE) == current_column.text(ColumnField.TYPE)
+        for column, current_column in zip(columns, current_columns, strict=False)
     )
 
 

@@ -20,7 +20,7 @@ from stream_app.model.iceberg_metadata import (
 from stream_app.planning.iceberg.manifest_merge import (
     ManifestMergeLimits,
     carried_entries,
-    full_manifest_entries,
+    full_manifest_entry_count,
     manifests_to_merge,
 )
 
@@ -93,18 +93,20 @@ class ManifestWriter:
     def write(
         self,
         content: ManifestContent,
-        before: Sequence[IcebergManifest],
+        previous_manifests: Sequence[IcebergManifest],
         added: Mapping[str, IcebergFile],
         removed: frozenset[str],
     ) -> list[IcebergManifest]:
         """Write the manifests of one content type, and return all of its manifests.
 
         Args:
-            before: all manifests of the previous version.
+            previous_manifests: all manifests of the previous version.
             added, removed: files by key.
         """
         live_manifests = [
-            manifest for manifest in before if manifest.content is content and manifest.live_files
+            manifest
+            for manifest in previous_manifests
+            if manifest.content is content and manifest.live_files
         ]
         changed_manifests = [
             manifest
@@ -114,7 +116,9 @@ class ManifestWriter:
         unchanged_manifests = [
             manifest for manifest in live_manifests if manifest not in changed_manifests
         ]
-        entries_max = full_manifest_entries(sum(manifest.live_files for manifest in live_manifests))
+        entries_max = full_manifest_entry_count(
+            sum(manifest.live_files for manifest in live_manifests)
+        )
         merged_manifests = manifests_to_merge(unchanged_manifests, self.limits, entries_max)
         entries = [
             IcebergEntry(

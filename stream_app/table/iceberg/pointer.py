@@ -46,13 +46,13 @@ class PointedVersion:
     schema: TableSchema
     table_uuid: str
 
-    def parameters(self, before: str | None) -> dict[str, str]:
+    def parameters(self, current_pointer: str | None) -> dict[str, str]:
         """Return the table's parameters for Hive and Glue.
 
         Args:
-            before: the current pointer; None if there is none.
+            current_pointer: the current pointer; None if there is none.
         """
-        previous = {} if before is None else {PREVIOUS_LOCATION: before}
+        previous = {} if current_pointer is None else {PREVIOUS_LOCATION: current_pointer}
         return {
             "EXTERNAL": "TRUE",
             "table_type": "ICEBERG",
@@ -71,8 +71,8 @@ class PointerStore(Protocol):
     def create(self, version: PointedVersion) -> bool:
         """Create the table and its database; False if another process created it first."""
 
-    def move(self, before: str, version: PointedVersion) -> bool:
-        """Point to a version; False if the pointer no longer equals `before`."""
+    def move(self, current_pointer: str, version: PointedVersion) -> bool:
+        """Point to a version; False if the pointer no longer equals `current_pointer`."""
 
 
 @dataclass(frozen=True, slots=True)

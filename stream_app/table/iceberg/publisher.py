@@ -240,7 +240,7 @@ class IcebergPublisher:
             self._is_of_table(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.least)
+            and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.min_level)
         )
 
     def _write(
@@ -319,7 +319,7 @@ class IcebergPublisher:
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
-            properties={_VISIBLE_LEVEL: str(self._levels.least), **_KEEPS_FILES, **comment},
+            properties={_VISIBLE_LEVEL: str(self._levels.min_level), **_KEEPS_FILES, **comment},
             older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )

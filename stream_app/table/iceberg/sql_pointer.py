@@ -95,14 +95,14 @@ class SqlPointer:
         """Return whether the database already has a catalog's tables."""
         return bool(self.connections.rows(_CATALOG_TABLE_QUERIES[self.connections.url.driver.name]))
 
-    def move(self, before: str, version: PointedVersion) -> bool:
+    def move(self, current_pointer: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
-        changed = self.connections.change(
+        changed_count = self.connections.change(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             f"WHERE {_OF_TABLE} AND metadata_location = ?",
-            (version.path, before, *self._key, before),
+            (version.path, current_pointer, *self._key, current_pointer),
         )
-        return changed == 1
+        return changed_count == 1
 
 
 def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:

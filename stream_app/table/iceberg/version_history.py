@@ -45,9 +45,10 @@ class TaggedSnapshots:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
         tags, newest = self.read(), snapshots[-1]
         earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
-        retained = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {snapshot.snapshot_id for snapshot in retained}
-        return retained, {name: number for name, number in tags.items() if number in numbers}
+        retained_snapshots = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
+        numbers = {snapshot.snapshot_id for snapshot in retained_snapshots}
+        kept_tags = {name: number for name, number in tags.items() if number in numbers}
+        return retained_snapshots, kept_tags
 
 
 def older_files(

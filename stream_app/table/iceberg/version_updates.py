@@ -23,7 +23,7 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.kept_history import operation
+from stream_app.planning.iceberg.kept_history import snapshot_operation
 from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter
@@ -89,7 +89,7 @@ class VersionUpdates:
                 snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
-        retained = [
+        retained_snapshots = [
             published
             for published in (base.snapshots if base is not None and is_of_table else ())
             if published.snapshot_id < snapshot.snapshot_id
@@ -99,9 +99,9 @@ class VersionUpdates:
         return VersionUpdate(
             base=base,
             manifests=(),
-            snapshots=retained,
+            snapshots=retained_snapshots,
             changes=changes,
-            replaces=bool(retained),
+            replaces=bool(retained_snapshots),
         )
 
     def _changes(self, entries: Iterable[ManifestEntry]) -> VisibleChanges:
@@ -146,7 +146,7 @@ def summary(
     has_vectors = any(
         manifest.files[added] for manifest in writer.written if manifest not in written
     )
-    operation_name = operation(
+    operation_name = snapshot_operation(
         has_added=bool(update.changes.added),
         has_removed=bool(update.changes.removed) or has_vectors or update.replaces,
         keeps_rows=keeps_rows,

@@ -300,7 +300,7 @@ class TableJob:
             published=published,
         )
         if self.policy_bounds is not None:
-            committer.state.coordinator.adapt(self.policy_bounds)
+            committer.coordinator.adapt(self.policy_bounds)
         return committer
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:

@@ -203,12 +203,12 @@ class TableMaintenance:
             "checking that the table was not dropped", self._detect_dropped_table
         )
         if is_checked and not self._is_gone:
-            committing, *others = self._tasks
-            self._run_due([committing])
+            committing_task, *other_tasks = self._tasks
+            self._run_due([committing_task])
             if self._executor is None:
-                self._run_due(others)
+                self._run_due(other_tasks)
             elif self._async_run is None or self._async_run.done():
-                self._async_run = self._executor.submit(self._run_due, others)
+                self._async_run = self._executor.submit(self._run_due, other_tasks)
             self._known_work_count = self._metrics.work_count
         self._upkeep_at_s = self._idle_check_s = self._table.clock.steady_seconds()
         return self._known_work_count != work_count_before
@@ -317,5 +317,5 @@ def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
     first, last = expiry.numbers[0], expiry.numbers[-1]
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
-    expired = len(expiry.numbers) if isinstance(expiry, SnapshotExpiry) else 0
-    return MaintenanceMetrics(snapshots_expired=expired, files=count, bytes=size)
+    expired_count = len(expiry.numbers) if isinstance(expiry, SnapshotExpiry) else 0
+    return MaintenanceMetrics(snapshots_expired=expired_count, files=count, bytes=size)

@@ -29,23 +29,23 @@ from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_SCRATCH = ".building-"
+_SCRATCH_PREFIX = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> LayerSnapshot:
-    """Return the snapshot's version number, as layers record it."""
+    """Return the number and the short name of a snapshot, as layers record them."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
 
 
 @dataclass(slots=True)
 class KeySplit:
-    """A split of files' keys by key share, which stores them on local disk."""
+    """A split of files' keys by key share. It stores the keys on local disk."""
 
     reader: TableKeys
     folder: Path
     _writers: dict[int, pa.RecordBatchFileWriter] = field(init=False, default_factory=dict)
-    _writing: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def add(self, file: KeyFile) -> None:
         """Add the keys of a file; any thread may call it.
@@ -55,14 +55,14 @@ class KeySplit:
         """
         for rows in self.reader.read(file):
             for share, keys in self.reader.keys_by_share(file, rows):
-                with self._writing:
+                with self._lock:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
                         self._writers[share] = pa.ipc.new_file(path, self.reader.keys_schema)
                     self._writers[share].write_batch(keys)
 
     def finish(self) -> None:
-        """Finish the split after all files were added."""
+        """Close the files on local disk, after all keys were added."""
         for writer in self._writers.values():
             writer.close()
 
@@ -100,21 +100,21 @@ class IndexBuilding:
             UnsupportedTableError: a key share is too large.
         """
         end = version_of(self.snapshot)
-        lacking = [
+        missing_shares = [
             share
             for share, files in enumerate(self.shares)
             if all(span.end != end or span.begin is not None for span in files.spans())
         ]
-        if not lacking:
+        if not missing_shares:
             return
         buckets = CodedBuckets()
-        for folder in self.folder.glob(f"{_SCRATCH}*"):  # remains of a killed process
+        for folder in self.folder.glob(f"{_SCRATCH_PREFIX}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=self.folder) as name:
             split = KeySplit(self.reader, Path(name))
             map_in_threads(self.threads, split.add, self._files(buckets))
             split.finish()
-            for share in lacking:
+            for share in missing_shares:
                 self._save(split.keys_of(share), share, buckets)
 
     def _files(self, buckets: CodedBuckets) -> list[KeyFile]:
@@ -122,14 +122,16 @@ class IndexBuilding:
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
         files = [KeyFile(entry, buckets.code((entry.partition, entry.bucket))) for entry in entries]
-        ttl = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
-        if ttl is None:
+        ttl_ms = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
+        if ttl_ms is None:
             return files
-        oldest = local_wall_clock_ms(table.clock) - ttl
-        young = {
-            file.bucket_code for file in files if (file.entry.file.creation_time_ms or 0) >= oldest
+        oldest_ms = local_wall_clock_ms(table.clock) - ttl_ms
+        young_codes = {
+            file.bucket_code
+            for file in files
+            if (file.entry.file.creation_time_ms or 0) >= oldest_ms
         }
-        return [file for file in files if file.bucket_code in young]
+        return [file for file in files if file.bucket_code in young_codes]
 
     def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
@@ -145,11 +147,11 @@ class IndexBuilding:
         self._check_size(parts)
         rows = parts[0] if parts else self.reader.no_keys()
         keys, bucket_codes = self.reader.newest_buckets(rows)
-        used, new_codes = np.unique(bucket_codes, return_inverse=True)
+        used_codes, share_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()
-        for code in used.tolist():
+        for code in used_codes.tolist():
             share_buckets.code(buckets.ids[code])
-        bucket_codes = new_codes.astype(np.int32)
+        bucket_codes = share_codes.astype(np.int32)
         share_buckets.count(bucket_codes, 1)
         files = self.shares[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

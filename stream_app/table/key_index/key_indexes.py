@@ -1,8 +1,8 @@
 """Provides a key share's index at a snapshot: built from the table, then advanced by snapshots.
 
 An index is a function of the table at that snapshot, and lies on the executor's local disk. Any
-executor can build it. An executor without an index reads the keys of all files. One with an older
-index reads the keys of files that were added since. Compactions move no key. If a snapshot in
+executor can build it. An executor without an index reads the keys of all files. An executor with an
+older index reads the keys of files that were added since. Compactions move no key. If a snapshot in
 between has expired, or has overwritten files, the index is rebuilt.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
@@ -34,7 +34,7 @@ from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.planning.key_index.layer_chain import (
     LayerSnapshot,
     LayerSpan,
-    merged_from,
+    lowest_merged_layer,
     newest_chain,
 )
 from stream_app.process.local_disk import kept_folder
@@ -54,8 +54,10 @@ from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_UNUSED_S = 7 * 86_400
-"""An index that no task has opened for so long is deleted."""
+_UNUSED_MAX_S = 7 * 86_400
+"""The time without use after which an index is deleted."""
+_COMMITS_WITH_KEYS = (CommitKind.APPEND, CommitKind.OVERWRITE)
+"""The kinds of commits that may move keys; a compaction moves none."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class KeyIndexes:
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
-        identity += [str(rule.fills_buckets), str(rule.deletes_end)]
+        identity += [str(rule.fills_buckets), str(rule.deletes_remove_rows)]
         name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
 
@@ -116,7 +118,7 @@ class KeyIndexes:
         files = self._files(share)
         if target is None:
             return KeyIndex([], CodedBuckets())
-        self._forget_unused()
+        self._delete_unused()
         with files.locked():
             index = self._open(files, target)
             if index is None:
@@ -124,12 +126,12 @@ class KeyIndexes:
                 with locked_folder(self.folder):
                     self._index_building(target).build()
                 index = self._open(files, target, is_new=True)
-                assert index is not None, "it has just been built"
+                assert index is not None, "the index has just been built"
             return index
 
     def _files(self, share: int) -> ShareFiles:
         columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
-        return ShareFiles(self.folder / f"share-{share}", columns)
+        return ShareFiles(self.folder, share, columns)
 
     def _index_building(self, target: Snapshot) -> IndexBuilding:
         shares = [self._files(share) for share in range(self.rule.shares)]
@@ -147,7 +149,7 @@ class KeyIndexes:
         """Open the index from the layers on disk; None if it must be rebuilt."""
         spans = files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
-            if version.number > target.snapshot_id or not self._is_there(version, target):
+            if version.number > target.snapshot_id or not self._exists(version, target):
                 continue
             layers = newest_chain(spans, [version])
             if not layers or (not is_new and self._is_too_old(files, layers[0])):
@@ -159,7 +161,7 @@ class KeyIndexes:
                 continue  # a snapshot in between has expired, or a layer is damaged
         return None
 
-    def _is_there(self, version: LayerSnapshot, target: Snapshot) -> bool:
+    def _exists(self, version: LayerSnapshot, target: Snapshot) -> bool:
         if version == version_of(target):
             return True
         try:
@@ -168,8 +170,8 @@ class KeyIndexes:
             return False
 
     def _is_too_old(self, files: ShareFiles, lowest: LayerSpan) -> bool:
-        ttl = self.table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
-        return ttl is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl
+        ttl_ms = self.table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
+        return ttl_ms is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl_ms
 
     def _advance(
         self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
@@ -186,15 +188,14 @@ class KeyIndexes:
         snapshots_between = [
             snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
         ]
-        changes = [
+        changing_snapshots = [
             snapshot
             for snapshot in (*snapshots_between, target)
-            if snapshot.commit_kind in _MOVES_KEYS
+            if snapshot.commit_kind in _COMMITS_WITH_KEYS
         ]
-        if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changes):
+        if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changing_snapshots):
             return None
-        share = int(files.folder.name.removeprefix("share-"))
-        keys, bucket_codes = self._changed_keys(share, index, changes)
+        keys, bucket_codes = self._changed_keys(files.share, index, changing_snapshots)
         layer = index.move(keys, index.find(keys), bucket_codes)
         self._save(files, index, layer, spans, version_of(target))
         return index
@@ -203,31 +204,34 @@ class KeyIndexes:
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
-        reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
+        reader = TableKeys(self.table, self.rule)
+        scan = FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        by_rule = shares == {str(self.rule.shares)}
-        added = [
+        follows_rule = shares == {str(self.rule.shares)}
+        added_files = [
             KeyFile(entry, index.buckets.code((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
         ]
-        needed = [
+        needed_files = [
             file
-            for file in added
-            if self.rule.may_have(
+            for file in added_files
+            if self.rule.may_have_keys(
                 share,
                 file.entry.bucket,
-                by_rule=by_rule,
+                follows_rule=follows_rule,
                 has_keys=index.buckets.key_counts[file.bucket_code] > 0,
             )
         ]
 
         def read(file: KeyFile) -> list[pa.RecordBatch]:
-            parts = (reader.keys_by_share(file, rows) for rows in reader.read(file))
-            return [keys for part in parts for number, keys in part if number == share]
+            shared_keys = (reader.keys_by_share(file, rows) for rows in reader.read(file))
+            return [
+                keys for by_share in shared_keys for number, keys in by_share if number == share
+            ]
 
-        batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
+        batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed_files))
         rows = pa.concat_batches([reader.no_keys(), *batches])
         return reader.newest_buckets(rows, index.find)
 
@@ -240,31 +244,29 @@ class KeyIndexes:
         end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
-        first = merged_from([*(span.rows for span in spans), len(layer.bucket_codes)])
-        merged = layer
+        first_merged = lowest_merged_layer(
+            [*(span.rows for span in spans), len(layer.bucket_codes)]
+        )
         begin: LayerSnapshot | None = spans[-1].end
-        if first < len(spans):
-            begin = spans[first].begin
-            merged = merged_layer(index.layers[first:], is_lowest=begin is None)
-            index.layers[first:] = [merged]
-        saved = files.save(merged, index.buckets, begin, end)
-        files.keep([*spans[:first], saved])
+        if first_merged < len(spans):
+            begin = spans[first_merged].begin
+            layer = merged_layer(index.layers[first_merged:], is_lowest=begin is None)
+            index.layers[first_merged:] = [layer]
+        saved_span = files.save(layer, index.buckets, begin, end)
+        files.keep([*spans[:first_merged], saved_span])
 
     @property
     def _threads(self) -> int:
         return self.table.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM]
 
-    def _forget_unused(self) -> None:
+    def _delete_unused(self) -> None:
         """Delete the indexes of tables to which no job on this machine writes any more."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{self.folder} belongs to another user")
         self.folder.touch()
         now_s = self.table.clock.now_ms() / 1000
-        for other in self.folder.parent.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # another task has just deleted the file
-                if now_s - other.stat().st_mtime > _UNUSED_S:
-                    shutil.rmtree(other, ignore_errors=True)
-
-
-_MOVES_KEYS = (CommitKind.APPEND, CommitKind.OVERWRITE)
+        for folder in self.folder.parent.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # another task has just deleted it
+                if now_s - folder.stat().st_mtime > _UNUSED_MAX_S:
+                    shutil.rmtree(folder, ignore_errors=True)

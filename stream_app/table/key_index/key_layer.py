@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Int32s, Int64s
+from stream_app.arrow_buffers import Bools, Int32s, Int64s
 from stream_app.mergetree.key_value_batch import equal_values
 
 BucketCodes = npt.NDArray[np.int32]
 GONE = -1
-"""Stands in for a bucket's code: the key has no row."""
+"""Stands for a bucket's code: the key has no row."""
 UNKNOWN = -2
-"""Stands in for a bucket's code: the layer does not have the key."""
+"""Stands for a bucket's code: the layer does not have the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,16 @@ class KeyLayer:
         row_of_key = np.full(len(wanted_keys), -1, np.int64)
         hashes = self.keys.hashes
         # In the order of hashes, the search visits each page of the file once.
-        open_ = np.argsort(wanted_keys.hashes, kind="stable")
-        rows = np.searchsorted(hashes, wanted_keys.hashes[open_]).astype(np.int64)
-        while len(open_):
-            inside = rows < len(hashes)
-            inside[inside] = hashes[rows[inside]] == wanted_keys.hashes[open_[inside]]
-            open_, rows = open_[inside], rows[inside]
-            same = _same_keys(self.keys.columns, rows, wanted_keys.columns, open_)
-            row_of_key[open_[same]] = rows[same]
-            open_, rows = open_[~same], rows[~same] + 1
+        open_keys = np.argsort(wanted_keys.hashes, kind="stable")
+        rows = np.searchsorted(hashes, wanted_keys.hashes[open_keys]).astype(np.int64)
+        while len(open_keys):
+            is_inside = rows < len(hashes)
+            open_keys, rows = open_keys[is_inside], rows[is_inside]
+            has_hash = hashes[rows] == wanted_keys.hashes[open_keys]
+            open_keys, rows = open_keys[has_hash], rows[has_hash]
+            is_same = _same_key_mask(self.keys.columns, rows, wanted_keys.columns, open_keys)
+            row_of_key[open_keys[is_same]] = rows[is_same]
+            open_keys, rows = open_keys[~is_same], rows[~is_same] + 1
         return row_of_key
 
     def codes_of(self, wanted_keys: Keys) -> BucketCodes:
@@ -81,14 +82,16 @@ class KeyLayer:
         return bucket_codes
 
 
-def _same_keys(
+def _same_key_mask(
     left: pa.RecordBatch, left_rows: Int64s, right: pa.RecordBatch, right_rows: Int64s
-) -> np.ndarray:
-    same = np.ones(len(left_rows), np.bool_)
-    for column, other in zip(left.columns, right.columns, strict=True):
-        if len(left_rows):
-            same &= equal_values(column.take(pa.array(left_rows)), other.take(pa.array(right_rows)))
-    return same
+) -> Bools:
+    """Return whether the keys in each pair of rows are equal: bool [m]."""
+    is_same = np.ones(len(left_rows), np.bool_)
+    if len(left_rows):
+        left, right = left.take(pa.array(left_rows)), right.take(pa.array(right_rows))
+        for left_column, right_column in zip(left.columns, right.columns, strict=True):
+            is_same &= equal_values(left_column, right_column)
+    return is_same
 
 
 def layer_of(keys: Keys, bucket_codes: BucketCodes) -> KeyLayer:
@@ -100,16 +103,16 @@ def layer_of(keys: Keys, bucket_codes: BucketCodes) -> KeyLayer:
 def codes_of_keys(layers: Sequence[KeyLayer], wanted_keys: Keys) -> BucketCodes:
     """Return the code of each key's bucket in layers, lowest first; `GONE` without a row."""
     bucket_codes = np.full(len(wanted_keys), GONE, np.int32)
-    open_ = np.arange(len(wanted_keys))
+    open_keys = np.arange(len(wanted_keys))
     for layer in reversed(layers):
-        if not len(open_):
+        if not len(open_keys):
             break
         layer_codes = layer.codes_of(
-            wanted_keys.keys_at(open_) if len(open_) < len(wanted_keys) else wanted_keys
+            wanted_keys.keys_at(open_keys) if len(open_keys) < len(wanted_keys) else wanted_keys
         )
         is_known = layer_codes != UNKNOWN
-        bucket_codes[open_[is_known]] = layer_codes[is_known]
-        open_ = open_[~is_known]
+        bucket_codes[open_keys[is_known]] = layer_codes[is_known]
+        open_keys = open_keys[~is_known]
     return bucket_codes
 
 
@@ -120,30 +123,19 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
         layers: at least one layer, lowest first.
         is_lowest: whether no layer is below, so that the result omits keys without a row.
     """
-    result = layers[-1]
+    merged = layers[-1]
     for lower in reversed(layers[:-1]):
-        covered = lower.rows_of(result.keys)
+        covered_rows = lower.rows_of(merged.keys)
         is_uncovered = np.ones(len(lower.bucket_codes), np.bool_)
-        is_uncovered[covered[covered >= 0]] = False
-        below = lower.keys.keys_at(np.flatnonzero(is_uncovered))
-        columns = pa.concat_batches([below.columns, result.keys.columns])
-        hashes = np.concatenate([below.hashes, result.keys.hashes])
-        result = layer_of(
+        is_uncovered[covered_rows[covered_rows >= 0]] = False
+        lower_keys = lower.keys.keys_at(np.flatnonzero(is_uncovered))
+        columns = pa.concat_batches([lower_keys.columns, merged.keys.columns])
+        hashes = np.concatenate([lower_keys.hashes, merged.keys.hashes])
+        merged = layer_of(
             Keys(hashes, columns),
-            np.concatenate([lower.bucket_codes[is_uncovered], result.bucket_codes]),
+            np.concatenate([lower.bucket_codes[is_uncovered], merged.bucket_codes]),
         )
-    if is_lowest and (result.bucket_codes == GONE).any():
-        rows = np.flatnonzero(result.bucket_codes != GONE)
-        result = KeyLayer(result.keys.keys_at(rows), result.bucket_codes[rows])
-    return result
-
-
-def key_codes(columns: Sequence[pa.Array], rows: int) -> Int64s:
-    """Number the rows' keys from 0 on, equal keys equally: int64 [rows]."""
-    codes = np.zeros(rows, np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy().astype(np.int64)
-        if len(columns) > 1:
-            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return codes
+    if is_lowest and (merged.bucket_codes == GONE).any():
+        rows = np.flatnonzero(merged.bucket_codes != GONE)
+        merged = KeyLayer(merged.keys.keys_at(rows), merged.bucket_codes[rows])
+    return merged

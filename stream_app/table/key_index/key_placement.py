@@ -35,7 +35,7 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_bu
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndex, KeyIndexes
-from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys, key_codes
+from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys
 from stream_app.table.key_index.placed_changes import (
     NOWHERE,
     KeyChanges,
@@ -43,10 +43,11 @@ from stream_app.table.key_index.placed_changes import (
     place_changes,
 )
 from stream_app.table.key_index.table_keys import TableKeys
-from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.bucket_assigner import BucketRows, row_codes
+from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 
-_BUCKETS = 1 << 32
+_PAIR_BASE = 1 << 32
+"""A number above all buckets: a partition's number times the base, plus a bucket, is a pair."""
 
 
 @dataclass(slots=True)
@@ -83,33 +84,31 @@ class KeyPlacement:
         schema = self.table.schema
         check_mergeable(rows, schema.refused_rows, schema.primary_keys)
         if self._index is None or share != self._share:
-            self._share, self._index = share, self.indexes.index_at(share, self.snapshot_id)
-        part = _PlacedRows(self.table, self.rule, self._index, share, rows)
-        while len(refused := part.unmovable_rows):
-            self.refused.append(_refusal(rows, refused))
-            rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused)))
-            part = _PlacedRows(self.table, self.rule, self._index, share, rows)
+            self._index = self.indexes.index_at(share, self.snapshot_id)
+            self._share = share
+        placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
+        while len(refused_rows := placed_rows.unmovable_rows):
+            self.refused.append(_refusal(rows, refused_rows))
+            rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_rows)))
+            placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
-            yield from part.place()
+            yield from placed_rows.place()
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop rows that the writer would ignore, so that they move no key."""
-        ignored = ignored_kinds(self.table.options)
-        if not ignored:
-            return rows
-        is_accepted = ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
+        is_accepted = accepted_mask(rows, ignored_kinds(self.table.options))
         return rows if is_accepted.all() else rows.filter(pa.array(is_accepted))
 
 
-def _refusal(rows: pa.RecordBatch, refused: Int64s) -> pa.RecordBatch:
-    positions = pa.array(refused)
-    names = rows.column(UNCHANGED).take(positions)
+def _refusal(rows: pa.RecordBatch, refused_rows: Int64s) -> pa.RecordBatch:
+    indices = pa.array(refused_rows)
+    names = rows.column(UNCHANGED).take(indices)
     texts = pc.binary_join_element_wise(
-        "column", names, "is unchanged and its value was not sent; its row moves to another "
-        "partition, where no value is", " ",
+        "column", names, "is unchanged and its value was not sent; the row moves to another "
+        "partition, which has no value for it", " ",
     )  # fmt: skip
     return pa.RecordBatch.from_arrays(
-        [rows.column(MESSAGE).take(positions), texts], [MESSAGE, REASON]
+        [rows.column(MESSAGE).take(indices), texts], [MESSAGE, REASON]
     )
 
 
@@ -165,21 +164,21 @@ class _PlacedRows:
 
     @cached_property
     def unmovable_rows(self) -> Int64s:
-        """The rows that change partition but omit a value, which only the older row has."""
+        """The rows that change partition but omit a value of the older row: int64 [m]."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
         placed = self._decision.placed
-        moving = placed.source[placed.deletes_older]
-        leaves_out = valid_of(self.rows.column(UNCHANGED))
-        return moving[leaves_out[moving]]
+        moving_rows = placed.source[placed.deletes_older]
+        omits_value = valid_of(self.rows.column(UNCHANGED))
+        return moving_rows[omits_value[moving_rows]]
 
     @cached_property
     def _decision(self) -> _DecidedChanges:
         """Decide in which partition each change of the rows takes effect."""
         columns = self.rows.select(self.rule.keys)
-        codes = key_codes(columns.columns, self.rows.num_rows)
-        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        keys = TableKeys(self.table, self.rule).with_hashes(columns.take(pa.array(first)))
+        codes = row_codes(columns.columns, self.rows.num_rows)
+        _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
+        keys = TableKeys(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
         bucket_codes = self.index.find(keys)
         partitions = [self._partition_number(partition) for partition, _ in self.index.buckets.ids]
         before = np.full(len(bucket_codes), NOWHERE, np.int64)
@@ -196,9 +195,10 @@ class _PlacedRows:
         return _DecidedChanges(changes, placed, keys, bucket_codes)
 
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
+        """Return whether a key has no row after a change of each kind: bool [n]."""
         if self.rule.older_row_rule is OlderRowRule.MOVES:
             return retract_kind_mask(kinds)
-        return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_end)
+        return np.asarray((kinds == int(RowKind.DELETE)) & self.rule.deletes_remove_rows)
 
     def _partition_number(self, partition: bytes) -> int:
         if partition not in self._numbers:
@@ -209,13 +209,13 @@ class _PlacedRows:
     def _named_partitions(self) -> Int64s:
         """Return the number of the partition that each row names: int64 [n]."""
         columns = [self.rows.column(name) for name in self.table.schema.partition_keys]
-        codes = key_codes(columns, self.rows.num_rows)
-        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+        codes = row_codes(columns, self.rows.num_rows)
+        _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
         types = self.table.schema.partition_type.types
         # The loop is over partitions, of which an epoch has few.
         numbers = [
             self._partition_number(serialize_arrow_row(columns, types, row))
-            for row in first.tolist()
+            for row in first_rows.tolist()
         ]
         return np.array(numbers, np.int64)[codes]
 
@@ -225,13 +225,16 @@ class _PlacedRows:
         A key share fills its buckets one after another. Their numbers differ by the number of
         shares.
         """
-        shares, indexed = self.rule.shares, self.index.buckets
+        shares = self.rule.shares
+        coded_buckets = self.index.buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)
         counts: dict[bytes, dict[int, int]] = defaultdict(dict)
-        for (partition, bucket), keys in zip(indexed.ids, indexed.key_counts, strict=True):
+        for (partition, bucket), key_count in zip(
+            coded_buckets.ids, coded_buckets.key_counts, strict=True
+        ):
             if bucket % shares == self.share:
-                counts[partition][bucket // shares] = keys
+                counts[partition][bucket // shares] = key_count
         rules = DynamicBucketRules.of_options(self.table.options)
         bucket_count = len(range(self.share, rules.max_buckets, shares))
         rules = replace(rules, width=1, max_buckets=bucket_count)
@@ -249,19 +252,21 @@ class _PlacedRows:
             buckets: the bucket of each key's row, int64 [k]; arbitrary for a key without a row.
         """
         new_codes = np.full(len(bucket_codes), GONE, np.int64)
-        lives = placed_changes.after != NOWHERE
-        pairs = placed_changes.after[lives] * _BUCKETS + buckets[lives]
-        distinct, pair_of_key = np.unique(pairs, return_inverse=True)
+        has_row = placed_changes.after != NOWHERE
+        pairs = placed_changes.after[has_row] * _PAIR_BASE + buckets[has_row]
+        distinct_pairs, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
         pair_codes = [
-            self.index.buckets.code((self._partitions[pair // _BUCKETS], pair % _BUCKETS))
-            for pair in distinct.tolist()
+            self.index.buckets.code((self._partitions[pair // _PAIR_BASE], pair % _PAIR_BASE))
+            for pair in distinct_pairs.tolist()
         ]
-        new_codes[lives] = np.array(pair_codes, np.int64)[pair_of_key]
-        moved = np.flatnonzero(new_codes != bucket_codes)
-        if len(moved):
+        new_codes[has_row] = np.array(pair_codes, np.int64)[pair_of_key]
+        moved_keys = np.flatnonzero(new_codes != bucket_codes)
+        if len(moved_keys):
             self.index.move(
-                keys.keys_at(moved), bucket_codes[moved], new_codes[moved].astype(np.int32)
+                keys.keys_at(moved_keys),
+                bucket_codes[moved_keys],
+                new_codes[moved_keys].astype(np.int32),
             )
 
     def _rows_by_bucket(
@@ -270,22 +275,23 @@ class _PlacedRows:
         """Yield the placed changes as rows, by partition and bucket."""
         order = np.lexsort((buckets, placed_changes.partition))
         partition, bucket = placed_changes.partition[order], buckets[order]
-        source, deletes = placed_changes.source[order], placed_changes.deletes_older[order]
-        elsewhere = partition != named_partitions[source]
+        source, is_delete = placed_changes.source[order], placed_changes.deletes_older[order]
+        is_moved = partition != named_partitions[source]
         rows = self.rows.take(pa.array(source))
-        if deletes.any():
-            kinds = np.where(deletes, np.int8(RowKind.DELETE), rows.column(0).to_numpy())
+        if is_delete.any():
+            kinds = np.where(is_delete, np.int8(RowKind.DELETE), rows.column(0).to_numpy())
             rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds, pa.int8()))
         differs = (partition[1:] != partition[:-1]) | (bucket[1:] != bucket[:-1])
         starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(order)]
         for start, stop in itertools.pairwise(starts):
-            where, part = self._partitions[partition[start]], rows.slice(start, stop - start)
-            if elsewhere[start:stop].any():
-                part = self._in_partition(part, where)
-            yield where, int(bucket[start]), part
+            bucket_partition = self._partitions[partition[start]]
+            bucket_rows = rows.slice(start, stop - start)
+            if is_moved[start:stop].any():
+                bucket_rows = self._with_partition(bucket_rows, bucket_partition)
+            yield bucket_partition, int(bucket[start]), bucket_rows
 
-    def _in_partition(self, rows: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
-        """Return the rows with the partition columns of the bucket to which they go."""
+    def _with_partition(self, rows: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
+        """Return the rows with the values of a partition in their partition columns."""
         partition_type = self.table.schema.partition_type
         values = deserialize_row(partition, partition_type.types)
         for column, value in zip(partition_type, values, strict=True):

@@ -1,6 +1,6 @@
 """Computes, in columns, in which partitions the changes of keys take effect. Pure.
 
-Called by `key_placement` for the rows of a share.
+`key_placement` calls it for the rows of a key share.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class PlacedChanges:
 
 
 def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedChanges:
-    """Compute in columns where changes take effect. The changes of a key are in the order of the
-    source, and each meets the row that its predecessor left. Three changes of a key whose row is in
-    partition 7::
+    """Compute, in columns, in which partition each change takes effect.
+
+    The changes of a key are in the order of the source, and each meets the row that its predecessor
+    left. Three changes of a key whose row is in partition 7::
 
         change        +U in 8    -D of 8    +I in 9
         meets         7          8          nowhere
@@ -73,11 +74,13 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
         ends=changes.ends[order],
         before=changes.before,
     )
-    placing = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
-    source, partition, deletes_older, after = placing(ordered, older_row_rule)
+    place = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
+    source, partition, deletes_older, after = place(ordered, older_row_rule)
     source = order[source]
-    back = np.lexsort((~deletes_older, source))
-    return PlacedChanges(source[back], partition[back], deletes_older[back], after)
+    source_order = np.lexsort((~deletes_older, source))
+    return PlacedChanges(
+        source[source_order], partition[source_order], deletes_older[source_order], after
+    )
 
 
 def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
@@ -85,16 +88,19 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
     count = len(changes.key)
     first, last = _bounds(changes.key)
     partition_after = np.where(changes.ends, NOWHERE, changes.partition)
-    previous = np.empty(count, np.int64)
-    previous[1:] = partition_after[:-1]
-    previous[first] = changes.before[changes.key[first]]
+    previous_partition = np.empty(count, np.int64)
+    previous_partition[1:] = partition_after[:-1]
+    previous_partition[first] = changes.before[changes.key[first]]
     indices = np.arange(count)
-    older = indices[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
-    added, deleted = indices[changes.adds], indices[changes.ends & (previous != NOWHERE)]
-    source = np.concatenate([older, added, deleted])
-    partition = np.concatenate([previous[older], changes.partition[added], previous[deleted]])
+    has_row = previous_partition != NOWHERE
+    moved = indices[changes.adds & has_row & (previous_partition != changes.partition)]
+    added, deleted = indices[changes.adds], indices[changes.ends & has_row]
+    source = np.concatenate([moved, added, deleted])
+    partition = np.concatenate(
+        [previous_partition[moved], changes.partition[added], previous_partition[deleted]]
+    )
     deletes_older = np.zeros(len(source), np.bool_)
-    deletes_older[: len(older)] = True
+    deletes_older[: len(moved)] = True
     after = changes.before.copy()
     after[changes.key[last]] = partition_after[last]
     return source, partition, deletes_older, after
@@ -107,32 +113,32 @@ def _keep_older(
 
     Two keys with two changes each. The first key has a row in partition 7, the second has none::
 
-        key          [0, 0, 1, 1]
-        partition    [8, 8, 8, 9]
-        ends         [F, T, F, F]
-        begins       [T, F, T, F]
-        settled      [7, 7, 8, 8]
-        after        [NOWHERE, 8]      of the two keys
+        key            [0, 0, 1, 1]
+        partition      [8, 8, 8, 9]
+        ends           [F, T, F, F]
+        begins         [T, F, T, F]
+        key_partition  [7, 7, 8, 8]
+        after          [NOWHERE, 8]      of the two keys
 
     A rule that skips newer rows keeps change 2 alone, which names the partition of its key.
     """
     count = len(changes.key)
     first, last = _bounds(changes.key)
     begins = first.copy()
-    begins[1:] |= changes.ends[:-1]  # after its row ends, a key settles anew
+    begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition anew
     starts = np.flatnonzero(begins)
-    earlier = np.where(first, changes.before[changes.key], NOWHERE)[starts]
-    partitions = np.where(earlier == NOWHERE, changes.partition[starts], earlier)
-    settled = np.repeat(partitions, np.diff([*starts.tolist(), count]))
-    lacks = begins & changes.ends  # the change ends a row that does not exist
-    lacks[starts] &= earlier == NOWHERE
-    takes_effect = ~lacks
+    older_partition = np.where(first, changes.before[changes.key], NOWHERE)[starts]
+    is_new = older_partition == NOWHERE
+    partition_of_start = np.where(is_new, changes.partition[starts], older_partition)
+    key_partition = np.repeat(partition_of_start, np.diff([*starts.tolist(), count]))
+    takes_effect = ~(begins & changes.ends)
+    takes_effect[starts] |= ~is_new  # otherwise the change would end a row that does not exist
     if older_row_rule is OlderRowRule.SKIPS:
-        takes_effect &= changes.partition == settled
+        takes_effect &= changes.partition == key_partition
     source = np.flatnonzero(takes_effect)
     after = changes.before.copy()
-    after[changes.key[last]] = np.where(changes.ends, NOWHERE, settled)[last]
-    return source, settled[source], np.zeros(len(source), np.bool_), after
+    after[changes.key[last]] = np.where(changes.ends, NOWHERE, key_partition)[last]
+    return source, key_partition[source], np.zeros(len(source), np.bool_), after
 
 
 def _bounds(key: Int64s) -> tuple[Bools, Bools]:

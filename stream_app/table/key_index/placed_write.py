@@ -37,16 +37,16 @@ PART_BYTES = 128 << 20
 class KeyShares:
     """An assignment of each row to its key share, whose task finds the row's partition and bucket.
 
-    Implements `BucketAssigner`: the key share takes the place of the bucket, and the partition
-    stays open.
+    Implements `BucketAssigner`: the key share takes the place of the bucket, and the partition is
+    empty.
     """
 
     schema: TableSchema
     rule: IndexRule
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`."""
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`."""
         return self.rule.shares
 
     @property
@@ -61,11 +61,11 @@ class KeyShares:
         columns = [rows.column(key.name) for key in keys]
         shares = bucket_of(columns, keys.types, self.rule.shares)
         order = np.argsort(shares.astype(np.uint16), kind="stable")
-        ordered = shares[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        ordered_shares = shares[order]
+        starts = np.flatnonzero(np.diff(ordered_shares, prepend=-1))
         sorted_rows = rows if len(starts) == 1 else rows.take(pa.array(order))
         for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
-            yield b"", int(ordered[start]), sorted_rows.slice(start, stop - start)
+            yield b"", int(ordered_shares[start]), sorted_rows.slice(start, stop - start)
 
 
 class PlacedWrite(TableWrite):
@@ -88,7 +88,7 @@ class PlacedWrite(TableWrite):
             part_bytes: the approximate bytes of rows that are placed together.
         """
 
-        def make(
+        def make_writer(
             table: FileStoreTable,
             partition: bytes,
             bucket: int,
@@ -97,58 +97,62 @@ class PlacedWrite(TableWrite):
             old_rows: OldRows | None = None,
         ) -> BucketWriter:
             return bucket_writer(
-                *(table, partition, bucket),
+                table,
+                partition,
+                bucket,
                 next_sequence_number=next_sequence_number,
                 old_rows=old_rows or self._old_rows(table, partition, bucket),
             )
 
-        super().__init__(table, make, next_sequence_number=next_sequence_number)
-        known_id = 0 if table.is_emptied else snapshot_id
-        self._placement = KeyPlacement(table, indexes.rule, indexes, known_id)
+        super().__init__(table, make_writer, next_sequence_number=next_sequence_number)
+        base_id = 0 if table.is_emptied else snapshot_id
+        self._placement = KeyPlacement(table, indexes.rule, indexes, base_id)
         self._part_bytes = part_bytes
         self._share = -1
         self._share_begin = self._part_begin = 0
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self._unplaced_rows: list[pa.RecordBatch] = []
+        self._unplaced_bytes = 0
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Add rows of a key share, which takes the place of a bucket; see `TableWrite.write`."""
         _, share = bucket
-        if share != self._share or self._waiting_bytes > self._part_bytes:
+        if share != self._share or self._unplaced_bytes > self._part_bytes:
             self._place()
         if share != self._share:
-            self._share, self._share_begin = share, len(self._changes)
-        self._waiting.append(rows)
-        self._waiting_bytes += rows.nbytes
+            self._share = share
+            self._share_begin = len(self._changes)
+        self._unplaced_rows.append(rows)
+        self._unplaced_bytes += rows.nbytes
 
     def finish_bucket(self) -> None:
-        """Place and write the waiting rows; see `TableWrite.finish_bucket`."""
+        """Place and write the rows that were added; see `TableWrite.finish_bucket`."""
         self._place()
         super().finish_bucket()
 
     def _place(self) -> None:
-        if not self._waiting:
+        if not self._unplaced_rows:
             return
-        rows = concat_rows(self._waiting)
-        self._waiting.clear()
-        self._waiting_bytes, self._part_begin = 0, len(self._changes)
-        for partition, number, part in self._placement.place(self._share, rows):
-            super().write((partition, number), part)
+        rows = concat_rows(self._unplaced_rows)
+        self._unplaced_rows.clear()
+        self._unplaced_bytes = 0
+        self._part_begin = len(self._changes)
+        for partition, bucket, bucket_rows in self._placement.place(self._share, rows):
+            super().write((partition, bucket), bucket_rows)
         self.refused += self._placement.refused
         self._placement.refused.clear()
         # A later part may have newer rows of the same keys for the bucket.
         self.begin_part(rows.num_rows)
 
     def _old_rows(self, table: FileStoreTable, partition: bytes, bucket: int) -> OldRows:
-        """Return the source of old values: the table and the key share's earlier parts."""
-        earlier = [
+        """Return the old rows in the table, and in files of the key share's earlier parts."""
+        earlier_files = [
             file
             for change in self._changes[self._share_begin : self._part_begin]
             if change.bucket_id == (partition, bucket)
             for file in change.added
         ]
         rows = OldRowsOfBucket(table, partition, bucket)
-        return _EarlierRows(rows, earlier) if earlier else rows
+        return _EarlierRows(rows, earlier_files) if earlier_files else rows
 
 
 @dataclass(frozen=True, slots=True)

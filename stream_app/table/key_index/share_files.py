@@ -1,8 +1,8 @@
 """The layers of one key share as files on local disk, which a task maps into memory.
 
 A file is written under another name and then renamed, so a file under its final name is complete.
-Its name has the range of snapshots of its changes, and its metadata the buckets of the codes. A
-lost or unreadable file is rebuilt from the table.
+The name has the range of snapshots of the file's changes, and the metadata has the buckets of the
+codes. A lost or unreadable file is rebuilt from the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from stream_app.table.key_index.table_keys import BUCKET_CODE, HASH
 
 _SUFFIX = ".arrow"
 _ALL = "all"
+"""Stands for the first snapshot in the name of a lowest layer, which has all keys."""
+_LOCK = "lock"
 _BUCKETS_KEY = b"places"
+"""The key of a layer's metadata under which it has its buckets."""
 _BUCKETS_SCHEMA = pa.schema(
     [("partition", pa.binary()), ("bucket", pa.int32()), ("keys", pa.int64())]
 )
@@ -62,9 +65,9 @@ class CodedBuckets:
             bucket_codes: the code of each key's bucket; the method ignores negative codes.
             step: 1 or -1.
         """
-        distinct, times = np.unique(bucket_codes[bucket_codes >= 0], return_counts=True)
-        for code, keys in zip(distinct.tolist(), times.tolist(), strict=True):
-            self.key_counts[code] += step * keys
+        distinct_codes, key_counts = np.unique(bucket_codes[bucket_codes >= 0], return_counts=True)
+        for code, key_count in zip(distinct_codes.tolist(), key_counts.tolist(), strict=True):
+            self.key_counts[code] += step * key_count
 
     def to_bytes(self) -> bytes:
         """Serialize the buckets."""
@@ -80,8 +83,8 @@ class CodedBuckets:
     def of_bytes(cls, data: bytes) -> CodedBuckets:
         """Parse the bytes of `to_bytes`."""
         rows = pa.ipc.read_record_batch(pa.py_buffer(data), _BUCKETS_SCHEMA)
-        partitions, buckets, keys = (column.to_pylist() for column in rows.columns)
-        return cls(list(zip(partitions, buckets, strict=True)), keys)
+        partitions, buckets, key_counts = (column.to_pylist() for column in rows.columns)
+        return cls(list(zip(partitions, buckets, strict=True)), key_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,19 @@ class ShareFiles:
     """The files of one key share.
 
     Attributes:
+        index_folder: the folder of the table's indexes.
+        share: the number of the key share.
         key_schema: the key columns.
     """
 
-    folder: Path
+    index_folder: Path
+    share: int
     key_schema: pa.Schema
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the key share's files."""
+        return self.index_folder / f"share-{self.share}"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -111,7 +122,8 @@ class ShareFiles:
         Raises:
             OSError, pa.ArrowInvalid: a layer is missing or damaged.
         """
-        layers, buckets = [], CodedBuckets()
+        layers: list[KeyLayer] = []
+        buckets = CodedBuckets()
         for span in spans:
             rows = pa.ipc.open_file(pa.memory_map(str(self._path(span)))).get_batch(0)
             keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
@@ -127,7 +139,7 @@ class ShareFiles:
         begin: LayerSnapshot | None,
         end: LayerSnapshot,
     ) -> LayerSpan:
-        """Write a layer."""
+        """Write a layer, and return its span."""
         span = LayerSpan(begin, end, len(layer.bucket_codes))
         fields = [pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), *self.key_schema]
         schema = pa.schema(fields, metadata={_BUCKETS_KEY: buckets.to_bytes()})
@@ -137,32 +149,29 @@ class ShareFiles:
             *layer.keys.columns.columns,
         ]
         path = self._path(span)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        with unfinished.open("wb") as file:
+        temporary_path = path.with_suffix(f".{os.getpid()}")
+        with temporary_path.open("wb") as file:
             with pa.ipc.new_file(file, schema) as writer:
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        temporary_path.replace(path)
         return span
 
     def keep(self, spans: Sequence[LayerSpan]) -> None:
-        """Delete all other layers. A process that has mapped a layer can still read it."""
+        """Delete the layers of other spans. A process that has mapped a layer can still read it."""
         live_paths = {self._path(span) for span in spans}
         for path in self.folder.iterdir():
             if path not in live_paths and path.name != _LOCK:
                 path.unlink(missing_ok=True)
 
     def age_ms(self, span: LayerSpan, now_ms: int) -> int:
-        """Return the age of a layer's file."""
+        """Return the age of a layer's file in milliseconds."""
         return now_ms - int(self._path(span).stat().st_mtime * 1000)
 
     def _path(self, span: LayerSpan) -> Path:
         begin = _ALL if span.begin is None else _text(span.begin)
         return self.folder / f"{begin}-{_text(span.end)}-{span.rows}{_SUFFIX}"
-
-
-_LOCK = "lock"
 
 
 @contextlib.contextmanager

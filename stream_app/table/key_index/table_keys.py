@@ -1,7 +1,7 @@
 """Reads the keys in a table's data files, and finds each key's newest row.
 
-It reads only the key columns, with each row's sequence number and kind. So the keys of a table cost
-a small part of its bytes.
+A read takes only the key columns, with each row's sequence number and kind. So it costs a small
+part of the table's bytes.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, which reads merged rows.
 """
@@ -27,14 +27,20 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys, key_codes
+from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys
+from stream_app.table.write.bucket_assigner import row_codes
 
-HASH, BUCKET_CODE, LIVES = f"{KEY_PREFIX}HASH", f"{KEY_PREFIX}BUCKET_CODE", f"{KEY_PREFIX}LIVES"
-"""Names of system columns. No table has such a column, because Paimon reserves the prefix."""
+# Names of system columns. No table has such a column, because Paimon reserves the prefix.
+HASH = f"{KEY_PREFIX}HASH"
+BUCKET_CODE = f"{KEY_PREFIX}BUCKET_CODE"
 _AGE = f"{KEY_PREFIX}AGE"
+LIVES = f"{KEY_PREFIX}LIVES"
 _SYSTEM_FIELDS = (
-    *(pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), pa.field(_AGE, pa.int64())),
-    *(pa.field(SEQUENCE_NUMBER, pa.int64()), pa.field(LIVES, pa.bool_())),
+    pa.field(HASH, pa.int32()),
+    pa.field(BUCKET_CODE, pa.int32()),
+    pa.field(_AGE, pa.int64()),
+    pa.field(SEQUENCE_NUMBER, pa.int64()),
+    pa.field(LIVES, pa.bool_()),
 )
 
 
@@ -82,28 +88,28 @@ class TableKeys:
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
     def read(self, file: KeyFile) -> Iterator[pa.RecordBatch]:
-        """Read a file's keys, in columns of `keys_schema`.
+        """Yield a file's keys, in columns of `keys_schema`.
 
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        entry, names = file.entry, self.rule.keys
+        entry = file.entry
         files = self.table.bucket_files(
             entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get((entry.partition, entry.bucket), {})
         for rows in replace(files, vectors=vectors).read(entry.file):
-            keys = self.with_hashes(rows.select(names))
-            count = rows.num_rows
-            lives = np.ones(count, np.bool_)
-            if self.rule.deletes_end:
-                lives = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
+            keys = self.with_hashes(rows.select(self.rule.keys))
+            row_count = rows.num_rows
+            is_live = np.ones(row_count, np.bool_)
+            if self.rule.deletes_remove_rows:
+                is_live = ~retract_kind_mask(rows.column(VALUE_KIND).to_numpy())
             columns = [
                 pa.array(keys.hashes),
-                pa.array(np.full(count, file.bucket_code, np.int32)),
-                pa.array(np.full(count, file.age, np.int64)),
+                pa.array(np.full(row_count, file.bucket_code, np.int32)),
+                pa.array(np.full(row_count, file.age, np.int64)),
                 rows.column(SEQUENCE_NUMBER),
-                pa.array(lives),
+                pa.array(is_live),
                 *keys.columns.columns,
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.keys_schema)
@@ -149,18 +155,18 @@ class TableKeys:
             the result omits deleted keys.
         """
         rows = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
-        lives = batch.column(LIVES).to_numpy(zero_copy_only=False)[rows]
+        is_live = batch.column(LIVES).to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
         bucket_codes = batch.column(BUCKET_CODE).to_numpy()[rows]
-        is_chosen = lives
-        if codes_before is not None and not lives.all():
-            ended = np.flatnonzero(~lives)
-            is_chosen = lives.copy()
-            is_chosen[ended] = codes_before(keys.keys_at(ended)) == bucket_codes[ended]
-        live_keys = np.flatnonzero(is_chosen)
-        return keys.keys_at(live_keys), np.where(lives, bucket_codes, GONE).astype(np.int32)[
-            live_keys
-        ]
+        is_chosen = is_live
+        if codes_before is not None and not is_live.all():
+            ended_rows = np.flatnonzero(~is_live)
+            is_chosen = is_live.copy()
+            old_codes = codes_before(keys.keys_at(ended_rows))
+            is_chosen[ended_rows] = old_codes == bucket_codes[ended_rows]
+        chosen_rows = np.flatnonzero(is_chosen)
+        codes_after = np.where(is_live, bucket_codes, GONE).astype(np.int32)
+        return keys.keys_at(chosen_rows), codes_after[chosen_rows]
 
     def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
         columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(pa.array(rows))
@@ -171,33 +177,34 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
     """Return the row number of each key's live row, or else of its newest row in each bucket."""
     hashes = batch.column(HASH).to_numpy()
     order = np.argsort(hashes, kind="stable")
-    same = hashes[order[1:]] == hashes[order[:-1]]
-    repeated = np.zeros(len(order), np.bool_)
-    repeated[1:] |= same
-    repeated[:-1] |= same
-    rows = order[repeated]
+    is_equal = hashes[order[1:]] == hashes[order[:-1]]
+    is_repeated = np.zeros(len(order), np.bool_)
+    is_repeated[1:] |= is_equal
+    is_repeated[:-1] |= is_equal
+    rows = order[is_repeated]
     if not len(rows):
         return order
-    several = batch.take(pa.array(rows))
-    codes = key_codes(several.columns[first_key:], len(rows))
+    repeated = batch.take(pa.array(rows))
+    codes = row_codes(repeated.columns[first_key:], len(rows))
     bucket_code, age, sequence = (
-        several.column(name).to_numpy() for name in (BUCKET_CODE, _AGE, SEQUENCE_NUMBER)
+        repeated.column(name).to_numpy() for name in (BUCKET_CODE, _AGE, SEQUENCE_NUMBER)
     )
-    lives = several.column(LIVES).to_numpy(zero_copy_only=False)
+    is_live = repeated.column(LIVES).to_numpy(zero_copy_only=False)
     newest = _last_of(np.lexsort((sequence, age, bucket_code, codes)), codes, bucket_code)
-    by_life = newest[np.lexsort((*(a[newest] for a in (sequence, age, lives, codes)),))]
-    last = np.ones(len(by_life), np.bool_)
-    last[:-1] = codes[by_life[1:]] != codes[by_life[:-1]]
-    living = np.zeros(codes.max() + 1, np.bool_)
-    living[codes[by_life[lives[by_life]]]] = True
-    is_chosen = np.where(living[codes[by_life]], last, True)
-    return np.concatenate([order[~repeated], rows[by_life[is_chosen]]])
+    # In this order the last row of a key is live if any of its rows is.
+    newest = newest[np.lexsort((sequence[newest], age[newest], is_live[newest], codes[newest]))]
+    is_last = np.ones(len(newest), np.bool_)
+    is_last[:-1] = codes[newest[1:]] != codes[newest[:-1]]
+    has_live_row = np.zeros(codes.max() + 1, np.bool_)
+    has_live_row[codes[newest[is_live[newest]]]] = True
+    is_chosen = np.where(has_live_row[codes[newest]], is_last, True)
+    return np.concatenate([order[~is_repeated], rows[newest[is_chosen]]])
 
 
 def _last_of(order: Int64s, *groups: npt.NDArray[Any]) -> Int64s:
     """Return the last row of each group in an order of rows."""
-    last = np.zeros(len(order), np.bool_)
-    last[-1:] = True
+    is_last = np.zeros(len(order), np.bool_)
+    is_last[-1:] = True
     for group in groups:
-        last[:-1] |= group[order[1:]] != group[order[:-1]]
-    return order[last]
+        is_last[:-1] |= group[order[1:]] != group[order[:-1]]
+    return order[is_last]

@@ -39,7 +39,7 @@ def rows_of_table(
             raise UsageError(
                 unknown_name("column", name, names),
                 where=table.location,
-                fix="leave it out, or add it to the table",
+                fix="omit the column, or add it to the table",
             )
     schema = arrow_schema(table.schema.fields)
     columns = [
@@ -65,8 +65,8 @@ def _column(
         else:
             values = pa.chunked_array([pa.nulls(rows.num_rows, arrow_type)])
         column = values.cast(arrow_type).combine_chunks()
-        if _infinities(column) > _infinities(values):
-            raise _refusal(table, field, "a number is beyond every FLOAT")
+        if _infinity_count(column) > _infinity_count(values):
+            raise _refusal(table, field, "a number is out of the range of FLOAT")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _refusal(table, field, str(error)) from error
     if column.null_count and not field.data_type.nullable:
@@ -77,11 +77,11 @@ def _column(
 
 def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
     """Check that no value of the column is longer than its type allows."""
-    root, limit = field.data_type.root, field.data_type.length
+    root = field.data_type.root
     if root in _CHARACTERS:
-        longest = pc.max(pc.utf8_length(column)).as_py()
+        max_length = pc.max(pc.utf8_length(column)).as_py()
     elif root in _BYTES:
-        longest = pc.max(pc.binary_length(column)).as_py()
+        max_length = pc.max(pc.binary_length(column)).as_py()
     elif root is TypeRoot.VECTOR:
         _check_vectors(table, field, column)
         return
@@ -90,14 +90,14 @@ def _check_lengths(table: FileStoreTable, field: DataField, column: pa.Array) ->
         return
     else:
         return
-    if longest is not None and longest > limit:
-        raise _refusal(table, field, f"a value has a length of {longest}")
+    if max_length is not None and max_length > field.data_type.length:
+        raise _refusal(table, field, f"a value has a length of {max_length}")
 
 
 def _check_vectors(table: FileStoreTable, field: DataField, column: pa.Array) -> None:
-    bounds, vector_length = pc.min_max(pc.list_value_length(column)), field.data_type.length
+    bounds = pc.min_max(pc.list_value_length(column))
     for length in (bounds["min"].as_py(), bounds["max"].as_py()):
-        if length not in (None, vector_length):
+        if length not in (None, field.data_type.length):
             raise _refusal(table, field, f"a value has {length} elements")
     if column.flatten().null_count:
         raise _refusal(table, field, "an element of a vector is null")
@@ -110,10 +110,10 @@ def _check_variants(table: FileStoreTable, field: DataField, column: pa.Array) -
         raise _refusal(table, field, str(error)) from error
 
 
-def _infinities(values: pa.Array | pa.ChunkedArray) -> int:
-    """Count the infinite numbers of a column, or of its lists."""
-    kind = values.type
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+def _infinity_count(values: pa.Array | pa.ChunkedArray) -> int:
+    """Return the number of infinite values of a column, or of its lists."""
+    arrow_type = values.type
+    if pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
         values = pc.list_flatten(values)
     return int(pc.sum(pc.is_inf(values)).as_py() or 0) if pa.types.is_floating(values.type) else 0
 
@@ -122,5 +122,5 @@ def _refusal(table: FileStoreTable, field: DataField, problem: str) -> UsageErro
     return UsageError(
         f"rows do not fit column {field.name!r} of type {field.data_type}: {problem}",
         where=table.location,
-        fix="convert the values before, or widen the column",
+        fix="convert the values first, or widen the column",
     )

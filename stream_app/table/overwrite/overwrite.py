@@ -1,10 +1,10 @@
 """Runs INSERT OVERWRITE, which replaces partitions by new rows in one OVERWRITE snapshot.
 
-It may run beside the table's jobs. It also replaces rows that they have committed to the partitions
-before. As in Paimon, no changelog has the change, and a partition gets the number of buckets that
-the option has. With ``bucket = -2`` the number follows from its rows, unless
-``postpone.batch-write-fixed-bucket`` lets them wait. New files of a bucket that do not overlap lie
-on the highest level, so that every reader sees their rows at once.
+An overwrite may run beside the table's jobs, and also replaces rows that the jobs have committed to
+the partitions before. As in Paimon, no changelog has the change, and a partition gets the number of
+buckets that the option has. With ``bucket = -2`` the number follows from the partition's rows, or
+``postpone.batch-write-fixed-bucket`` lets the rows wait. New files of a bucket that do not overlap
+lie on the highest level, so that every reader sees their rows at once.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#overwritePartition`,
 `table/sink/PostponeFixedBucketWriteBuilder.java`.
@@ -47,8 +47,8 @@ def overwrite(
 
     Args:
         rows: the new rows. A missing column is null, or has the value of `partition`.
-        partition: column → value as text, which selects the replaced partitions. None: by
-            ``dynamic-partition-overwrite`` the partitions of the rows, or the whole table.
+        partition: column → value as text, which selects the replaced partitions. None: the
+            partitions of the rows, or the whole table, as ``dynamic-partition-overwrite`` says.
 
     Raises:
         UsageError: rows do not fit the table, or belong to another partition.
@@ -96,7 +96,7 @@ def _check_named(table: FileStoreTable, partition_values: Mapping[str, str]) -> 
 
 
 def _replaced_partitions(
-    table: FileStoreTable, choice: PartitionChoice, written: set[bytes]
+    table: FileStoreTable, choice: PartitionChoice, written_partitions: set[bytes]
 ) -> set[bytes] | None:
     """Return the partitions to replace; None: the whole table.
 
@@ -104,7 +104,7 @@ def _replaced_partitions(
         UsageError: a row belongs to none of the named partitions.
     """
     if choice.partitions:
-        for partition in written:
+        for partition in written_partitions:
             if not choice.is_named(table, partition):
                 raise UsageError(
                     f"rows of {table.paths.partition_path(partition)} do not belong to the "
@@ -113,10 +113,12 @@ def _replaced_partitions(
                     fix="give only rows of this partition, or omit 'partition'",
                 )
         live = FileStoreScan(table).live(table.snapshots.latest())
-        partitions = {entry.partition for entry in live}
-        return written.union(part for part in partitions if choice.is_named(table, part))
+        live_partitions = {entry.partition for entry in live}
+        return written_partitions.union(
+            partition for partition in live_partitions if choice.is_named(table, partition)
+        )
     is_dynamic: bool = table.options[DYNAMIC_PARTITION_OVERWRITE]
-    return written if table.schema.partition_keys and is_dynamic else None
+    return written_partitions if table.schema.partition_keys and is_dynamic else None
 
 
 def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChange]:
@@ -125,15 +127,18 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
         return []
     options = {**table.schema.options, CHANGELOG_PRODUCER.key: "none"}
     schema = replace(table.schema, options=options)
-    empty = replace(table, schema=schema, is_emptied=True)
-    kinds = pa.array(np.full(rows.num_rows, int(RowKind.INSERT), np.int8))
-    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    kind, basis = table_kind_of(schema), NO_BASIS
+    emptied_table = replace(table, schema=schema, is_emptied=True)
+    row_kinds = pa.array(np.full(rows.num_rows, int(RowKind.INSERT), np.int8))
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), row_kinds)
+    kind = table_kind_of(schema)
+    basis = NO_BASIS
     if schema.kind.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
-        kind, basis = KEYED_KIND, BucketBasis(bucket_counts=_bucket_counts(table, rows))
-    with kind.table_write(empty, 0, basis) as write:
-        for partition, bucket, part in kind.bucket_assigner(empty, basis).assign(batch):
-            write.write((partition, bucket), part)
+        kind = KEYED_KIND
+        basis = BucketBasis(bucket_counts=_bucket_counts(table, rows))
+    with kind.table_write(emptied_table, 0, basis) as write:
+        assigner = kind.bucket_assigner(emptied_table, basis)
+        for partition, bucket, bucket_rows in assigner.assign(batch):
+            write.write((partition, bucket), bucket_rows)
         changes = write.prepare_commit()
     upgrades: bool = table.options[OVERWRITE_UPGRADE]
     if table.kind.merges_by_key and upgrades:
@@ -143,7 +148,8 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
 
 def _bucket_counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, int]:
     """Return the number of buckets of each partition, for a table with ``bucket = -2``."""
-    rules, bytes_of_row = FirstBucketRules.of_options(table.options), rows.nbytes / rows.num_rows
+    rules = FirstBucketRules.of_options(table.options)
+    bytes_of_row = rows.nbytes / rows.num_rows
     return {
         partition: batch_bucket_count(len(indices), int(len(indices) * bytes_of_row), rules)
         for partition, indices in indices_by_partition(rows, table.schema)

@@ -62,17 +62,17 @@ class DiffRead:
             CorruptFileError: a file cannot be read.
         """
         access = self.table.bucket_files(*bucket)
-        marked = {
+        changed_vectors = {
             name
             for name in before.vectors.keys() | after.vectors.keys()
             if before.vectors.get(name) != after.vectors.get(name)
         }
-        read = changed_files(self.table.key_of, before.files, after.files, marked)
+        read_files = changed_files(self.table.key_of, before.files, after.files, changed_vectors)
         sides = [
             merged_rows(
                 self.table,
                 replace(access, vectors=side.vectors),
-                [file for file in side.files if file in read],
+                [file for file in side.files if file in read_files],
             )
             for side in (before, after)
         ]
@@ -86,18 +86,18 @@ def changed_files(
     key_of: KeyOrder,
     before: Sequence[DataFileMeta],
     after: Sequence[DataFileMeta],
-    marked: Collection[str] = (),
+    changed_vectors: Collection[str] = (),
 ) -> set[DataFileMeta]:
-    """Return the files of sections in which a file belongs to only one version, or is marked.
+    """Return the files of sections in which a file, or the vector of a file, differs.
 
     Args:
-        marked: names of files whose deletion vectors differ.
+        changed_vectors: names of files whose deletion vectors differ.
     """
-    unshared = set(before) ^ set(after)
-    sections = partition_into_sections([*before, *(unshared & set(after))], key_of)
-    per_section = [{file for run in section for file in run.files} for section in sections]
-    changed = unshared | {file for file in before if file.file_name in marked}
-    return set().union(*(files for files in per_section if files & changed))
+    unshared_files = set(before) ^ set(after)
+    sections = partition_into_sections([*before, *(unshared_files & set(after))], key_of)
+    section_files = [{file for run in section for file in run.files} for section in sections]
+    differing = unshared_files | {file for file in before if file.file_name in changed_vectors}
+    return set().union(*(files for files in section_files if files & differing))
 
 
 def merged_rows(
@@ -115,7 +115,7 @@ def merged_rows(
     Raises:
         CorruptFileError: a file cannot be read.
     """
-    layout, function = table.layout(), table.merge_function
+    layout = table.layout()
     for section in partition_into_sections(files, table.key_of):
-        for batch in merged_section(section, layout, function, access):
+        for batch in merged_section(section, layout, table.merge_function, access):
             yield batch if keep_deletes else without_deletes(batch)

@@ -93,7 +93,7 @@ def versions_between(
     _check_order(first, last)
     if first == last:
         return None
-    _check_there(table, first, last)
+    _check_range_exists(table, first, last)
     return SnapshotRange(first, last)
 
 
@@ -105,12 +105,12 @@ def between_timestamps(
     Raises:
         UsageError: a text is not a time, or the end precedes the start.
     """
-    low, high = ms_since_1970(start), ms_since_1970(end)
-    if high < low:
+    start_ms, end_ms = ms_since_1970(start), ms_since_1970(end)
+    if end_ms < start_ms:
         raise UsageError(
             f"the range ends ({end}) before it begins ({start})", fix="swap the two bounds"
         )
-    before, after = (newest_at(table.snapshots, time_ms) for time_ms in (low, high))
+    before, after = (newest_at(table.snapshots, time_ms) for time_ms in (start_ms, end_ms))
     earliest = table.snapshots.earliest_id()
     if after is None or earliest is None or before == after:
         return None
@@ -135,7 +135,7 @@ def _check_order(first: int, last: int) -> None:
         )
 
 
-def _check_there(table: FileStoreTable, first: int, last: int) -> None:
+def _check_range_exists(table: FileStoreTable, first: int, last: int) -> None:
     earliest, latest = table.snapshots.earliest_id(), table.snapshots.latest_id()
     if earliest is None or latest is None:
         raise UsageError(
@@ -145,10 +145,10 @@ def _check_there(table: FileStoreTable, first: int, last: int) -> None:
         )
     if first < earliest - 1 or last > latest:
         raise UsageError(
-            f"snapshots {first + 1} to {last} are wanted, the table has {earliest} to {latest}",
+            f"the read needs snapshots {first + 1} to {last}, the table has {earliest} to {latest}",
             where=table.location,
             fix=f"begin with {earliest - 1} or later and end with {latest} or earlier; between "
-            "tags, scan mode diff needs no snapshots between them",
+            "tags, scan mode diff needs no snapshots in between",
         )
 
 

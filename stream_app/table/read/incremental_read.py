@@ -78,28 +78,28 @@ class IncrementalRead:
             case SnapshotPair(start, end):
                 return self._streams_of_differing_buckets(start, end)
             case SnapshotRange(start, end):
-                changelog = self._reads_changelog(mode)
-                snapshots = (numbered_snapshot(self.table, n) for n in range(start + 1, end + 1))
+                reads_changelog = self._reads_changelog(mode)
+                snapshots = map(partial(numbered_snapshot, self.table), range(start + 1, end + 1))
                 return [
                     partial(self.file, entry.partition, entry.bucket, entry.file)
                     for snapshot in snapshots
-                    for entry in self._entries(snapshot, changelog=changelog)
+                    for entry in self._entries(snapshot, reads_changelog=reads_changelog)
                 ]
 
     def _reads_changelog(self, mode: ScanMode) -> bool:
         writes_changelog = self.table.options.writes_changelog
         if mode is ScanMode.CHANGELOG and not writes_changelog:
             raise UsageError(
-                "scan mode changelog reads changelog files, and the table has none",
+                "scan mode changelog reads changelog files, but the table has none",
                 where=f"{self.table.location}: changelog-producer = none",
                 fix="use scan mode delta or diff",
             )
         return writes_changelog and mode is not ScanMode.DELTA
 
-    def _entries(self, snapshot: Snapshot, *, changelog: bool) -> list[ManifestEntry]:
-        if changelog:
-            overwrites = snapshot.commit_kind is CommitKind.OVERWRITE
-            return [] if overwrites else self.changelog_entries(snapshot)
+    def _entries(self, snapshot: Snapshot, *, reads_changelog: bool) -> list[ManifestEntry]:
+        if reads_changelog:
+            is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
+            return [] if is_overwrite else self.changelog_entries(snapshot)
         return self.added_entries(snapshot) if snapshot.commit_kind is CommitKind.APPEND else []
 
     def added_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
@@ -172,25 +172,24 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta",
             )
-        scan, pruning = FileStoreScan(self.table), self._pruning()
-        least_level = int(self.table.skips_level_0)
-        lives = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
+        min_level = int(self.table.skips_level_0)
+        pruning = self._pruning()
         before, after = (
             [
                 entry
-                for entry in live
-                if entry.file.level >= least_level and entry.bucket != POSTPONED
+                for entry in FileStoreScan(self.table).live(snapshot, pruning=pruning)
+                if entry.file.level >= min_level and entry.bucket != POSTPONED
             ]
-            for live in lives
+            for snapshot in (start, end)
         )
-        _check_bucket_numbers(self.table, before, after)
-        sides = [
-            self._buckets(start, before),
-            self._buckets(end, after),
-        ]
+        _check_bucket_counts(self.table, before, after)
+        old_buckets, new_buckets = self._buckets(start, before), self._buckets(end, after)
+        empty = BucketVersion()
         return [
-            partial(self._bucket, bucket, *(side.get(bucket, BucketVersion()) for side in sides))
-            for bucket in dict.fromkeys([*sides[1], *sides[0]])
+            partial(
+                self._bucket, bucket, old_buckets.get(bucket, empty), new_buckets.get(bucket, empty)
+            )
+            for bucket in dict.fromkeys([*new_buckets, *old_buckets])
         ]
 
     def _buckets(
@@ -224,17 +223,19 @@ class IncrementalRead:
             yield matching_rows
 
 
-def _check_bucket_numbers(
+def _check_bucket_counts(
     table: FileStoreTable, before: Sequence[ManifestEntry], after: Sequence[ManifestEntry]
 ) -> None:
     """Check that a key has the same bucket in both versions."""
-    totals = {entry.partition: entry.total_buckets for entry in before}
+    old_counts = {entry.partition: entry.total_buckets for entry in before}
     for entry in after:
-        total = totals.get(entry.partition, entry.total_buckets)
-        if total != entry.total_buckets:
+        old_count = old_counts.get(entry.partition, entry.total_buckets)
+        if old_count != entry.total_buckets:
+            partition = table.paths.partition_path(entry.partition)
             raise UsageError(
-                f"partition {table.paths.partition_path(entry.partition) or 'of all rows'} has had "
-                f"{total} buckets and has {entry.total_buckets}: the versions cannot be compared",
+                f"the number of buckets changes from {old_count} to {entry.total_buckets}"
+                + (f" in partition {partition}" if partition else "")
+                + ": the versions cannot be compared",
                 where=table.location,
                 fix="compare versions after the change, or use scan mode delta",
             )

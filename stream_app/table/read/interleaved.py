@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 BatchStream = Callable[[], Iterator[pa.RecordBatch]]
 """Opens a stream; called when its turn comes."""
 
 
-def interleaved(streams: Iterable[Callable[[], Iterator[T]]], threads: int) -> Iterator[T]:
+def interleaved(streams: Iterable[Callable[[], Iterator[_T]]], threads: int) -> Iterator[_T]:
     """Yield the batches of all streams, of which `threads` are open at a time.
 
     Raises:
@@ -28,25 +28,25 @@ def interleaved(streams: Iterable[Callable[[], Iterator[T]]], threads: int) -> I
         for stream in streams:
             yield from stream()
         return
-    waiting = iter(streams)
-    fetched: dict[Future[T | None], Iterator[T]] = {}
+    unopened = iter(streams)
+    fetches: dict[Future[_T | None], Iterator[_T]] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="read") as pool:
 
-        def fetch(batches: Iterator[T]) -> None:
-            fetched[pool.submit(next, batches, None)] = batches
+        def fetch(batches: Iterator[_T]) -> None:
+            fetches[pool.submit(next, batches, None)] = batches
 
         try:
-            for _, stream in zip(range(threads), waiting, strict=False):
+            for _, stream in zip(range(threads), unopened, strict=False):
                 fetch(stream())
-            while fetched:
-                completed, _ = wait(fetched, return_when=FIRST_COMPLETED)
+            while fetches:
+                completed, _ = wait(fetches, return_when=FIRST_COMPLETED)
                 for future in completed:
-                    batches = fetched.pop(future)
+                    batches = fetches.pop(future)
                     batch = future.result()
                     if batch is not None:
                         fetch(batches)
                         yield batch
-                    elif (stream_or_none := next(waiting, None)) is not None:
-                        fetch(stream_or_none())
+                    elif (next_stream := next(unopened, None)) is not None:
+                        fetch(next_stream())
         finally:
-            wait(fetched)
+            wait(fetches)

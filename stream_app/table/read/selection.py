@@ -57,16 +57,18 @@ class Selection:
             if text not in names and text.partition("(")[0].strip() in FUNCTIONS
         }
         object.__setattr__(self, "calls", calls)
-        unknown = [name for name in column_texts if name not in names and name not in calls]
-        if unknown:
+        unknown_names = [name for name in column_texts if name not in names and name not in calls]
+        if unknown_names:
             raise UsageError(
-                "; ".join(unknown_name("column", name, names) for name in unknown),
+                "; ".join(unknown_name("column", name, names) for name in unknown_names),
                 where=self.table.location,
                 fix=f"name columns that the table has: {', '.join(names)}",
             )
-        twice = [name for name in dict.fromkeys(column_texts) if column_texts.count(name) > 1]
-        if twice:
-            raise UsageError(f"column {twice[0]!r} is named twice", fix="name each once")
+        repeated_names = [
+            name for name in dict.fromkeys(column_texts) if column_texts.count(name) > 1
+        ]
+        if repeated_names:
+            raise UsageError(f"column {repeated_names[0]!r} is named twice", fix="name each once")
 
     @property
     def schema(self) -> pa.Schema:

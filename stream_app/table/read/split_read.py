@@ -49,7 +49,7 @@ class SplitRead:
         shows_row_kinds: whether to show row kinds, and deletes that no compaction has removed, as
             Paimon's audit log does.
         selection: gives each batch its requested rows and columns; see it for `columns`.
-        watch: receives each batch before the condition; its error ends the read.
+        watch: receives each batch before the condition is applied; an error of it ends the read.
     """
 
     table: FileStoreTable
@@ -106,11 +106,11 @@ class SplitRead:
                 for file in self._files_matching_indexes(split, files):
                     yield from bucket_files.read(file)
                 continue
-            merging = self._reader_of_wanted_keys(
+            merge_reader = self._reader_of_wanted_keys(
                 self._bucket_files(split, vectors, merged_parts, system_columns)
             )
             layout = self.table.layout(self._read_columns(), system_columns=system_columns)
-            for batch in merged_section(section, layout, self.table.merge_function, merging):
+            for batch in merged_section(section, layout, self.table.merge_function, merge_reader):
                 yield batch if self.shows_row_kinds else without_deletes(batch)
 
     def _files_matching_indexes(
@@ -158,8 +158,10 @@ class SplitRead:
     def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
         if self.row_filter is None:
             return None
-        schema, names = self.table.schema, set(self.row_filter.columns)
-        columns = names & set(schema.trimmed_primary_keys) if merges else names
+        schema = self.table.schema
+        columns = set(self.row_filter.columns)
+        if merges:
+            columns &= set(schema.trimmed_primary_keys)
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
@@ -174,10 +176,10 @@ class SplitRead:
         schema = self.table.schema
         if self.columns is None:
             return schema.fields
-        needed = {
+        needed_names = {
             *self.selection.needed_columns,
             *schema.trimmed_primary_keys,
             *schema.sequence_fields,
         }
-        needed |= schema.merge_rules.needed_columns(needed)
-        return schema.fields.project([name for name in schema.fields.names if name in needed])
+        needed_names |= schema.merge_rules.needed_columns(needed_names)
+        return schema.fields.project([name for name in schema.fields.names if name in needed_names])

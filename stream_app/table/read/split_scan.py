@@ -55,13 +55,13 @@ class SplitScan:
 
     Attributes:
         row_filter: the condition that a row must fulfil; None: all rows.
-        least_level: the lowest level to read. None: the default of a batch read, which ignores
+        min_level: the lowest level to read. None: the default of a batch read, which ignores
             level 0 if readers need no merge above it.
     """
 
     table: FileStoreTable
     row_filter: RowFilter | None = None
-    least_level: int | None = None
+    min_level: int | None = None
     _unknown_indexes: set[ColumnAndKind] = field(
         init=False, default_factory=set, repr=False, compare=False
     )
@@ -74,11 +74,11 @@ class SplitScan:
         """
         pruning = scan_pruning(self.row_filter, self.table)
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
-        least_level = self.least_level
-        if least_level is None:
-            least_level = int(self.table.skips_level_0)
+        min_level = self.min_level
+        if min_level is None:
+            min_level = int(self.table.skips_level_0)
         live = [
-            entry for entry in live if entry.file.level >= least_level and entry.bucket != POSTPONED
+            entry for entry in live if entry.file.level >= min_level and entry.bucket != POSTPONED
         ]
         if snapshot is None or not live:
             return []
@@ -95,7 +95,8 @@ class SplitScan:
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:
         """Return groups of a bucket's files that are read together; steps 2 to 4."""
-        options, file_stats = self.table.options, self._file_stats()
+        options = self.table.options
+        file_stats = self._file_stats()
         rules = SplitRules(
             target_size=options[SOURCE_SPLIT_TARGET_SIZE],
             open_file_cost=options[SOURCE_SPLIT_OPEN_FILE_COST],
@@ -105,8 +106,8 @@ class SplitScan:
             return joined_groups(self._matching_joined_files(joined_files, file_stats), rules)
         if not self.table.kind.merges_by_key:
             return append_groups(self._matching_files(files, file_stats), rules)
-        with_key = self._matching_by_stats(files, file_stats.of_key_columns)
-        sections = partition_into_sections(with_key, self.table.key_of)
+        files_with_key = self._matching_by_stats(files, file_stats.of_key_columns)
+        sections = partition_into_sections(files_with_key, self.table.key_of)
         return merge_tree_groups(self._matching_sections(sections, file_stats), rules)
 
     def _split(
@@ -151,18 +152,18 @@ class SplitScan:
         self, files: Sequence[DataFileMeta], file_stats: FileStats
     ) -> list[DataFileMeta]:
         """Return the files in which a row may match, by statistics and indexes."""
-        matching = self._matching_by_stats(files, file_stats.of_all_columns)
+        matching_files = self._matching_by_stats(files, file_stats.of_all_columns)
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
-        return (
-            matching if indexes is None else [file for file in matching if indexes.may_hold(file)]
-        )
+        if indexes is None:
+            return matching_files
+        return [file for file in matching_files if indexes.may_hold(file)]
 
     def _matching_joined_files(
         self, groups: Sequence[JoinedFiles], file_stats: FileStats
     ) -> list[JoinedFiles]:
-        """Return the groups in which a row may match; only a file that stands alone says so."""
-        alone = [group.files[0] for group in groups if len(group.files) == 1]
-        matching_names = {file.file_name for file in self._matching_files(alone, file_stats)}
+        """Return the groups in which a row may match; only groups of one file can be excluded."""
+        single_files = [group.files[0] for group in groups if len(group.files) == 1]
+        matching_names = {file.file_name for file in self._matching_files(single_files, file_stats)}
         return [
             group
             for group in groups

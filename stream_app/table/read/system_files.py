@@ -86,18 +86,21 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
 def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """Return summaries by partition, in the order of their folder names."""
     summaries = bucket_summaries(table, snapshot)
-    return [_sum(list(members)) for _, members in groupby(summaries, key=attrgetter("partition"))]
+    return [
+        _partition_summary(list(buckets))
+        for _, buckets in groupby(summaries, key=attrgetter("partition"))
+    ]
 
 
-def _sum(parts: list[FilesSummary]) -> FilesSummary:
+def _partition_summary(buckets: list[FilesSummary]) -> FilesSummary:
     return FilesSummary(
-        partition=parts[0].partition,
+        partition=buckets[0].partition,
         bucket=-1,
-        buckets=len(parts),
-        rows=sum(part.rows for part in parts),
-        bytes=sum(part.bytes for part in parts),
-        files=sum(part.files for part in parts),
-        updated_ms=_newest_time(part.updated_ms for part in parts),
+        buckets=len(buckets),
+        rows=sum(bucket.rows for bucket in buckets),
+        bytes=sum(bucket.bytes for bucket in buckets),
+        files=sum(bucket.files for bucket in buckets),
+        updated_ms=_newest_time(bucket.updated_ms for bucket in buckets),
     )
 
 
@@ -110,12 +113,12 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return the columns of the `files` system table, each with the way to its value."""
+    """Return the facts of the `files` system table, by column."""
     texts = _FactTexts(table)
     # Three columns show a file's statistics, which are decoded only once.
     stats = lru_cache(maxsize=1)(lambda entry: texts.stats(entry.file))
     return {
-        **_place_facts(table),
+        **_partition_facts(table),
         "file_path": texts.path,
         "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
         "schema_id": "file.schema_id",
@@ -149,7 +152,7 @@ FILE_KEY_RANGES = SystemTable(
 
 @dataclass(frozen=True, slots=True)
 class ListedManifest:
-    """A manifest and the list that names it: base, delta or changelog."""
+    """A manifest, and the part of the snapshot whose list names it: base, delta or changelog."""
 
     part: str
     meta: ManifestFileMeta
@@ -163,9 +166,9 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
         "delta": snapshot.delta_manifest_list,
         "changelog": snapshot.changelog_manifest_list,
     }
-    for part, name in lists.items():
+    for list_name, name in lists.items():
         for meta in table.manifests.read_list(name) if name else ():
-            yield ListedManifest(part, meta)
+            yield ListedManifest(list_name, meta)
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
@@ -188,7 +191,7 @@ MANIFESTS = SystemTable(
 )
 
 
-def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
+def _partition_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts about a row's partition: its text in Java's form, and its folder."""
     texts = _FactTexts(table)
     return {
@@ -197,14 +200,16 @@ def _place_facts(table: FileStoreTable) -> dict[str, Fact]:
     }
 
 
-_SUMS: dict[str, Fact] = {
+_SUMMARY_FACTS: dict[str, Fact] = {
     "record_count": "rows",
     "file_size_in_bytes": "bytes",
     "file_count": "files",
     "last_update_time": "updated_ms",
 }
 # Only catalogs know a partition's other facts.
-_OF_CATALOGS = dict.fromkeys(("created_at", "created_by", "updated_by", "options"), lambda _: None)
+_CATALOG_FACTS = dict.fromkeys(
+    ("created_at", "created_by", "updated_by", "options"), lambda _: None
+)
 PARTITIONS = SystemTable(
     schema=columns(
         "partition STRING, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
@@ -213,10 +218,10 @@ PARTITIONS = SystemTable(
     ),
     rows=partition_summaries,
     facts=lambda table: {
-        **_place_facts(table),
+        **_partition_facts(table),
         "partition": lambda row: _FactTexts(table).spec(row.partition),
-        **_SUMS,
-        **_OF_CATALOGS,
+        **_SUMMARY_FACTS,
+        **_CATALOG_FACTS,
     },
 )
 BUCKETS = SystemTable(
@@ -226,7 +231,7 @@ BUCKETS = SystemTable(
         "last_update_time TIMESTAMP(3)"
     ),
     rows=bucket_summaries,
-    facts=lambda table: {**_place_facts(table), **_SUMS},
+    facts=lambda table: {**_partition_facts(table), **_SUMMARY_FACTS},
 )
 
 _VECTOR = pa.struct(
@@ -262,7 +267,7 @@ TABLE_INDEXES = SystemTable(
     ),
     rows=_index_files,
     facts=lambda table: {
-        **_place_facts(table),
+        **_partition_facts(table),
         "index_type": "index_file.index_type",
         "file_name": "index_file.file_name",
         "file_size": "index_file.file_size",
@@ -316,21 +321,21 @@ class _FactTexts:
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Return null counts, minima and maxima of the current schema's columns, as texts."""
         schema = self._schema_of(file.schema_id)
-        by_name = value_stats(file, schema)
-        field_of_id = {column.field_id: column for column in schema.fields}
-        counts, lows, highs = [], [], []
+        stats_by_name = value_stats(file, schema)
+        columns_by_id = {column.field_id: column for column in schema.fields}
+        null_counts, minima, maxima = [], [], []
         for column in self._columns:
-            before = field_of_id.get(column.field_id)
-            if before is None:
-                stats, data_type = ColumnStats(None, None, file.row_count), column.data_type
+            file_column = columns_by_id.get(column.field_id)
+            if file_column is None:
+                stats = ColumnStats(None, None, file.row_count)
             else:
-                stats, data_type = by_name.get(before.name, UNKNOWN_STATS), before.data_type
-            counts.append(
-                f"{column.name}={'null' if stats.null_count is None else stats.null_count}"
-            )
-            lows.append(f"{column.name}={_object_text(stats.minimum, data_type)}")
-            highs.append(f"{column.name}={_object_text(stats.maximum, data_type)}")
-        return _in_braces(counts), _in_braces(lows), _in_braces(highs)
+                stats = stats_by_name.get(file_column.name, UNKNOWN_STATS)
+            data_type = (file_column or column).data_type
+            null_count = "null" if stats.null_count is None else stats.null_count
+            null_counts.append(f"{column.name}={null_count}")
+            minima.append(f"{column.name}={_object_text(stats.minimum, data_type)}")
+            maxima.append(f"{column.name}={_object_text(stats.maximum, data_type)}")
+        return _in_braces(null_counts), _in_braces(minima), _in_braces(maxima)
 
 
 def _object_text(value: object, data_type: DataType) -> str:

@@ -8,6 +8,7 @@ Source: Paimon `table/system/*.java`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter, itemgetter
@@ -47,20 +48,20 @@ _SNAPSHOTS = SystemTable(
 
 
 def _manifest_counts(table: FileStoreTable) -> dict[str, Fact]:
-    """Return facts about a snapshot: how many files its manifest lists add and delete."""
+    """Return facts about a snapshot: the numbers of files that it adds and deletes."""
     read_list = lru_cache(maxsize=1)(table.manifests.read_list)
 
-    def total(manifest_list: str, count: str) -> Fact:
-        def of(snapshot: Snapshot) -> int:
-            name = getattr(snapshot, manifest_list)
-            return sum(getattr(meta, count) for meta in read_list(name)) if name else 0
-
-        return of
+    def file_count(name: str | None, attribute: str) -> int:
+        return sum(getattr(meta, attribute) for meta in read_list(name)) if name else 0
 
     return {
-        "files_added": total("delta_manifest_list", "num_added_files"),
-        "files_deleted": total("delta_manifest_list", "num_deleted_files"),
-        "changelog_files": total("changelog_manifest_list", "num_added_files"),
+        "files_added": lambda snapshot: file_count(snapshot.delta_manifest_list, "num_added_files"),
+        "files_deleted": lambda snapshot: file_count(
+            snapshot.delta_manifest_list, "num_deleted_files"
+        ),
+        "changelog_files": lambda snapshot: file_count(
+            snapshot.changelog_manifest_list, "num_added_files"
+        ),
     }
 
 
@@ -139,19 +140,20 @@ _CONSUMERS = SystemTable(
 
 def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return facts about a column: its options ``fields.NAME.…`` and their values."""
-    split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
-    field_options = [option for option in split if len(option[0]) > 2 and option[0][0] == "fields"]
+    options: dict[str, dict[str, str]] = {}
+    for key, value in table.schema.options.items():
+        words = key.split(".")
+        if len(words) > 2 and words[0] == "fields":
+            options.setdefault(words[1], {})[key] = value
 
-    def texts(name: str, index: int) -> str:
-        return (
-            f"[{', '.join(str(option[index]) for option in field_options if option[0][1] == name)}]"
-        )
+    def texts_in_brackets(texts: Iterable[str]) -> str:
+        return f"[{', '.join(texts)}]"
 
     return {
         "field_name": "name",
         "field_type": lambda field: str(field.data_type),
-        "function": lambda field: texts(field.name, 2),
-        "function_options": lambda field: texts(field.name, 1),
+        "function": lambda field: texts_in_brackets(options.get(field.name, {}).values()),
+        "function_options": lambda field: texts_in_brackets(options.get(field.name, {})),
         "comment": "description",
     }
 
@@ -239,23 +241,23 @@ class SystemRowForm:
         shows_row_kinds: whether to prepend the column ``rowkind``, and to show deletes that no
             compaction has removed.
         in_lists: whether each value is a list of one; an update in Paimon's streams has two.
-        top_level: whether to show only rows that a full compaction has merged, which a read does
-            not merge.
+        reads_top_level: whether to show only rows that a full compaction has merged, so that the
+            read need not merge.
     """
 
     shows_row_kinds: bool = False
     in_lists: bool = False
-    top_level: bool = False
+    reads_top_level: bool = False
 
-    def least_level(self, table: FileStoreTable) -> int | None:
-        """Return the lowest level to read; None: the default."""
-        if not self.top_level or not table.kind.merges_by_key:
+    def min_level(self, table: FileStoreTable) -> int | None:
+        """Return the lowest level to read; None: the default of a batch read."""
+        if not self.reads_top_level or not table.kind.merges_by_key:
             return None
         return table.options.num_levels - 1
 
-    def schema(self, rows: pa.Schema) -> pa.Schema:
+    def schema(self, row_schema: pa.Schema) -> pa.Schema:
         """Return the system table's Arrow schema, given that of the rows."""
-        return pa.schema([self._shown_field(field) for field in rows])
+        return pa.schema([self._shown_field(field) for field in row_schema])
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the system table's form."""
@@ -280,7 +282,7 @@ ROWS = SystemRowForm()
 ROW_FORMS = {
     "audit_log": SystemRowForm(shows_row_kinds=True),
     "binlog": SystemRowForm(shows_row_kinds=True, in_lists=True),
-    "ro": SystemRowForm(top_level=True),
+    "ro": SystemRowForm(reads_top_level=True),
 }
 """System tables that show rows, by name."""
 

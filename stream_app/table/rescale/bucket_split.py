@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -33,13 +32,13 @@ class BucketSplit:
 
     Attributes:
         partition: the serialized partition.
-        buckets: the new number of buckets.
+        bucket_count: the new number of buckets.
         vectors: the deletion vectors of the old buckets, whose rows are omitted.
     """
 
     table: FileStoreTable
     partition: bytes
-    buckets: int
+    bucket_count: int
     vectors: Mapping[BucketId, BucketVectors]
 
     def split(self, group: Sequence[ManifestEntry]) -> list[BucketChange]:
@@ -62,7 +61,7 @@ class BucketSplit:
                     BucketChange(
                         partition=self.partition,
                         bucket=bucket,
-                        total_buckets=self.buckets,
+                        total_buckets=self.bucket_count,
                         added=writer.close(),
                     )
                     for bucket, writer in writers.items()
@@ -72,26 +71,27 @@ class BucketSplit:
                 writer.abort()
             raise
 
-    def _writer(self, bucket: int, old: DataFileMeta) -> RollingFileWriter:
+    def _writer(self, bucket: int, old_file: DataFileMeta) -> RollingFileWriter:
         files = self.table.bucket_files(self.partition, bucket)
         if not self.table.kind.merges_by_key:  # no row is new, so no checksum counts it
             return files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
-        source = FileSource.COMPACT if old.level else old.file_source or FileSource.APPEND
-        return files.data_writer(level=old.level, source=source)
+        source = FileSource.COMPACT if old_file.level else old_file.file_source or FileSource.APPEND
+        return files.data_writer(level=old_file.level, source=source)
 
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""
         schema = self.table.schema
-        in_order = self._merge_group if self.table.kind.merges_by_key else self._read_run
-        for rows in in_order(group):
-            buckets = key_buckets(rows, schema, self.buckets)
-            for _, bucket, part in rows_by_bucket(rows, schema, buckets, self.buckets):
-                yield bucket, part
+        read = self._merge_group if self.table.kind.merges_by_key else self._read_run
+        for rows in read(group):
+            buckets = key_buckets(rows, schema, self.bucket_count)
+            for _, bucket, bucket_rows in rows_by_bucket(rows, schema, buckets, self.bucket_count):
+                yield bucket, bucket_rows
 
     def _merge_group(self, group: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
-        layout, key_of = self.table.layout(), self.table.key_of
+        layout = self.table.layout()
+        key_of = self.table.key_of
         runs: dict[int, list[ManifestEntry]] = {}
-        for entry in sorted(group, key=lambda listed: key_of(listed.file.min_key)):
+        for entry in sorted(group, key=lambda entry: key_of(entry.file.min_key)):
             runs.setdefault(entry.bucket, []).append(entry)
         for window in merge_windows([self._read_run(run) for run in runs.values()], layout):
             rows = window.batch
@@ -101,5 +101,4 @@ class BucketSplit:
         for entry in entries:
             vectors = self.vectors.get((self.partition, entry.bucket), {})
             files = self.table.bucket_files(self.partition, entry.bucket)
-            reader: BucketFiles = replace(files, vectors=vectors)
-            yield from reader.read(entry.file)
+            yield from replace(files, vectors=vectors).read(entry.file)

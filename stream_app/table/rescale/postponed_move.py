@@ -5,7 +5,7 @@ as new rows of level 0. So it writes the changelog of ``changelog-producer = inp
 table's usual compactions follow. A partition keeps its number of buckets, or gets one if it has
 none.
 
-Called by the job of `stream-app compact`, before its compactions.
+The job of `stream-app compact` calls it, before its compactions.
 
 Source: Paimon `flink/postpone/PostponeBucketCompactSplitSource.java`,
 `flink/postpone/RewritePostponeBucketCommittableOperator.java`.
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
@@ -37,8 +38,8 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 from stream_app.table.write.bucket_writer import BucketWriter, change_of
 
-_BUFFER_MIN = 8 << 20
-"""Bytes of a bucket's write buffer, however many buckets share the table's."""
+_BUFFER_BYTES_MIN = 8 << 20
+"""The smallest write buffer of a bucket, however many buckets share the table's buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +69,28 @@ def move_postponed(
     """
     commit = batch_committer(table)
     live = FileStoreScan(table).live(commit.commit_history.newest)
-    waiting: dict[bytes, list[ManifestEntry]] = {}
-    counts: dict[bytes, int] = {}
+    postponed_entries: dict[bytes, list[ManifestEntry]] = {}
+    bucket_counts: dict[bytes, int] = {}
     for entry in live:
         if entry.bucket != POSTPONED:
-            counts[entry.partition] = entry.total_buckets
+            bucket_counts[entry.partition] = entry.total_buckets
         elif partitions is None or entry.partition in partitions:
-            waiting.setdefault(entry.partition, []).append(entry)
-    if not waiting:
+            postponed_entries.setdefault(entry.partition, []).append(entry)
+    if not postponed_entries:
         return None
     rules = FirstBucketRules.of_options(table.options)
-    first = 1 + max(entry.file.max_sequence_number for entry in live)
+    next_sequence_number = 1 + max(entry.file.max_sequence_number for entry in live)
     changes: list[BucketChange] = []
 
     def move(partition: bytes) -> None:
-        entries = waiting[partition]
-        rows = sum(entry.file.row_count for entry in entries)
-        size = sum(entry.file.file_size for entry in entries)
-        count = counts.get(partition) or first_bucket_count(rows, size, rules)
-        changes.extend(_move_partition(table, partition, entries, count, first))
+        files = [entry.file for entry in postponed_entries[partition]]
+        rows = sum(file.row_count for file in files)
+        size = sum(file.file_size for file in files)
+        count = bucket_counts.get(partition) or first_bucket_count(rows, size, rules)
+        changes.extend(_move_partition(table, partition, files, count, next_sequence_number))
 
     try:
-        map_in_threads(thread_count(table), move, waiting)
+        map_in_threads(thread_count(table), move, postponed_entries)
     except BaseException:
         table.discard(changes)
         raise
@@ -97,56 +98,56 @@ def move_postponed(
     outcome = commit.commit_compactions(committable)
     if outcome.snapshot is None:
         table.discard(changes)
-    moved = [entry for entries in waiting.values() for entry in entries]
-    rows = sum(entry.file.row_count for entry in moved)
-    return PostponedMove(rows=rows, files=len(moved), outcome=outcome)
+    moved_files = [entry.file for entries in postponed_entries.values() for entry in entries]
+    rows = sum(file.row_count for file in moved_files)
+    return PostponedMove(rows=rows, files=len(moved_files), outcome=outcome)
 
 
 def _move_partition(
     table: FileStoreTable,
     partition: bytes,
-    entries: Sequence[ManifestEntry],
-    count: int,
-    first: int,
+    postponed_files: Sequence[DataFileMeta],
+    bucket_count: int,
+    next_sequence_number: int,
 ) -> list[BucketChange]:
     """Write one partition's rows and return the changes; a failure deletes the new files.
 
     Args:
-        count: the partition's number of buckets.
-        first: a sequence number above all others.
+        bucket_count: the partition's number of buckets.
+        next_sequence_number: a number greater than any in the table.
     """
-    buffer = max(table.options[WRITE_BUFFER_SIZE] // count, _BUFFER_MIN)
-    options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer} b"}
-    writing = replace(table, schema=replace(table.schema, options=options))
+    buffer_bytes = max(table.options[WRITE_BUFFER_SIZE] // bucket_count, _BUFFER_BYTES_MIN)
+    options = {**table.schema.options, WRITE_BUFFER_SIZE.key: f"{buffer_bytes} b"}
+    table_to_write = replace(table, schema=replace(table.schema, options=options))
     reader = table.bucket_files(partition, POSTPONED)
     writers: dict[int, BucketWriter] = {}
     changes: list[BucketChange] = []
 
     def write(rows: pa.RecordBatch) -> None:
-        buckets = key_buckets(rows, table.schema, count)
-        for _, bucket, part in rows_by_bucket(rows, table.schema, buckets, count):
+        buckets = key_buckets(rows, table.schema, bucket_count)
+        for _, bucket, bucket_rows in rows_by_bucket(rows, table.schema, buckets, bucket_count):
             if bucket not in writers:
                 writers[bucket] = KEYED_KIND.bucket_writer(
-                    writing, partition, bucket, next_sequence_number=first
+                    table_to_write, partition, bucket, next_sequence_number=next_sequence_number
                 )
-            writers[bucket].write(part)
+            writers[bucket].write(bucket_rows)
 
-    files = replay_order(entry.file for entry in entries)
+    files = replay_order(postponed_files)
     try:
         with merge_errors(table.paths.bucket_folder(partition, POSTPONED)):
             for file in files:
                 for batch in reader.read(file):
                     write(batch.drop_columns([SEQUENCE_NUMBER]))
             for bucket in list(writers):
-                files_of_bucket = writers[bucket].prepare_commit()
-                changes.append(change_of(files_of_bucket, partition, bucket, count))
+                written_files = writers[bucket].prepare_commit()
+                changes.append(change_of(written_files, partition, bucket, bucket_count))
                 del writers[bucket]
     except BaseException:
         for writer in writers.values():
             writer.abort()
         table.discard(changes)
         raise
-    emptied = BucketChange(
+    removal = BucketChange(
         partition=partition, bucket=POSTPONED, total_buckets=POSTPONED, removed=tuple(files)
     )
-    return [emptied, *changes]
+    return [removal, *changes]

@@ -41,7 +41,7 @@ def check_rescalable(table: FileStoreTable) -> None:
     """Check that partitions of the table may have different numbers of buckets.
 
     Raises:
-        UnsupportedTableError: they may not.
+        UnsupportedTableError: all partitions must have the same number, or have none.
     """
     kind = table.kind
     if (kind.has_bucket_number or kind.postpones) and not kind.looks_up_partition:
@@ -65,29 +65,35 @@ def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapsho
         CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
     """
-    return _PartitionRescale(table, planned.partition, planned.after).run()
+    return _PartitionRescale(table, planned.partition, planned.new_buckets).run()
 
 
 @dataclass(slots=True)
 class _PartitionRescale:
-    """The rescale of one partition, with the files that were split so far."""
+    """The rescale of one partition.
+
+    Attributes:
+        bucket_count: the new number of buckets.
+        _splits: group of files → the changes that its split has written.
+        _split_ids: the files that were split, which are those of the snapshot; None before a split.
+    """
 
     table: FileStoreTable
     partition: bytes
-    buckets: int
-    _split: dict[_GroupKey, list[BucketChange]] = field(init=False, default_factory=dict)
-    _live: set[FileIdentity] | None = field(init=False, default=None)
+    bucket_count: int
+    _splits: dict[_GroupKey, list[BucketChange]] = field(init=False, default_factory=dict)
+    _split_ids: set[FileIdentity] | None = field(init=False, default=None)
 
     def run(self) -> Snapshot | None:
         try:
             for _ in range(_ATTEMPTS_MAX):
                 snapshot = self._attempt()
-                if snapshot is not None or self._live == set():
+                if snapshot is not None or self._split_ids == set():
                     return snapshot
         except BaseException:
-            self._discard(self._split)
+            self._discard(self._splits)
             raise
-        self._discard(self._split)
+        self._discard(self._splits)
         raise CommitConflictError(
             f"other writers have changed the partition {_ATTEMPTS_MAX} times while it was split",
             where=self.table.paths.partition_folder(self.partition),
@@ -104,9 +110,9 @@ class _PartitionRescale:
             if self.table.snapshots.latest() == latest:
                 raise
             return None  # a file expired during the read
-        if not self._live:
+        if not self._split_ids:
             return None
-        changes = tuple(change for group in self._split.values() for change in group)
+        changes = tuple(change for group in self._splits.values() for change in group)
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
         try:
             return commit.overwrite(
@@ -122,41 +128,41 @@ class _PartitionRescale:
             for entry in FileStoreScan(self.table).live_in(latest, [self.partition])
             if entry.bucket != POSTPONED
         ]
-        if len(counts := {entry.total_buckets for entry in live}) > 1:
+        if len(bucket_counts := {entry.total_buckets for entry in live}) > 1:
             raise CorruptFileError(
-                f"the partition's files have different numbers of buckets: {sorted(counts)}",
+                f"the partition's files have different numbers of buckets: {sorted(bucket_counts)}",
                 where=self.table.paths.partition_folder(self.partition),
-                fix="roll the table back to a version before the first such one, which stream-app "
-                "check names",
+                fix="roll the table back to a version before that: stream-app check names the "
+                "first such version",
             )
         buckets = {(entry.partition, entry.bucket) for entry in live}
         vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)
-        split = BucketSplit(self.table, self.partition, self.buckets, vectors)
+        split = BucketSplit(self.table, self.partition, self.bucket_count, vectors)
 
         def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:
-            marked = (
+            file_vectors = (
                 vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name)
                 for entry in group
             )
-            counts = (0 if vector is None else vector.cardinality for vector in marked)
+            counts = (0 if vector is None else vector.cardinality for vector in file_vectors)
             return frozenset(zip((entry.identity for entry in group), counts, strict=True))
 
         has_keys = self.table.kind.merges_by_key
         groups = {
-            key_of(group): group for group in split_groups(live, self.buckets, has_keys=has_keys)
+            key_of(group): group
+            for group in split_groups(live, self.bucket_count, has_keys=has_keys)
         }
-        self._discard(self._split.keys() - groups.keys())
-        new = [key for key in groups if key not in self._split]
-        threads = thread_count(self.table)
+        self._discard(self._splits.keys() - groups.keys())
+        new_keys = [key for key in groups if key not in self._splits]
 
-        def split_one(key: _GroupKey) -> None:
-            self._split[key] = split.split(groups[key])
+        def split_group(key: _GroupKey) -> None:
+            self._splits[key] = split.split(groups[key])
 
-        map_in_threads(threads, split_one, new)
-        self._live = {entry.identity for entry in live}
+        map_in_threads(thread_count(self.table), split_group, new_keys)
+        self._split_ids = {entry.identity for entry in live}
 
-    def _check(self, deleted: Sequence[ManifestEntry]) -> None:
-        if {entry.identity for entry in deleted} != self._live:
+    def _check(self, deleted_entries: Sequence[ManifestEntry]) -> None:
+        if {entry.identity for entry in deleted_entries} != self._split_ids:
             raise _OvertakenError(
                 "the partition has other files",
                 where=self.table.paths.partition_folder(self.partition),
@@ -164,7 +170,7 @@ class _PartitionRescale:
 
     def _discard(self, keys: Collection[_GroupKey]) -> None:
         for key in list(keys):
-            self.table.discard(self._split.pop(key))
+            self.table.discard(self._splits.pop(key))
 
 
 class _OvertakenError(CommitConflictError):

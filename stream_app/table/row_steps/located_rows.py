@@ -1,7 +1,7 @@
 """Checks that a change names its row's partition, if the table requires that.
 
 `NamedPartitions` is for tables whose changes find their rows by a key index. `LookupHints` is for
-tables that could have one: it adds that hint to the reason of a record without partition.
+tables that could have one: it tells so in the reason of a record without a partition.
 
 Paimon's Flink jobs expect whole before-images instead.
 """
@@ -22,7 +22,9 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.key_index.index_rule import index_rule
 
-_LACKS = re.compile(r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image")
+_NO_KEY_VALUE = re.compile(
+    r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image"
+)
 _HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key finds the row"
 
 
@@ -38,19 +40,22 @@ class NamedPartitions:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, reasons = decoded.changes.rows, dict[int, str]()
+        rows = decoded.changes.rows
+        reasons: dict[int, str] = {}
         for name in self.required:
             column = rows.column(name)
             if column.null_count:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
-                lacking = decoded.changes.message_index[is_kept & ~valid_of(column)]
-                reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
+                message_indices = decoded.changes.message_index[is_kept & ~valid_of(column)]
+                reasons |= dict.fromkeys(
+                    message_indices.tolist(), f"NOT NULL column {name!r} is null"
+                )
         return decoded.with_bad_records(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHints:
-    """Implements `pipeline.Step`: adds to reasons the option that would help.
+    """Implements `pipeline.Step`: names the option that would help in reasons.
 
     Attributes:
         partition_keys: the partition columns, all of which are in the primary key.
@@ -70,7 +75,7 @@ class LookupHints:
         return replace(decoded, bad=bad)
 
     def _with_hint(self, reason: str) -> str:
-        match = _LACKS.match(reason)
+        match = _NO_KEY_VALUE.match(reason)
         return reason + _HINT if match and match["name"] in self.partition_keys else reason
 
 
@@ -91,7 +96,7 @@ def named_partitions(schema: TableSchema) -> NamedPartitions | None:
 
 
 def lookup_hints(schema: TableSchema) -> LookupHints | None:
-    """Return the step of a table; None if the table has the helpful option, or cannot have it."""
+    """Return the step of a table; None if the table has the option, or cannot have it."""
     options = {**schema.options, PARTITION_LOOKUP.key: "true"}
     problems = index_problems(schema.primary_keys, schema.partition_keys, options)
     if finds_rows(schema) or [*problems]:

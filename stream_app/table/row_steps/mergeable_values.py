@@ -25,7 +25,7 @@ from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import TableSchema
 
-_UNDOING = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
+_RETRACT_KINDS = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +34,18 @@ class MergeableValues:
 
     Attributes:
         sets: the columns of bitmaps and sketches.
-        divided: the columns of products, which -U and -D rows divide.
+        products: the columns of products, which -U and -D rows divide.
     """
 
     sets: tuple[ColumnAggregate, ...]
-    divided: tuple[ColumnAggregate, ...]
+    products: tuple[ColumnAggregate, ...]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         reasons: dict[int, str] = {}
         for aggregate in self.sets:
             reasons |= _unreadable_values(aggregate, decoded.changes)
-        for aggregate in self.divided:
+        for aggregate in self.products:
             reasons |= _divided_by_zero(aggregate, decoded.changes)
         return decoded.with_bad_records(messages, reasons)
 
@@ -56,16 +56,14 @@ def mergeable_values(schema: TableSchema) -> MergeableValues | None:
         aggregate for aggregate in schema.merge_rules.aggregates.values() if aggregate.column
     ]
     sets = tuple(aggregate for aggregate in aggregates if aggregate.function in UNIONS)
-    divided = tuple(aggregate for aggregate in aggregates if _divides(aggregate, schema))
-    if not sets and not divided:
+    products = tuple(aggregate for aggregate in aggregates if _divides(aggregate, schema))
+    if not sets and not products:
         return None
-    return MergeableValues(sets=sets, divided=divided)
+    return MergeableValues(sets=sets, products=products)
 
 
 def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:
-    """Return whether deletes divide the column, so that zero is an error; floats have no such
-    error.
-    """
+    """Return whether deletes divide the column, and zero is an error, as it is not for floats."""
     is_float = schema.fields.field(aggregate.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
     is_divided = (
@@ -75,13 +73,13 @@ def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:
 
 
 def _unreadable_values(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
-    """Return the unreadable values by message, in a loop over values as in each merge."""
+    """Return the reasons by message for unreadable values; as a merge, it loops over values."""
     column, function = aggregate.column, aggregate.function
     values = changes.rows.column(column).to_pylist()
     return {
-        int(index): f"column {column!r}: {function} cannot read the value: {wrong}"
+        int(index): f"column {column!r}: {function} cannot read the value: {problem}"
         for index, value in zip(changes.message_index, values, strict=True)
-        if value is not None and (wrong := unreadable_set(function, value)) is not None
+        if value is not None and (problem := unreadable_set(function, value)) is not None
     }
 
 
@@ -89,8 +87,8 @@ def _divided_by_zero(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[i
     column = changes.rows.column(aggregate.column)
     # Among integers and decimals, only zero has the sign 0.
     is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
-    undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
-    rows = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
+    is_retract = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _RETRACT_KINDS)
+    indices = np.flatnonzero(is_retract & is_zero.to_numpy(zero_copy_only=False))
     name, function = aggregate.column, aggregate.function
     reason = f"takes 0 back from column {name!r}, and {function} cannot divide by it"
-    return {int(index): reason for index in changes.message_index[rows]}
+    return {int(index): reason for index in changes.message_index[indices]}

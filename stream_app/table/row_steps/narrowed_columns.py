@@ -38,16 +38,17 @@ class NarrowedColumns:
     Attributes:
         facts: reads the types and the time of each message.
         schema: the table's schema.
-        since: column → the time in ms at which it got its type.
-        aliases, lowers: how the source's column names are mapped.
+        type_times_ms: column → the time at which it got its type.
+        aliases: column of the source → its name in the table, if that differs.
+        lowers_names: whether the source's column names become lower case.
     """
 
     facts: SourceFacts
     schema: TableSchema
     rules: EvolutionRules
-    since: Mapping[str, int]
+    type_times_ms: Mapping[str, int]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    lowers: bool = False
+    lowers_names: bool = False
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
@@ -55,29 +56,31 @@ class NarrowedColumns:
             return decoded
         full_messages = with_all_columns(messages)
         reasons: dict[int, str] = {}
-        for positions, source_table in self.facts.versions(full_messages, self.rules.options):
+        for message_indices, source_table in self.facts.versions(full_messages, self.rules.options):
             column_reasons = self._column_reasons(source_table)
             if not column_reasons:
                 continue
-            kept_positions = np.intersect1d(positions, decoded.changes.message_index)
-            times = self._times(full_messages.take(pa.array(kept_positions)))
+            row_messages = np.intersect1d(message_indices, decoded.changes.message_index)
+            times_ms = self._times_ms(full_messages.take(pa.array(row_messages)))
             for name, reason in column_reasons.items():
-                reasons |= dict.fromkeys(kept_positions[times > self.since[name]].tolist(), reason)
+                reasons |= dict.fromkeys(
+                    row_messages[times_ms > self.type_times_ms[name]].tolist(), reason
+                )
         return decoded.with_bad_records(messages, reasons)
 
     def _column_reasons(self, source_table: SourceTable) -> dict[str, str]:
         """Return the columns that do not follow their source, with the reasons."""
-        source_table = lower_case_table(source_table) if self.lowers else source_table
+        source_table = lower_case_table(source_table) if self.lowers_names else source_table
         source_table = with_aliases(source_table, self.aliases) if self.aliases else source_table
         evolved = evolution(self.schema, source_table, self.rules.options, self.rules.made_columns)
         return {
             kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
             for kept_column in evolved.kept_columns
-            if kept_column.column is not None
+            if kept_column.table_type is not None
         }
 
-    def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Return the times of changes in ms: int64 [n], the minimum for a change without time."""
+    def _times_ms(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return the time of each change: int64 [n], the minimum for a change without a time."""
         kafka_times = messages.column("timestamp").cast(_MILLIS, safe=False)
         change_times = self.facts.change_times
         times_ms = (
@@ -85,14 +88,14 @@ class NarrowedColumns:
             if change_times is None
             else pc.coalesce(change_times(messages), kafka_times)
         )
-        least = np.iinfo(np.int64).min
+        no_time = np.iinfo(np.int64).min
         return np.asarray(
-            pc.fill_null(times_ms.cast(pa.int64()), least).to_numpy(zero_copy_only=False)
+            pc.fill_null(times_ms.cast(pa.int64()), no_time).to_numpy(zero_copy_only=False)
         )
 
 
 def column_times(table: FileStoreTable) -> Mapping[str, int]:
     """Return the time in ms at which each column got its type, from the older schemas."""
-    numbers = reversed(table.schemas.ids())
-    older = (number for number in numbers if number <= table.schema.schema_id)
-    return type_times(table.schemas.schema(number) for number in older)
+    newest_first = reversed(table.schemas.ids())
+    older_ids = (number for number in newest_first if number <= table.schema.schema_id)
+    return type_times(table.schemas.schema(number) for number in older_ids)

@@ -28,10 +28,16 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.upkeep.partition_time import PartitionTime, time_of_partitions
+from stream_app.table.write.bucket_assigner import row_codes
 
 NAME_BYTES_MAX = 255
 _ESCAPED_BYTES_MAX = 3
 """Bytes that one byte of a value takes in a folder's name at most."""
+_UNDATED = (
+    "has a partition without a time as the options partition.timestamp-formatter and "
+    "partition.timestamp-pattern say: "
+)
+"""The begin of a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +56,7 @@ class NameablePartitions:
         for name in self.partition_keys:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
-                reasons |= _reasons_too_long(name, column, decoded)
+                reasons |= _name_length_reasons(name, column, decoded)
         return decoded.with_bad_records(messages, reasons)
 
 
@@ -60,30 +66,24 @@ def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
     return NameablePartitions(partition_keys=keys) if keys else None
 
 
-def _reasons_too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
-    """Return the reasons by message for partition values whose folders' names are too long."""
-    bytes_left = NAME_BYTES_MAX - len(partition_component(name, "").encode())
-    longest = pc.max(pc.binary_length(column)).as_py()
-    if longest is None or longest * _ESCAPED_BYTES_MAX <= bytes_left:
+def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
+    """Return the reasons by message for partition values whose folders would have long names."""
+    length_max = NAME_BYTES_MAX - len(partition_component(name, "").encode())
+    value_length = pc.max(pc.binary_length(column)).as_py()
+    if value_length is None or value_length * _ESCAPED_BYTES_MAX <= length_max:
         return {}
     # The loop is over partition values, of which there are few.
-    refused = [
+    long_values = [
         text
         for text in column.unique().to_pylist()
         if text is not None and len(partition_component(name, text).encode()) > NAME_BYTES_MAX
     ]
-    rows = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
+    indices = np.flatnonzero(pc.is_in(column, pa.array(long_values, column.type)).to_numpy(False))
     reason = (
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_index[rows]}
-
-
-_REASON = (
-    "has a partition without a time as the options partition.timestamp-formatter and "
-    "partition.timestamp-pattern say: "
-)
+    return {int(index): reason for index in decoded.changes.message_index[indices]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +98,13 @@ class DatedPartitions:
         columns = [decoded.changes.rows.column(name) for name in self.partition_type.names]
         if not len(columns[0]):
             return decoded
-        codes = np.zeros(len(columns[0]), np.int64)
-        for column in columns:
-            encoded = column.dictionary_encode(null_encoding="encode")
-            codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
-        _, first, partition_of = np.unique(codes, return_index=True, return_inverse=True)
+        codes = row_codes(columns, len(columns[0]))
+        _, first_rows, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # The loop is over partitions, of which there are few.
-        texts = [self._undated_partition(columns, row) for row in first.tolist()]
+        texts = [self._undated_partition(columns, row) for row in first_rows.tolist()]
         reasons = (
             {
-                int(message): _REASON + text
+                int(message): _UNDATED + text
                 for message, partition in zip(
                     decoded.changes.message_index, partition_of, strict=True
                 )

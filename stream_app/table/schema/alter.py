@@ -151,8 +151,10 @@ def evolve(
         return schema_evolution.changes
 
     schema = alter_by(table, changes_of)
-    added = set(schema.fields.names).difference(table.schema.fields.names)
-    remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
+    added_names = set(schema.fields.names).difference(table.schema.fields.names)
+    remarks = remarks_of_added(
+        column for column in source_table.columns if column.name in added_names
+    )
     # The schema in the table's folder lacks the options of this process.
     stored_schema = table.schemas.schema(table.schema.schema_id)
     differences = tuple(schema_differences(stored_schema, schema))

@@ -293,14 +293,14 @@ class HashIndexState(BucketState):
         if routed_on == basis.routed_on:
             return True
         try:
-            before = index_manifest(self.table, basis.routed_on)
-            after = index_manifest(self.table, routed_on)
+            routed_manifest = index_manifest(self.table, basis.routed_on)
+            newest_manifest = index_manifest(self.table, routed_on)
         except CorruptFileError:
             return False  # the older index manifest may have expired
         return is_routed_alike(
-            before.hash_files,
-            after.hash_files,
-            lambda partition: self._open_buckets(before, partition),
+            routed_manifest.hash_files,
+            newest_manifest.hash_files,
+            lambda partition: self._open_buckets(routed_manifest, partition),
             ChainMap(*self._epoch_replacements),
         )
 
@@ -311,10 +311,13 @@ class HashIndexState(BucketState):
         written_on = self._basis_of(newest).written_on
         if written_on == basis.written_on:
             return True
-        before = index_manifest(self.table, basis.written_on).hashes
-        after = index_manifest(self.table, written_on).hashes
+        written_hashes = index_manifest(self.table, basis.written_on).hashes
+        newest_hashes = index_manifest(self.table, written_on).hashes
         partitions = {change.partition for change in changes}
-        return all(before.get(partition) == after.get(partition) for partition in partitions)
+        return all(
+            written_hashes.get(partition) == newest_hashes.get(partition)
+            for partition in partitions
+        )
 
     def check(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
@@ -341,14 +344,14 @@ class HashIndexState(BucketState):
         if not index_changes:
             return
         try:
-            before = index_manifest(self.table, basis.routed_on)
+            routed_manifest = index_manifest(self.table, basis.routed_on)
         except CorruptFileError:
             return  # the next epoch is then routed again
         self._epoch_replacements.append(
             dict(
                 replacement
                 for change in index_changes
-                for replacement in self._index_replacements(before, change)
+                for replacement in self._index_replacements(routed_manifest, change)
             )
         )
 
@@ -358,11 +361,11 @@ class HashIndexState(BucketState):
         return BucketBasis(newest.index_manifest, newest.index_manifest)
 
     def _index_replacements(
-        self, before: IndexManifest, change: BucketChange
+        self, routed_manifest: IndexManifest, change: BucketChange
     ) -> Iterable[tuple[str, IndexReplacement]]:
         names = {entry.kind: entry.index_file.file_name for entry in change.index}
         replacement = IndexReplacement(
-            names.get(FileKind.DELETE), self._open_buckets(before, change.partition)
+            names.get(FileKind.DELETE), self._open_buckets(routed_manifest, change.partition)
         )
         yield names[FileKind.ADD], replacement
 

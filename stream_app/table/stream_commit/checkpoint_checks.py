@@ -34,22 +34,25 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
         CheckpointError: epochs are missing, or the table has some that the checkpoint lacks.
     """
     table = state.table
-    last = state.last_identifier
-    if last is not None and last > epoch:
+    table_epoch = state.last_identifier
+    if table_epoch is not None and table_epoch > epoch:
         raise CheckpointError(
-            f"the checkpoint continues with epoch {epoch}, the table already has its epoch {last}",
+            f"the checkpoint continues with epoch {epoch}, the table already has its epoch "
+            f"{table_epoch}",
             where=table.location,
             fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
             "job a new checkpoint, for which source.starting-offsets says where to begin",
         )
-    if newest < 0 or (last is not None and last >= newest):
+    if newest < 0 or (table_epoch is not None and table_epoch >= newest):
         return
-    if last is None and (table.snapshots.earliest_id() or 1) > 1:
+    if table_epoch is None and (table.snapshots.earliest_id() or 1) > 1:
         _LOG.warning("the table's snapshots of epoch %d have expired; going on", newest)
         return
+    epochs_text = (
+        "none of its epochs" if table_epoch is None else f"only its epochs up to {table_epoch}"
+    )
     raise CheckpointError(
-        f"the checkpoint has finished epoch {newest}, the table has "
-        f"{'none of its epochs' if last is None else f'only its epochs up to {last}'}",
+        f"the checkpoint has finished epoch {newest}, the table has {epochs_text}",
         where=table.location,
         fix="the table was rolled back, or an older copy of it was restored: give the job a new "
         "checkpoint, with which it reads from source.starting-offsets, or restore the newer table",

@@ -36,14 +36,19 @@ class PublishedCompactions:
 
     tally: CompactionTally = field(default_factory=CompactionTally)
     reports: list[CompactionReport] = field(default_factory=list)
-    snapshots: list[Snapshot | None] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """Return the compactions that were published since the last call."""
         reports, self.reports = tuple(self.reports), []
         return reports
 
-    def take_snapshots(self) -> list[Snapshot | None]:
+    def add_snapshot(self, snapshot: Snapshot | None) -> None:
+        """Keep what a wait published for the next epoch's outcome; None: nothing was published."""
+        if snapshot is not None:
+            self.snapshots.append(snapshot)
+
+    def take_snapshots(self) -> list[Snapshot]:
         """Return the snapshots that were published during waits since the last call."""
         snapshots, self.snapshots = self.snapshots, []
         return snapshots

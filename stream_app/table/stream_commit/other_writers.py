@@ -35,10 +35,10 @@ class OtherWriters:
             published: the snapshot that `compact_due` has just published, if any.
         """
         known_id = self.state.commit_history.known_id
-        before = self._count
+        previous_count = self._count
         self._count += known_id > self._known_id + bool(published)
         self._known_id = known_id
-        if before < _FOREIGN_COMMITS_MAX <= self._count:
+        if previous_count < _FOREIGN_COMMITS_MAX <= self._count:
             _LOG.warning(
                 "%s: other writers commit faster than the job compacts; they or the next run "
                 "compact what they leave",

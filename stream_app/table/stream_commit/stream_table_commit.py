@@ -120,7 +120,7 @@ class StreamTableCommit:
 
     @property
     def coordinator(self) -> CompactCoordinator:
-        """The coordinator of the table's compactions. Only this class may change it."""
+        """The coordinator of the table's compactions."""
         return self.state.coordinator
 
     def follow_and_wait(self) -> int:
@@ -200,7 +200,7 @@ class StreamTableCommit:
         compact_snapshot = self._publisher.publish(committable, compactions)
         self.coordinator.trigger()
         epoch_snapshots = (truncate_snapshot, append_snapshot, compact_snapshot)
-        snapshots = [*filter(None, (*self.published.take_snapshots(), *epoch_snapshots))]
+        snapshots = [*self.published.take_snapshots(), *filter(None, epoch_snapshots)]
         if self.table.options.compacts_whole_after(epoch):  # step 4
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
@@ -221,7 +221,7 @@ class StreamTableCommit:
         """
         self.state.constraints.accept_all_files()
         while self.last_identifier is not None and not self.coordinator.is_idle():
-            self.published.snapshots.append(self._wait_and_publish())
+            self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
         """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
@@ -308,7 +308,7 @@ class StreamTableCommit:
                 return  # no compaction can be picked, so waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", bucket_count)
             start_s = self.table.clock.steady_seconds()
-            self.published.snapshots.append(self._wait_and_publish())
+            self.published.add_snapshot(self._wait_and_publish())
             self.published.tally.add_wait(self.table.clock.steady_seconds() - start_s)
 
     def _wait_and_publish(self) -> Snapshot | None:

@@ -108,10 +108,11 @@ class TableState:
             commit_history = CommitHistory(self.table, self.commit_user, latest)
             if self.last_identifier is not None:
                 return commit_history
-            last = commit_history.last_epoch()
+            last_epoch = commit_history.last_epoch()
             if (self.table.snapshots.latest_id() or 0) == commit_history.known_id:
-                if last is not None:
-                    self.last_identifier, self.last_source_end = last.identifier, last.source_end
+                if last_epoch is not None:
+                    self.last_identifier = last_epoch.identifier
+                    self.last_source_end = last_epoch.source_end
                 return commit_history
 
     def is_committed(self, epoch: int) -> bool:
@@ -120,15 +121,15 @@ class TableState:
         Raises:
             CheckpointError: the table had the epoch, and was rolled back since.
         """
-        last = self.last_identifier
-        if last is None or epoch > last:
+        last_epoch = self.last_identifier
+        if last_epoch is None or epoch > last_epoch:
             return False
         self.commit_history.check_not_rolled_back(self.table.snapshots.latest())
         _LOG.info(
             "epoch %d is left out: the newest commit of user %s has identifier %d",
             epoch,
             self.commit_user,
-            last,
+            last_epoch,
         )
         return True
 

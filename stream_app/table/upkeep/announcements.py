@@ -1,9 +1,9 @@
 """Manages announced deletions of versions, and tags that came too late to save a version.
 
 `expire_snapshots` and `rollback` announce, and check each other's announcements; `tags` and
-`changelog_follow` only check. A process whose tag came too late deletes that tag. A maker that
-dies, or another engine, leaves a tag without files. The expiry deletes it at its end, or after a
-crash the next expiry does.
+`changelog_follow` only check. A process whose tag came too late deletes that tag. If the
+process dies, or is another engine's, the tag remains without files. The expiry deletes such a tag
+at its end, or after a crash the next expiry does.
 
 Two actors run independently and never block. Each first announces its intent and then reads the
 other's, so at least one of them sees the conflict. An expiry announces the versions that it
@@ -13,10 +13,11 @@ deletes, then reads the tags; a tagger creates the tag, then reads the announcem
     tagger            create tag "old" of 4 ──► read announcements: 4 is among them ──► undo
     time     ─────────────────────────────────────────────────────────────────────────────►
 
-An expiry's announcement holds while the snapshot `end` is the one it names. Without that snapshot
-the expiry is done, or the table was rolled back: numbers that come again are other versions. A
-rollback deletes the newest snapshot first, so its announcement holds while the newest snapshot is
-one of the deleted ones. Otherwise it is done, or it died and another committer continued.
+An expiry's announcement holds while the snapshot `end` is the one that it names. Without that
+snapshot the expiry is done, or the table was rolled back: a number that comes again is another
+version. A rollback deletes the newest snapshot first, so its announcement holds while the newest
+snapshot is one of those to delete. Otherwise the rollback is done, or it died and another committer
+continued.
 """
 
 from __future__ import annotations
@@ -61,14 +62,14 @@ def expiry_is_over(
     return is_done or not expiry_applies(announcement, end_list)
 
 
-def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
+def is_expiring(number: int, announcements: Iterable[ExpiryAnnouncement]) -> bool:
     """Return whether a version may be half deleted, so that no new tag can keep it.
 
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
     return any(
         announcement.begin <= number < announcement.end and number not in announcement.tagged
-        for announcement in holding
+        for announcement in announcements
     )
 
 
@@ -87,13 +88,15 @@ def rollback_applies(
 
 
 def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
-    """Return whether a holding rollback has deleted a snapshot; for `newest` see
-    `rollback_applies`.
+    """Return whether a rollback whose announcement holds has deleted a snapshot.
+
+    Args:
+        newest: as `rollback_applies`.
     """
     return newest is None or newest < max(announcement.delta_lists, default=0)
 
 
-def expiry_in_the_way(
+def blocking_expiry(
     target: int,
     expiries: Iterable[ExpiryAnnouncement],
     rollbacks: Iterable[RollbackAnnouncement],
@@ -105,12 +108,14 @@ def expiry_in_the_way(
     rollback, and has deleted nothing. Without such an expiry the result is None.
 
     Args:
-        expiries, rollbacks: the holding announcements.
+        expiries, rollbacks: the announcements that hold.
         newest: as `rollback_applies`.
     """
-    begun = [rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)]
+    begun_targets = [
+        rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)
+    ]
     for expiry in expiries:
-        if expiry.end > target and not any(expiry.end > behind for behind in begun):
+        if expiry.end > target and all(expiry.end <= begun for begun in begun_targets):
             return expiry
     return None
 
@@ -119,7 +124,7 @@ def is_announced(table: FileStoreTable, number: int) -> bool:
     """Return whether an expiry may have half deleted a version, which then cannot be kept.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
+        CorruptFileError: an announcement cannot be read.
     """
     return is_expiring(number, holding_announcements(table))
 
@@ -128,7 +133,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
     """Return whether a rollback deletes a version, or would have before it died.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
+        CorruptFileError: an announcement cannot be read.
     """
     return any(number > rollback.target for rollback in holding_rollbacks(table))
 
@@ -142,13 +147,13 @@ def tagged_versions_to_keep(
         folder: the tag folder's listing from which the tags come.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
+        CorruptFileError: an announcement cannot be read.
     """
     holding = holding_announcements(table, folder.others)
     return [
         snapshot
         for snapshot in tagged
-        if not is_expiring(snapshot.snapshot_id, holding) or _is_whole(table, snapshot)
+        if not is_expiring(snapshot.snapshot_id, holding) or _has_all_files(table, snapshot)
     ]
 
 
@@ -156,14 +161,14 @@ def delete_void_tags(
     table: FileStoreTable,
     announcements: Sequence[ExpiryAnnouncement],
     tags: Mapping[str, FileStatus],
-    considered: Mapping[str, FileStatus] | None = None,
+    considered_tags: Mapping[str, FileStatus] | None = None,
 ) -> None:
     """Delete the tags that came too late for versions that expiries have deleted.
 
     Args:
         announcements: the expiries' announcements.
         tags: the existing tags.
-        considered: tags that need no check, because each plan has considered them.
+        considered_tags: tags that need no check, because the expiry's plan has considered them.
 
     Raises:
         CorruptFileError: a tag cannot be read.
@@ -171,12 +176,14 @@ def delete_void_tags(
     """
     if not announcements:
         return
-    unknown = [name for name, status in tags.items() if (considered or {}).get(name) != status]
-    for name in sorted(unknown):
+    unchecked_names = [
+        name for name, status in tags.items() if (considered_tags or {}).get(name) != status
+    ]
+    for name in sorted(unchecked_names):
         tag = table.tags.tag(name)
         if tag is None or not is_expiring(tag.snapshot.snapshot_id, announcements):
             continue
-        if _is_whole(table, tag.snapshot):
+        if _has_all_files(table, tag.snapshot):
             continue
         if table.tags.tag(name) == tag:  # the name may belong to another version by now
             table.tags.delete(name)
@@ -189,7 +196,7 @@ def delete_void_tags(
 
 
 def withdraw_outdated(table: FileStoreTable, listed: Collection[str]) -> None:
-    """Withdraw announcements that are completed or void.
+    """Withdraw announcements that do not hold any more.
 
     Args:
         listed: the file names beside the tags, from a fresh listing.
@@ -218,7 +225,7 @@ def holding_announcements(
         listed: the file names beside the tags, if the caller has just listed them.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
+        CorruptFileError: an announcement cannot be read.
     """
     announced = table.expiry_announcements.announcements(listed).values()
     return [expiry for expiry in announced if expiry_applies(expiry, _end_list(table, expiry))]
@@ -230,7 +237,7 @@ def holding_rollbacks(
     """Return the announcements of rollbacks that are running or have crashed.
 
     Raises:
-        CorruptFileError: what was announced cannot be read.
+        CorruptFileError: an announcement cannot be read.
     """
     announced = table.rollback_announcements.announcements(listed).values()
     newest = table.snapshots.latest_id() if announced else None
@@ -262,30 +269,27 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
         return announcement.end_list  # the snapshot may be unchanged
 
 
-def is_whole(table: FileStoreTable, number: int) -> bool:
+def is_complete(table: FileStoreTable, number: int) -> bool:
     """Return whether all files that a snapshot needs exist."""
     try:
-        return _is_whole(table, table.snapshots.snapshot(number))
+        return _has_all_files(table, table.snapshots.snapshot(number))
     except FileNotFoundError:
         return False
 
 
-def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def _has_all_files(table: FileStoreTable, snapshot: Snapshot) -> bool:
     """Return whether all files that a tag keeps of a version exist."""
-    presence, paths = FilePresence(table), table.paths
     try:
-        entries = FileStoreScan(table).live(snapshot)
-        indexes = (
-            table.manifests.read_index_manifest(snapshot.index_manifest)
-            if snapshot.index_manifest is not None
-            else []
-        )
+        data_entries = FileStoreScan(table).live(snapshot)
+        index_entries = table.manifests.read_index_manifest(snapshot.index_manifest)
     except CorruptFileError:
         return False
-    paths_of_files = [
-        paths.data_file(entry.partition, entry.bucket, entry.file) for entry in entries
+    paths = [
+        table.paths.data_file(entry.partition, entry.bucket, entry.file) for entry in data_entries
     ]
-    paths_of_files += [
-        paths.index_file(index.partition, index.bucket, index.index_file) for index in indexes
+    paths += [
+        table.paths.index_file(entry.partition, entry.bucket, entry.index_file)
+        for entry in index_entries
     ]
-    return not any(list(presence.findings(path, None)) for path in paths_of_files)
+    presence = FilePresence(table)
+    return not any(list(presence.findings(path, None)) for path in paths)

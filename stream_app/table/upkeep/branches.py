@@ -9,7 +9,7 @@ Source: Paimon `utils/FileSystemBranchManager.java`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -83,7 +83,10 @@ def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag |
 
 
 def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
-    """Create a branch of `plan_branch`. The newest schema comes last, because it makes the branch.
+    """Create a branch. The newest schema comes last, because it makes the branch exist.
+
+    Args:
+        tag: the result of `plan_branch`.
 
     Raises:
         UsageError: the tag was deleted meanwhile; no branch exists.
@@ -119,7 +122,7 @@ def named_branch(table: FileStoreTable, name: str) -> FileStoreTable:
     names = branch_names(table.file_io, table.location)
     branch = open_branch(table, name) if name in names else None
     if branch is None:
-        fix = f"known: {', '.join(names)}" if names else "create it: stream-app branch create"
+        fix = f"name one of {', '.join(names)}" if names else "create it: stream-app branch create"
         raise UsageError(
             f"the table has no branch {name!r}{did_you_mean(name, names)}",
             where=table.location,
@@ -166,38 +169,44 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
     snapshots = [branch.snapshots.snapshot(number) for number in branch.snapshots.ids()]
     if not snapshots:
         raise UsageError(
-            f"branch {name!r} has no snapshot, so there is nothing to follow",
+            f"branch {name!r} has no snapshot",
             where=table.location,
             fix="write to it first",
         )
-    tags, numbers = tuple(branch.tags.tags()), table.snapshots.ids()
+    tags = tuple(branch.tags.tags())
+    numbers = table.snapshots.ids()
     rollback = None
     if numbers:
         # The branch keeps the tag at which it began, even after its first snapshots have expired.
-        begins = [snapshots[0], *(tag.snapshot for tag in tags)]
-        rollback = plan_rollback(table, _begin(table, name, begins, numbers))
+        candidates = [snapshots[0], *(tag.snapshot for tag in tags)]
+        rollback = plan_rollback(table, _begin_of_branch(table, name, candidates, numbers[0]))
     return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
 
 
-def _begin(
-    table: FileStoreTable, name: str, begins: list[Snapshot], numbers: list[int]
+def _begin_of_branch(
+    table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest: int
 ) -> Snapshot:
-    """Return the version of the main branch at which a branch began."""
-    expired = [tag.snapshot for tag in table.tags.tags()]
-    expired += map(table.changelogs.changelog, table.changelogs.ids())
-    for begin in begins:
+    """Return the version of the main branch at which a branch began.
+
+    Args:
+        candidates: the versions of the branch at which it may have begun.
+        earliest: the number of the main branch's first snapshot.
+    """
+    main_versions = [tag.snapshot for tag in table.tags.tags()]
+    main_versions += map(table.changelogs.changelog, table.changelogs.ids())
+    for begin in candidates:
         number, delta = begin.snapshot_id, begin.delta_manifest_list
-        earlier = {old.delta_manifest_list for old in expired if old.snapshot_id <= number}
+        deltas = {old.delta_manifest_list for old in main_versions if old.snapshot_id <= number}
         # The main branch's versions of that time must not belong to another history.
-        is_lost = number < numbers[0] and not earlier
-        if is_lost or delta in earlier or table.snapshots.delta_list(number) == delta:
+        is_lost = number < earliest and not deltas
+        if is_lost or delta in deltas or table.snapshots.delta_list(number) == delta:
             return begin
     raise UsageError(
-        f"branch {name!r} does not begin at a snapshot of the main branch, whose rows would all be "
-        "lost",
+        f"branch {name!r} does not begin at a snapshot of the main branch: a fast-forward would "
+        "lose all rows of the main branch",
         where=table.location,
-        fix="create a branch from a tag, and keep that tag of both; or delete the older tags of "
-        "the main branch; or truncate and write the rows of this branch",
+        fix="create a branch from a tag, and keep the tag in both branches; or delete the older "
+        "tags of the main branch; or truncate the main branch, and write this branch's rows to it",
     )
 
 
@@ -207,7 +216,7 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
     1. Roll the main branch back to the snapshot at which the branch began.
     2. Take the branch's schemas, which its snapshots need.
     3. Take its snapshots in their order, and its tags.
-    4. Delete older snapshots and changelogs of the main branch if the branch lacks those in
+    4. Delete the main branch's older snapshots and changelogs, if the branch lacks the snapshots in
        between.
 
     Raises:
@@ -217,7 +226,7 @@ def fast_forward(table: FileStoreTable, plan: FastForwardPlan) -> None:
     with _without_expiry(plan):
         if plan.rollback is not None:
             roll_back(table, plan.rollback, resets_consumers=False)
-        _follow(table, plan)
+        _copy_versions(table, plan)
 
 
 @contextmanager
@@ -227,14 +236,15 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     Raises:
         UsageError: an expiry is deleting them.
     """
-    branch, newest = plan.branch, plan.snapshots[-1]
+    branch = plan.branch
+    newest = plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
     delta_lists = {newest.snapshot_id: newest.delta_manifest_list}
     announcement = RollbackAnnouncement(target=newest.snapshot_id, delta_lists=delta_lists)
-    announced = branch.rollback_announcements.announce(announcement)
+    announcement_name = branch.rollback_announcements.announce(announcement)
     try:
-        first_is_there = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
-        if holding_announcements(branch) or not first_is_there:
+        has_first_snapshot = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
+        if holding_announcements(branch) or not has_first_snapshot:
             raise UsageError(
                 "an expiry is deleting snapshots of the branch: the fast-forward has not changed "
                 "the main branch",
@@ -244,11 +254,11 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
             )
         yield
     finally:
-        branch.rollback_announcements.withdraw(announced)
+        branch.rollback_announcements.withdraw(announcement_name)
 
 
-def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
-    """Give the main branch the schemas, snapshots and tags of the plan's branch."""
+def _copy_versions(table: FileStoreTable, plan: FastForwardPlan) -> None:
+    """Copy the schemas, snapshots and tags of the plan's branch to the main branch."""
     branch = plan.branch
     for number in branch.schemas.ids():
         schema = branch.schemas.schema(number)
@@ -259,11 +269,11 @@ def _follow(table: FileStoreTable, plan: FastForwardPlan) -> None:
             table.file_io.delete(table.schemas.path(number))
     for snapshot in plan.snapshots:
         table.snapshots.restore(snapshot)
-    first, newest = plan.snapshots[0], plan.snapshots[-1]
-    older = [number for number in table.snapshots.ids() if number < first.snapshot_id]
+    earliest, newest = plan.snapshots[0], plan.snapshots[-1]
+    older_numbers = [number for number in table.snapshots.ids() if number < earliest.snapshot_id]
     changelogs = table.changelogs.ids()
-    if first.snapshot_id - 1 not in (*older, *changelogs):
-        for number in older:
+    if earliest.snapshot_id - 1 not in (*older_numbers, *changelogs):
+        for number in older_numbers:
             table.snapshots.delete(number)
         table.changelogs.delete(changelogs)
     table.snapshots.write_hint_and_reread(newest.snapshot_id)

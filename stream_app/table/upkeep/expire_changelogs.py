@@ -1,12 +1,12 @@
 """Deletes old long-lived changelogs, with the files that only they need.
 
-It works like `expire_snapshots`, and runs after it. It deletes changelog files. If flushed files
-served as the changelog, it also deletes the files that the expired snapshot removed from the table.
-They belong to earlier changelogs.
+The expiry works like `expire_snapshots`, and runs after it. It deletes changelog files. If flushed
+files served as the changelog, it also deletes the files that the expired snapshot removed from the
+table, which belong to earlier changelogs.
 
-The current producer decides which files are the changelog, because followers read all snapshots by
-it. So flushed files from a time without changelog files may be deleted if the table has changelog
-files now.
+The option `changelog-producer` decides which files are the changelog, because followers read all
+snapshots by it. So if a table with changelog files had none earlier, the expiry may delete flushed
+files of that time.
 
 Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.java`.
 """
@@ -54,14 +54,17 @@ class ExpireChangelogs:
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id() if ids else None
-        files, versions = FilesToDelete(), tuple[Snapshot, ...]()
+        files = FilesToDelete()
+        versions: tuple[Snapshot, ...] = ()
         read = self.table.changelogs.changelog
         if ids and earliest is not None:
             end = self._end(ids, config)
             versions = versions_before(end, ids, read, self.table)
-            later = [read_with_advice(read, number) for number in [n for n in ids if n >= end][:1]]
+            retained_ids = [number for number in ids if number >= end]
+            next_changelogs = [read_with_advice(read, number) for number in retained_ids[:1]]
             if versions:
-                files = self._files(versions, later, self.table.snapshots.snapshot(earliest))
+                earliest_snapshot = self.table.snapshots.snapshot(earliest)
+                files = self._files(versions, next_changelogs, earliest_snapshot)
         return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)
 
     def execute(self, expiry: Expiry) -> None:
@@ -76,30 +79,40 @@ class ExpireChangelogs:
         self.table.changelogs.delete(expiry.numbers)
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
-        now = self.table.clock.now_ms()
-        first_needed = oldest_unread_snapshot(self.table, now)
+        """Return the number of the first retained version."""
+        now_ms = self.table.clock.now_ms()
+        first_needed = oldest_unread_snapshot(self.table, now_ms)
         if not config.is_changelog_longer:
-            return min(ids[-1] + 1, ids[-1] + 1 if first_needed is None else first_needed)
+            end = ids[-1] + 1
+            return end if first_needed is None else min(end, first_needed)
         return changelog_range(
             ids,
             config.changelogs,
             latest_snapshot=self.table.snapshots.latest_id() or ids[-1],
-            older_than_ms=now - config.changelogs.time_ms,
+            older_than_ms=now_ms - config.changelogs.time_ms,
             limit=config.limit,
             protected_from=first_needed,
             time_of=lambda number: time_of(self.table.changelogs.changelog, number),
         ).end
 
     def _files(
-        self, changelogs: Sequence[Snapshot], later: Sequence[Snapshot], earliest: Snapshot
+        self,
+        changelogs: Sequence[Snapshot],
+        next_changelogs: Sequence[Snapshot],
+        earliest: Snapshot,
     ) -> FilesToDelete:
-        """Return the files that only the expiring changelogs need."""
+        """Return the files that only the expiring changelogs need.
+
+        Args:
+            next_changelogs: the first retained changelog, if there is one.
+            earliest: the earliest snapshot.
+        """
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestReads(self.table))
         begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
         tagged = protected.of_range(begin, end, and_next=True)
         collector.keep_metadata_of([earliest, *tagged])
-        collector.keep_metadata_of(later, may_be_gone=True)
+        collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected, self._cache)
         for changelog in changelogs:
             add_changelog(collector, changelog, protected)

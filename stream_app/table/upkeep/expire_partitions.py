@@ -58,14 +58,15 @@ class PartitionRetention:
 
     Attributes:
         time_ms: the milliseconds for which a partition is kept.
-        at_most: the maximum number of partitions that one expiry drops.
+        age_basis: the time from which a partition's age counts.
+        partitions_max: the maximum number of partitions that one expiry drops.
         batch_size: the number of partitions that one commit drops; None: all.
     """
 
     time_ms: int
-    age_of: AgeBasis
+    age_basis: AgeBasis
     time: PartitionTime
-    at_most: int
+    partitions_max: int
     batch_size: int | None
 
 
@@ -75,11 +76,11 @@ class PartitionExpiry:
 
     Attributes:
         partitions: the partitions in the order in which they are dropped.
-        undated: the number of partitions that stay because they have no time.
+        undated_count: the number of partitions that stay because they have no time.
     """
 
     partitions: tuple[DatedPartition, ...]
-    undated: int
+    undated_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     if time_ms is None:
         return None
     strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
-    strategies = [age.value for age in AgeBasis]
+    strategies = [basis.value for basis in AgeBasis]
     if strategy not in strategies:
         raise UsageError(
             unknown_name("value of option 'partition.expiration-strategy':", strategy, strategies),
@@ -108,9 +109,9 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
         )
     return PartitionRetention(
         time_ms=time_ms,
-        age_of=AgeBasis(strategy),
+        age_basis=AgeBasis(strategy),
         time=time_of_partitions(options),
-        at_most=options[PARTITION_EXPIRATION_MAX_NUM],
+        partitions_max=options[PARTITION_EXPIRATION_MAX_NUM],
         batch_size=options[PARTITION_EXPIRATION_BATCH_SIZE],
     )
 
@@ -124,10 +125,10 @@ class ExpirePartitions:
 
     def plan(self) -> PartitionExpiry:
         """Return the expiry that is due."""
-        dated = self._with_times(FileStoreScan(self.table).live(self.table.snapshots.latest()))
+        partitions = self._with_times(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
-            partitions=tuple(self._partitions_too_old(dated)[: self.retention.at_most]),
-            undated=sum(partition.time_ms is None for partition in dated),
+            partitions=tuple(self._partitions_too_old(partitions)[: self.retention.partitions_max]),
+            undated_count=sum(partition.time_ms is None for partition in partitions),
         )
 
     def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
@@ -140,12 +141,12 @@ class ExpirePartitions:
         """
         user = f"expire-partitions-{uuid.uuid4()}"
         for batch in drop_batches(list(expiry.partitions), self.retention.batch_size):
-            dropped = self._drop(user, batch)
-            if dropped is not None:
-                yield dropped
+            dropped_partitions = self._drop(user, batch)
+            if dropped_partitions is not None:
+                yield dropped_partitions
 
     def _drop(self, user: str, expiring: Sequence[DatedPartition]) -> DroppedPartitions | None:
-        """Drop the partitions that are still too old; None if there are none."""
+        """Drop the partitions that are still too old; None if no partition is."""
         while expiring:
             latest = self.table.snapshots.latest()
             commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
@@ -158,11 +159,9 @@ class ExpirePartitions:
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
                 live = FileStoreScan(self.table).live(self.table.snapshots.latest())
-                old = {
-                    partition.partition
-                    for partition in self._partitions_too_old(self._with_times(live))
-                }
-                still_expiring = [partition for partition in expiring if partition.partition in old]
+                old_partitions = self._partitions_too_old(self._with_times(live))
+                old_ids = {partition.partition for partition in old_partitions}
+                still_expiring = [old for old in expiring if old.partition in old_ids]
                 if len(still_expiring) == len(expiring):  # the conflict has another cause
                     raise
                 expiring = still_expiring
@@ -170,20 +169,20 @@ class ExpirePartitions:
 
     def _check(self, files: Sequence[ManifestEntry]) -> None:
         """Check that the partitions of the deleted files have expired."""
-        if self.retention.age_of is AgeBasis.VALUES:
+        if self.retention.age_basis is AgeBasis.VALUES:
             return
-        dated = self._with_times(files)
-        young = len(dated) - len(self._partitions_too_old(dated))
-        if young:
+        partitions = self._with_times(files)
+        young_count = len(partitions) - len(self._partitions_too_old(partitions))
+        if young_count:
             raise CommitConflictError(
-                f"{young} of the partitions were written to meanwhile",
+                f"{young_count} of the partitions were written to meanwhile",
                 where=self.table.location,
                 fix="expire partitions again, which checks their age",
             )
 
-    def _partitions_too_old(self, dated: Sequence[DatedPartition]) -> list[DatedPartition]:
+    def _partitions_too_old(self, partitions: Sequence[DatedPartition]) -> list[DatedPartition]:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
-        return expired_partitions(dated, before_ms=before_ms, at_most=len(dated))
+        return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
 
     def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}
@@ -199,7 +198,7 @@ class ExpirePartitions:
         schema = self.table.schema
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)
-        if self.retention.age_of is AgeBasis.VALUES:
+        if self.retention.age_basis is AgeBasis.VALUES:
             time_ms = self.retention.time.time_ms(row_type.names, texts)
         else:
             times = [entry.file.creation_time_ms for entry in entries]

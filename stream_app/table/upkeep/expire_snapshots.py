@@ -24,17 +24,17 @@ from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import oldest_needed
+from stream_app.planning.commit.job_epochs import oldest_needed_snapshot
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
-    limited_by_consumer,
+    limit_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     unprotected_entries,
-    without_flushed,
+    without_flushed_files,
 )
 from stream_app.table.commit.recorded_epochs import recording
 from stream_app.table.file_store_table import FileStoreTable
@@ -83,7 +83,8 @@ class SnapshotExpiry(Expiry):
     Attributes:
         retained_id: the number of the earliest retained snapshot; None if none is left.
         keeps_changelogs: whether the snapshots become long-lived changelogs.
-        kept_by: a text that says why no more snapshots expire.
+        kept_by: the reason why no more snapshots expire, as text.
+        respects_consumers: whether snapshots stay that a consumer has yet to read.
         tags: tag name → the status of its file, for each tag that the plan considered.
         announcement: the announcement to write before any deletion; None if nothing expires.
     """
@@ -91,7 +92,7 @@ class SnapshotExpiry(Expiry):
     retained_id: int | None
     kept_by: str
     keeps_changelogs: bool
-    minds_consumers: bool
+    respects_consumers: bool
     tags: Mapping[str, FileStatus]
     announcement: ExpiryAnnouncement | None
 
@@ -120,22 +121,22 @@ class ExpireSnapshots:
                 "a retained snapshot is gone: another expiry has deleted it, or the table is "
                 "rolled back; this expiry has deleted nothing",
                 where=self.table.location,
-                fix="expire again; a job does so by itself",
+                fix="expire again; a job retries by itself",
             ) from error
 
     def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
-        nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
-        expiring = self._range(ids, config) if ids else nothing
-        if not expiring.is_empty:
-            expiring = self._without_newest_epochs(ids[-1], expiring)
+        expire_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        if ids:
+            expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
         read = self.table.snapshots.snapshot
-        versions = versions_before(expiring.end, ids, read, self.table)
-        retained_id = next((number for number in ids if number >= expiring.end), None)
+        versions = versions_before(expire_range.end, ids, read, self.table)
+        retained_id = next((number for number in ids if number >= expire_range.end), None)
         retained = read_with_advice(read, retained_id) if retained_id and versions else None
-        files, announcement = FilesToDelete(), None
+        files = FilesToDelete()
         tags: Mapping[str, FileStatus] = {}
+        announcement: ExpiryAnnouncement | None = None
         while retained is not None and announcement is None:
             folder = self.table.tags.folder()
             tags = folder.tags
@@ -143,18 +144,17 @@ class ExpireSnapshots:
                 protected = self._protected_versions(folder)
                 files = self._files(config, versions, retained, protected)
                 announcement = _announcement(versions[0].snapshot_id, retained, protected)
-            except CorruptFileError:
+            except CorruptFileError:  # perhaps because a tag was deleted during the read
                 if self.table.tags.statuses() == tags:
                     raise
-                # The tag was deleted while its version was read.
         return SnapshotExpiry(
             versions=versions,
             retained_id=retained_id,
-            kept_by=expiring.kept_by,
+            kept_by=expire_range.kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
-            minds_consumers=config.consumers_keep_snapshots,
+            respects_consumers=config.consumers_keep_snapshots,
             tags=tags,
             announcement=announcement,
         )
@@ -172,17 +172,17 @@ class ExpireSnapshots:
             return
         # Announce first, then check. Tagging, following and rolling back use the opposite order, so
         # at least one side sees the conflict.
-        announced = table.expiry_announcements.announce(expiry.announcement)
+        announcement_name = table.expiry_announcements.announce(expiry.announcement)
         try:
             folder = table.tags.folder()
-            others = [name for name in folder.others if name != announced]
-            self._check_not_rolled_back(expiry.announcement, others)
+            other_names = [name for name in folder.others if name != announcement_name]
+            self._check_not_rolled_back(expiry.announcement, other_names)
             self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
             self._check_no_new_consumer(expiry, expiry.retained_id)
             # Crashed expiries left these announcements, which are the last record of their plans.
-            delete_void_tags(table, holding_announcements(table, others), folder.tags)
+            delete_void_tags(table, holding_announcements(table, other_names), folder.tags)
         except BaseException:
-            table.expiry_announcements.withdraw(announced)
+            table.expiry_announcements.withdraw(announcement_name)
             raise
         delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
         if expiry.keeps_changelogs:
@@ -202,9 +202,9 @@ class ExpireSnapshots:
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.retained_id)
         folder = table.tags.folder()
-        delete_void_tags(table, [expiry.announcement], folder.tags, considered=expiry.tags)
-        table.expiry_announcements.withdraw(announced)
-        withdraw_outdated(table, [name for name in folder.others if name != announced])
+        delete_void_tags(table, [expiry.announcement], folder.tags, considered_tags=expiry.tags)
+        table.expiry_announcements.withdraw(announcement_name)
+        withdraw_outdated(table, [name for name in folder.others if name != announcement_name])
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed: Collection[str]
@@ -240,11 +240,11 @@ class ExpireSnapshots:
                     f"snapshot {tag.snapshot.snapshot_id} was about to expire and has just got "
                     f"the tag {name!r}: nothing was deleted",
                     where=self.table.location,
-                    fix="expire again, which keeps what the tag needs; a job does so by itself",
+                    fix="expire again, which keeps what the tag needs; a job retries by itself",
                 )
 
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
-        if not expiry.minds_consumers:
+        if not expiry.respects_consumers:
             return
         first_needed = oldest_unread_snapshot(self.table, self.table.clock.now_ms())
         if first_needed is not None and first_needed < retained_id:
@@ -252,29 +252,31 @@ class ExpireSnapshots:
                 f"snapshot {first_needed} was about to expire, and a consumer has just started "
                 "there: nothing was deleted",
                 where=self.table.location,
-                fix="expire again, which keeps what the consumer needs; a job does so by itself",
+                fix="expire again, which keeps what the consumer needs; a job retries by itself",
             )
 
     def _range(self, ids: list[int], config: ExpireConfig) -> ExpireRange:
-        now = self.table.clock.now_ms()
-        expiring = snapshot_range(
+        now_ms = self.table.clock.now_ms()
+        expire_range = snapshot_range(
             ids,
             config.snapshots,
-            older_than_ms=now - config.snapshots.time_ms,
+            older_than_ms=now_ms - config.snapshots.time_ms,
             limit=config.limit,
             time_of=lambda number: time_of(self.table.snapshots.snapshot, number),
         )
-        if expiring.is_empty or not config.consumers_keep_snapshots:
-            return expiring
-        return limited_by_consumer(expiring, oldest_unread_snapshot(self.table, now))
+        if expire_range.is_empty or not config.consumers_keep_snapshots:
+            return expire_range
+        return limit_by_consumer(expire_range, oldest_unread_snapshot(self.table, now_ms))
 
-    def _without_newest_epochs(self, newest: int, expiring: ExpireRange) -> ExpireRange:
-        """Return the expiring snapshots without those that alone record a job's newest epoch."""
-        snapshots = self.table.snapshots.backwards(begin=newest)
-        needed = oldest_needed(recording(snapshots), self.table.clock.now_ms())
-        if needed is None or needed >= expiring.end:
-            return expiring
-        return replace(expiring, end=needed, kept_by="the newest epoch of a job")
+    def _without_newest_epochs(self, newest_id: int, expire_range: ExpireRange) -> ExpireRange:
+        """Return the range without the snapshots that alone record a job's newest epoch."""
+        if expire_range.is_empty:
+            return expire_range
+        snapshots = self.table.snapshots.backwards(begin=newest_id)
+        first_needed = oldest_needed_snapshot(recording(snapshots), self.table.clock.now_ms())
+        if first_needed is None or first_needed >= expire_range.end:
+            return expire_range
+        return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
 
     def _protected_versions(self, folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
@@ -286,18 +288,18 @@ class ExpireSnapshots:
         self,
         config: ExpireConfig,
         snapshots: Sequence[Snapshot],
-        end: Snapshot,
+        retained: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
-        """Return the files that only the expiring snapshots need."""
+        """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestReads(self.table))
         begin = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
-        for snapshot in (*snapshots, end):
+        for snapshot in (*snapshots, retained):
             if snapshot.snapshot_id > begin:
-                flushed = not config.is_changelog_longer or config.writes_changelog
-                add_dropped(collector, snapshot, protected, self._cache, with_flushed=flushed)
-        collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
+                with_flushed = not config.is_changelog_longer or config.writes_changelog
+                add_dropped(collector, snapshot, protected, self._cache, with_flushed=with_flushed)
+        collector.keep_metadata_of([retained, *protected.of_range(begin, retained.snapshot_id)])
         collector.keep_files_of_others(protected, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
@@ -330,13 +332,13 @@ def versions_before(
         CorruptFileError: a version cannot be read, so its files cannot be determined.
     """
 
-    def version(number: int) -> Snapshot | None:
+    def read_version(number: int) -> Snapshot | None:
         try:
             return read_with_advice(read, number)
         except FileNotFoundError:  # another expiry is running
             return None
 
-    versions = map_in_threads(thread_count(table), version, [n for n in ids if n < end])
+    versions = map_in_threads(thread_count(table), read_version, [n for n in ids if n < end])
     return tuple(version for version in versions if version is not None)
 
 
@@ -378,12 +380,12 @@ def add_dropped(
     """Collect the data files that a version removed from the table."""
     reads = collector.reads
     reads.prefetch([version.delta_manifest_list], with_manifests=True)
-    dropped = dropped_files(reads.entries(version.delta_manifest_list) or ())
+    entries = dropped_files(reads.entries(version.delta_manifest_list) or ())
     if not with_flushed:
-        dropped = without_flushed(dropped)
-    if dropped:
-        needed = protected.files_needed(version.snapshot_id, reads, cache)
-        collector.add_data_files(unprotected_entries(dropped, needed))
+        entries = without_flushed_files(entries)
+    if entries:
+        needed_files = protected.files_needed(version.snapshot_id, reads, cache)
+        collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(

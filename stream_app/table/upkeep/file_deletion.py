@@ -20,7 +20,7 @@ from stream_app.fileio.recent_files import RecentFiles
 from stream_app.filestore.versions.branch_manager import version_roots
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot, VersionKind
-from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of_range
+from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -37,12 +37,13 @@ class NeededFiles:
 
 NeededFilesCache = RecentFiles[NeededFiles]
 """The files that versions need by their delta lists, kept from one expiry to the next."""
-_FILES_KEPT = 1_000_000
+_CACHED_FILES = 1_000_000
+"""The number of files that the cache keeps, of all versions."""
 
 
 def needed_files_cache() -> NeededFilesCache:
     """Return an empty cache of the files that versions need."""
-    return RecentFiles(_FILES_KEPT, lambda needed: len(needed.data) + len(needed.names))
+    return RecentFiles(_CACHED_FILES, lambda needed: len(needed.data) + len(needed.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class ProtectedVersions:
         lists = (_snapshot_of(version).changelog_manifest_list for version in untagged)
         return frozenset(name for name in lists if name is not None)
 
-    def others_snapshots(self) -> Iterator[Snapshot]:
+    def snapshots_of_others(self) -> Iterator[Snapshot]:
         """Yield all versions of other branches."""
         for branch in self.others:
             yield from map(_snapshot_of, branch)
@@ -81,9 +82,11 @@ class ProtectedVersions:
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
-        number = tag_before(tuple(self.tags), snapshot_id)
-        tagged = [] if number is None else [_files_of_version(self.tags[number], reads, cache)]
-        return [needed.data for needed in (*tagged, *self.needed_by_others(reads, cache))]
+        tag_number = newest_tag_before(tuple(self.tags), snapshot_id)
+        needed_files = self.needed_by_others(reads, cache)
+        if tag_number is not None:
+            needed_files.append(_files_of_version(self.tags[tag_number], reads, cache))
+        return [version_files.data for version_files in needed_files]
 
     def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
         """Return the files of other branches.
@@ -113,42 +116,42 @@ def _files_of_branch(
     versions: Iterable[NamedVersion], reads: ManifestReads, cache: NeededFilesCache
 ) -> Iterator[NeededFiles]:
     """Yield the files of a branch; for consecutive snapshots only the added files."""
-    before: int | None = None
+    previous_id: int | None = None
     for version in versions:
-        content = _snapshot_of(version)
+        snapshot = _snapshot_of(version)
         try:
             if version.kind is VersionKind.CHANGELOG:
-                yield _files_added_by(content, reads, cache, may_be_gone=True)
-            elif version.kind is VersionKind.TAG or content.snapshot_id - 1 != before:
-                yield _files_of_version(content, reads, cache)
+                yield _files_added_by(snapshot, reads, cache, may_be_gone=True)
+            elif version.kind is VersionKind.TAG or snapshot.snapshot_id - 1 != previous_id:
+                yield _files_of_version(snapshot, reads, cache)
             else:
-                yield _files_added_by(content, reads, cache)
+                yield _files_added_by(snapshot, reads, cache)
         except CorruptFileError:
             if reads.table.file_io.exists(version.path):
                 raise
             continue  # the version expired after it was listed
         if version.kind is VersionKind.SNAPSHOT:
-            before = content.snapshot_id
+            previous_id = snapshot.snapshot_id
 
 
 def _files_of_version(
     version: Snapshot, reads: ManifestReads, cache: NeededFilesCache
 ) -> NeededFiles:
-    def needed() -> NeededFiles:
+    def read() -> NeededFiles:
         return NeededFiles(reads.live_files(version), frozenset(reads.names(version)))
 
-    return cache.get(f"whole {version.delta_manifest_list}", needed)
+    return cache.get(f"whole {version.delta_manifest_list}", read)
 
 
 def _files_added_by(
     version: Snapshot, reads: ManifestReads, cache: NeededFilesCache, *, may_be_gone: bool = False
 ) -> NeededFiles:
-    def needed() -> NeededFiles:
+    def read() -> NeededFiles:
         names = reads.names(version, may_be_gone=may_be_gone)
-        added = reads.added_files(version, may_be_gone=may_be_gone)
-        return NeededFiles(added, frozenset(names))
+        added_files = reads.added_files(version, may_be_gone=may_be_gone)
+        return NeededFiles(added_files, frozenset(names))
 
-    return cache.get(f"added {version.delta_manifest_list}", needed)
+    return cache.get(f"added {version.delta_manifest_list}", read)
 
 
 def _snapshot_id(version: NamedVersion) -> int:
@@ -179,11 +182,11 @@ def protected_versions(
     """
     roots = version_roots(table.file_io, table.location)
 
-    def versions(root: str) -> tuple[NamedVersion, ...]:
+    def read_versions(root: str) -> tuple[NamedVersion, ...]:
         return tuple(sorted(versions_below(table.file_io, root), key=_snapshot_id))
 
     other_roots = [root for root in roots if root != table.version_root]
-    others = map_in_threads(thread_count(table), versions, other_roots)
+    others = map_in_threads(thread_count(table), read_versions, other_roots)
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
     tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
     return ProtectedVersions(dict(sorted(tagged.items())), tuple(others))
@@ -239,7 +242,7 @@ class FileCollector:
     """A collector of the files to delete.
 
     Attributes:
-        files: `seen` gets the retained files first.
+        files: the collected files. Retain names before you add files.
     """
 
     reads: ManifestReads
@@ -266,10 +269,10 @@ class FileCollector:
         Raises:
             CorruptFileError: as `keep_metadata_of`.
         """
-        needed = protected.needed_by_others(self.reads, cache)
-        for version in needed:
-            self.files.retain(version.names)
-        return [version.data for version in needed]
+        needed_files = protected.needed_by_others(self.reads, cache)
+        for version_files in needed_files:
+            self.files.retain(version_files.names)
+        return [version_files.data for version_files in needed_files]
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
         """Add data files and the files beside them.
@@ -302,7 +305,8 @@ class FileCollector:
 
     def add_indexes(self, snapshot: Snapshot) -> None:
         """Add a snapshot's index files, index manifest and statistics."""
-        paths, name = self._table.paths, snapshot.index_manifest
+        paths = self._table.paths
+        name = snapshot.index_manifest
         if name is not None:
             for entry in self.reads.index_entries(name) or ():
                 file = entry.index_file
@@ -320,8 +324,8 @@ class FileCollector:
             path = paths.data_file(entry.partition, entry.bucket, entry.file)
             sizes[path] = entry.file.file_size
             folder = path.rpartition("/")[0]
-            for extra in paths.extra_files(entry.partition, entry.bucket, entry.file):
-                sizes[extra] = 0
+            for extra_path in paths.extra_files(entry.partition, entry.bucket, entry.file):
+                sizes[extra_path] = 0
             if folder not in self.files.folders:
                 self.files.folders[folder] = None
 
@@ -357,9 +361,9 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
 
 def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None:
     """Delete empty bucket folders first, then their partitions' folders, the innermost first."""
-    top = table.paths.data_root
-    below = {folder for folder in folders if folder.startswith(f"{top}/")}
+    root = table.paths.data_root
+    level = {folder for folder in folders if folder.startswith(f"{root}/")}
     depth = len(table.schema.partition_keys)
     for _ in range(depth + 1):
-        map_in_threads(thread_count(table), table.file_io.delete_empty_folder, sorted(below))
-        below = {folder.rpartition("/")[0] for folder in below} - {top}
+        map_in_threads(thread_count(table), table.file_io.delete_empty_folder, sorted(level))
+        level = {folder.rpartition("/")[0] for folder in level} - {root}

@@ -2,8 +2,8 @@
 
 Live versions are the newest one, the older ones that it keeps, and the one that a catalog names. If
 a catalog does not answer, all metadata files are kept, because it may name any of them. A REST
-catalog registers a metadata file under a separate name. The search ignores files whose names are
-another program's.
+catalog registers a metadata file under a separate name. The search ignores files whose names
+stream_app does not give.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergLeftovers:
-    """A judge of the files of one table's metadata for Iceberg."""
+class IcebergMetadataFiles:
+    """The files of one table's metadata for Iceberg, and which of them are in use."""
 
     table: FileStoreTable
     files: IcebergFiles
 
     @classmethod
-    def of_table(cls, table: FileStoreTable) -> IcebergLeftovers | None:
-        """Return the judge for a table; None if the table is not published.
+    def of_table(cls, table: FileStoreTable) -> IcebergMetadataFiles | None:
+        """Return the files of a table; None if the table is not published.
 
         Raises:
             UnsupportedTableError: the table's location has no folder for Iceberg's metadata.
@@ -51,19 +51,19 @@ class IcebergLeftovers:
         newest = None if version is None else self.files.read_version(version)
         if newest is None:
             return set(names)  # the next commit reads the folder
-        used = {_name(path) for path in self._used_paths(newest)}
-        index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
-        used |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
-        return used | self._names_in_catalog(names)
+        used_names = {_name(path) for path in self._used_paths(newest)}
+        index_files = self.table.file_io.list_names(self.table.paths.index_folder)
+        used_names |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
+        return used_names | self._names_in_catalog(names)
 
     def _used_paths(self, newest: IcebergMetadata) -> Iterator[str]:
         """Yield the paths of the live versions' files, and of the files that they name."""
-        versions = [self.files.version_path(newest.version), *(p for p, _ in newest.older_files)]
-        yield from versions
-        older = [self.files.version_at(path) for path in versions[1:]]
-        read = [self.files.read_version(number) for number in older if number is not None]
-        living = [newest, *(version for version in read if version is not None)]
-        lists = {snapshot.manifest_list for version in living for snapshot in version.snapshots}
+        older_paths = [path for path, _ in newest.older_files]
+        yield from (self.files.version_path(newest.version), *older_paths)
+        numbers = [self.files.version_at(path) for path in older_paths]
+        older = [self.files.read_version(number) for number in numbers if number is not None]
+        versions = [newest, *(version for version in older if version is not None)]
+        lists = {snapshot.manifest_list for version in versions for snapshot in version.snapshots}
         for path in lists:
             yield path
             yield from (manifest.path for manifest in manifests_of(self.files, path))
@@ -72,7 +72,9 @@ class IcebergLeftovers:
         try:
             state = PublishedCatalog(self.table, self.files).state()
         except (StreamAppError, OSError) as error:
-            _LOG.warning("metadata files of Iceberg stay, since a catalog may name them: %s", error)
+            _LOG.warning(
+                "metadata files of Iceberg stay, because a catalog may name them: %s", error
+            )
             return set(filter(is_metadata_file, names))
         return set() if state is None else set(map(_name, state.files))
 

@@ -16,6 +16,7 @@ ignores missing manifests.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from stream_app.filestore.versions.branch_manager import version_roots
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.upkeep.iceberg_orphans import IcebergLeftovers
+from stream_app.table.upkeep.iceberg_orphans import IcebergMetadataFiles
 from stream_app.table.versions.version_files import (
     NamedVersion,
     named_versions,
@@ -37,13 +38,13 @@ from stream_app.table.versions.version_files import (
 _METADATA = ("manifest", "index", "statistics")
 """Folders whose files are named by versions."""
 _NAMED_BY_NOTHING = ("", "snapshot", "changelog", "schema", "tag", "consumer")
-"""Folders whose files nothing names; the first is that of the table or branch itself."""
+"""Folders whose files nothing names. The first is the folder of the table or branch itself."""
 _LOG = logging.getLogger(__name__)
 VERSION_FOLDERS = {"snapshot": "snapshot-", "changelog": "changelog-"}
-"""Folders of versions, and how their files are called, beside the hints."""
+"""Folders of versions → the prefix of their files' names; the folders have hints beside."""
 HINTS = ("EARLIEST", "LATEST")
 CLOCKS_APART_MS = 60_000
-"""A greater difference of clocks is reported: one of them is wrong."""
+"""The difference of clocks beyond which the log reports that one of them is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def may_be_cleaned(folder: str, name: str) -> bool:
 
 
 def orphans(
-    candidates: Iterable[OrphanCandidate], used: Collection[str], older_than_ms: int
+    candidates: Iterable[OrphanCandidate], used_names: Collection[str], older_than_ms: int
 ) -> list[OrphanCandidate]:
     """Return the candidates that were written before a time and whose name is unused, by path.
 
@@ -92,13 +93,13 @@ def orphans(
     removable = [
         candidate
         for candidate in candidates
-        if candidate.modified_ms < older_than_ms and candidate.name not in used
+        if candidate.modified_ms < older_than_ms and candidate.name not in used_names
     ]
     return sorted(removable, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
-    folders: Mapping[str, int], holding: Collection[str], older_than_ms: int
+    folders: Mapping[str, int], used_folders: Collection[str], older_than_ms: int
 ) -> list[str]:
     """Return the folders that become empty, the inner ones first.
 
@@ -107,13 +108,13 @@ def emptied_folders(
     Args:
         folders: partition and bucket folders → the time of the last change in each (milliseconds
             since 1970 in UTC). An outer folder precedes its inner folders.
-        holding: folders in which files stay.
+        used_folders: the folders in which files stay.
     """
-    staying = set(holding)
+    kept_folders = set(used_folders)
     empty_folders = []
     for folder in reversed(list(folders)):
-        if folder in staying or folders[folder] >= older_than_ms:
-            staying.add(folder.rpartition("/")[0])
+        if folder in kept_folders or folders[folder] >= older_than_ms:
+            kept_folders.add(folder.rpartition("/")[0])
         else:
             empty_folders.append(folder)
     return empty_folders
@@ -170,26 +171,23 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     ]
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
-    published = IcebergLeftovers.of_table(table)
-    iceberg_files = [] if published is None else _iceberg_candidates(table, published.files.folder)
+    iceberg = IcebergMetadataFiles.of_table(table)
+    iceberg_files = [] if iceberg is None else _iceberg_candidates(table, iceberg.files.folder)
     candidates += iceberg_files
-    folders: dict[str, int] = {}
-    data, threads = list(_data_folders(table, folders)), thread_count(table)
-    candidates += [
-        candidate
-        for listed in map_in_threads(threads, lambda folder: _files(table, folder), data)
-        for candidate in listed
-    ]
-    old = [candidate for candidate in candidates if candidate.modified_ms < older_than_ms]
-    reads = _UsedNames(table)
-    versions = 0
+    change_times, bucket_folders = _data_folders(table)
+    listings = map_in_threads(
+        thread_count(table), lambda folder: _files(table, folder), bucket_folders
+    )
+    candidates += [candidate for listing in listings for candidate in listing]
+    used = _UsedNames(table)
+    version_count = 0
     for root in roots:
         for version in versions_below(table.file_io, root):
-            reads.add(version, is_branchs=root != table.location)
-            versions += 1
-    if published is not None:
-        reads.names |= published.used_names({candidate.name for candidate in iceberg_files})
-    removable = orphans(old, reads.names, older_than_ms)
+            used.add(version, of_branch=root != table.location)
+            version_count += 1
+    if iceberg is not None:
+        used.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
+    removable = orphans(candidates, used.names, older_than_ms)
     removable_paths = {file.path for file in removable}
     used_folders = {
         candidate.path.rpartition("/")[0]
@@ -198,8 +196,8 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     }
     return OrphanPlan(
         files=tuple(removable),
-        folders=tuple(emptied_folders(folders, used_folders, older_than_ms)),
-        versions=versions,
+        folders=tuple(emptied_folders(change_times, used_folders, older_than_ms)),
+        versions=version_count,
     )
 
 
@@ -222,12 +220,16 @@ class _UsedNames:
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()
         self._table = table
-        self._brought_back = snapshot_restored_from_tag(named_versions(table))
+        self._restored_snapshot = snapshot_restored_from_tag(named_versions(table))
 
-    def add(self, version: NamedVersion, *, is_branchs: bool) -> None:
-        """Add all names that a version uses, unless it has expired meanwhile."""
+    def add(self, version: NamedVersion, *, of_branch: bool) -> None:
+        """Add all names that a version uses, unless the version has expired meanwhile.
+
+        Args:
+            of_branch: whether the version is a branch's, and not the main branch's.
+        """
         try:
-            self._add(version, is_branchs=is_branchs)
+            self._add_version(version, of_branch=of_branch)
         except CorruptFileError as error:
             if not self._table.file_io.exists(version.path):
                 return
@@ -240,54 +242,53 @@ class _UsedNames:
                 "back or delete the tag",
             ) from error
 
-    def _add(self, version: NamedVersion, *, is_branchs: bool) -> None:
-        """Add the names of all files that a version needs."""
+    def _add_version(self, version: NamedVersion, *, of_branch: bool) -> None:
         snapshot = version.snapshot
         if snapshot is None:
             raise CorruptFileError(version.problem, where=version.path)
         # Expiry deletes what a long-lived changelog or a tag's changelog no longer needs. Paimon's
         # expiry of the main table also deletes changelogs that a branch began with.
-        in_part = version.kind is VersionKind.CHANGELOG
+        is_partial = version.kind is VersionKind.CHANGELOG
         may_lack_changelog = (
-            version.kind is VersionKind.TAG or is_branchs or snapshot == self._brought_back
+            version.kind is VersionKind.TAG or of_branch or snapshot == self._restored_snapshot
         )
-        self._list(snapshot.base_manifest_list, may_be_gone=in_part)
-        self._list(snapshot.delta_manifest_list, may_be_gone=in_part)
-        self._list(snapshot.changelog_manifest_list, may_be_gone=may_lack_changelog)
-        self._index(snapshot, may_be_gone=in_part)
+        self._add_list(snapshot.base_manifest_list, may_be_gone=is_partial)
+        self._add_list(snapshot.delta_manifest_list, may_be_gone=is_partial)
+        self._add_list(snapshot.changelog_manifest_list, may_be_gone=may_lack_changelog)
+        self._add_index(snapshot, may_be_gone=is_partial)
         if snapshot.statistics is not None:
             self.names.add(snapshot.statistics)
 
-    def _list(self, name: str | None, *, may_be_gone: bool) -> None:
+    def _add_list(self, name: str | None, *, may_be_gone: bool) -> None:
         """Add the names of a manifest list, of its manifests and of their files."""
-        if name is None or name in self.names or (may_be_gone and not self._is_there(name)):
+        if name is None or name in self.names or (may_be_gone and not self._exists(name)):
             return
         manifests = self._table.manifests
-        new = [meta for meta in manifests.read_list(name) if meta.file_name not in self.names]
+        metas = [meta for meta in manifests.read_list(name) if meta.file_name not in self.names]
         if may_be_gone:
-            new = [meta for meta in new if self._is_there(meta.file_name)]
-        listed = map_in_threads(
+            metas = [meta for meta in metas if self._exists(meta.file_name)]
+        entry_lists = map_in_threads(
             thread_count(self._table),
             lambda meta: manifests.read_manifest(meta.file_name, meta.file_size),
-            new,
+            metas,
         )
-        for entries in listed:
+        for entries in entry_lists:
             for entry in entries:
                 self.names.add(entry.file.file_name)
                 self.names.update(entry.file.extra_files)
         # Add the names last, because a name here means that the file was read.
-        self.names.update(meta.file_name for meta in new)
+        self.names.update(meta.file_name for meta in metas)
         self.names.add(name)
 
-    def _index(self, snapshot: Snapshot, *, may_be_gone: bool) -> None:
+    def _add_index(self, snapshot: Snapshot, *, may_be_gone: bool) -> None:
         name = snapshot.index_manifest
-        if name is None or name in self.names or (may_be_gone and not self._is_there(name)):
+        if name is None or name in self.names or (may_be_gone and not self._exists(name)):
             return
         entries = self._table.manifests.read_index_manifest(name)
         self.names.update(entry.index_file.file_name for entry in entries)
         self.names.add(name)
 
-    def _is_there(self, name: str) -> bool:
+    def _exists(self, name: str) -> bool:
         return self._table.file_io.exists(self._table.paths.manifest(name))
 
 
@@ -314,21 +315,24 @@ def _files(table: FileStoreTable, folder: str) -> list[OrphanCandidate]:
     ]
 
 
-def _data_folders(table: FileStoreTable, folders: dict[str, int]) -> Iterator[str]:
-    """Yield bucket folders; add their and the partitions' change times to `folders`."""
-    above = [table.paths.data_root]
-    for _ in table.schema.partition_keys:
-        below = {
+def _data_folders(table: FileStoreTable) -> tuple[dict[str, int], list[str]]:
+    """Return the change times of partition and bucket folders, and the bucket folders alone.
+
+    An outer folder precedes its inner folders.
+    """
+
+    def inner_folders(folders: Iterable[str], pattern: str) -> dict[str, int]:
+        return {
             f"{folder}/{status.name}": status.modified_ms
-            for folder in above
+            for folder in folders
             for status in table.file_io.list_status(folder)
-            if status.is_folder and "=" in status.name
+            if status.is_folder and re.match(pattern, status.name)
         }
-        folders |= below
-        above = list(below)
-    for folder in above:
-        for status in table.file_io.list_status(folder):
-            if status.is_folder and status.name.startswith("bucket-"):
-                path = f"{folder}/{status.name}"
-                folders[path] = status.modified_ms
-                yield path
+
+    change_times: dict[str, int] = {}
+    folders = [table.paths.data_root]
+    for pattern in (*(".*=" for _ in table.schema.partition_keys), "bucket-"):
+        times = inner_folders(folders, pattern)
+        change_times |= times
+        folders = list(times)
+    return change_times, folders

@@ -1,7 +1,7 @@
 """Protects a version from expiry while it is read, by a tag with a time to live.
 
 So each expiry, even another engine's, keeps the version's files. The reader deletes the tag at the
-end. If the reader dies, the table's upkeep deletes it. Both need write access.
+end. If the reader dies, the table's upkeep deletes the tag. Both need write access.
 
 Source: Paimon `tag/TagTimeExpire.java` for the time to live.
 """
@@ -26,11 +26,10 @@ from stream_app.table.upkeep.tags import create_tag, delete_tags, plan_tag_delet
 
 _LOG = logging.getLogger(__name__)
 TAG_PREFIX = "reading-"
-"""No name of a period begins so."""
-_TRIES = 5
-"""The tries to find a version that is still whole; the latest expires only if others commit
-fast."""
-FoundVersion = tuple[FileStoreTable, Snapshot | None]
+"""The prefix of the tags' names; no name of a period begins so."""
+_ATTEMPTS_MAX = 5
+"""Attempts to tag a complete version; the latest expires only if other writers commit fast."""
+TableVersion = tuple[FileStoreTable, Snapshot | None]
 """The table with the columns of a version, and its snapshot; None: the table is empty."""
 SchemaAndRows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
@@ -53,8 +52,8 @@ def retention_ms(text: str | None) -> int | None:
 
 
 def tagged_version(
-    find: Callable[[], FoundVersion], retained_ms: int, *, retries: bool
-) -> tuple[FoundVersion, str | None]:
+    find: Callable[[], TableVersion], retained_ms: int, *, retries: bool
+) -> tuple[TableVersion, str | None]:
     """Return a version and the name of its new tag with a time to live; None without a snapshot.
 
     Args:
@@ -64,26 +63,27 @@ def tagged_version(
         UsageError: the version does not exist or has expired.
         OSError: the file system refuses to write the tag.
     """
-    for tries_left in reversed(range(_TRIES)):
+    for attempts_left in reversed(range(_ATTEMPTS_MAX)):
         table, snapshot = find()
         if snapshot is None:
             return (table, None), None
-        name, now_ms = f"{TAG_PREFIX}{uuid.uuid4()}", local_wall_clock_ms(table.clock)
+        name = f"{TAG_PREFIX}{uuid.uuid4()}"
+        now_ms = local_wall_clock_ms(table.clock)
         tag = Tag(name=name, snapshot=snapshot, create_time_ms=now_ms, time_retained_ms=retained_ms)
         try:
             create_tag(table, tag)
         except UsageError:
-            if not retries or not tries_left:
+            if not retries or not attempts_left:
                 raise
         else:
             return (table, snapshot), name
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 @contextmanager
 def protected_version(
-    find: Callable[[], FoundVersion], retained_ms: int, *, retries: bool
-) -> Iterator[FoundVersion]:
+    find: Callable[[], TableVersion], retained_ms: int, *, retries: bool
+) -> Iterator[TableVersion]:
     """Protect a version by a tag. At the end, delete the tag and the files that only it needs."""
     (table, snapshot), name = tagged_version(find, retained_ms, retries=retries)
     try:
@@ -98,26 +98,26 @@ def protected_version(
 
 
 def protected_rows(
-    find: Callable[[], FoundVersion],
+    find: Callable[[], TableVersion],
     retained_ms: int,
-    rows: Callable[..., SchemaAndRows],
+    read: Callable[..., SchemaAndRows],
     *,
     retries: bool,
 ) -> SchemaAndRows:
     """Read a version that is protected until the reader is exhausted, fails, or is dropped.
 
     Args:
-        rows: plans the read of the version that `find` returns.
+        read: plans the read of the version that `find` returns.
 
     Raises:
-        UsageError, OSError: as `tagged_version`; and whatever `rows` raises.
+        UsageError, OSError: as `tagged_version`; and whatever `read` raises.
     """
 
-    def reading() -> Generator[Any]:
+    def schema_then_rows() -> Generator[Any]:
         with protected_version(find, retained_ms, retries=retries) as version:
-            schema, batches = rows(*version)
+            schema, rows = read(*version)
             yield schema
-            yield from batches
+            yield from rows
 
-    running = reading()
-    return next(running), running  # a started generator ends the protection when it is dropped
+    batches = schema_then_rows()
+    return next(batches), batches  # a started generator ends the protection when it is dropped

@@ -10,9 +10,9 @@ consistent after each step:
    with the same numbers,
 4. delete the hint LATEST, so that readers and writers list the folder. A hint at a target before a
    gap would let writers commit into the gap,
-5. delete snapshots, the newest first, so that a shorter table remains, including those that were
+5. delete snapshots, the newest first, so that a shorter table remains, and also those that were
    committed meanwhile; then write the hint LATEST,
-6. delete the files that only these versions held: an earlier crash leaves orphans,
+6. delete the files that only these versions had: an earlier crash leaves orphans,
 7. write the hint EARLIEST, withdraw the announcement, and publish a version of the main branch to
    Iceberg's readers.
 
@@ -42,7 +42,7 @@ from stream_app.planning.upkeep.unused_files import FileKey, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.upkeep.announcements import (
-    expiry_in_the_way,
+    blocking_expiry,
     holding_announcements,
     holding_rollbacks,
     withdraw_rollbacks,
@@ -133,23 +133,23 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
             is deleting; nothing has changed.
         OSError: the file system refused.
     """
-    announced, numbers = _announce(table, plan, resets_consumers=resets_consumers)
+    announcement_name, numbers = _announce(table, plan, resets_consumers=resets_consumers)
     catalog = table.snapshots.loader
     try:
         for consumer in numbers.consumers:  # 1
             table.consumers.reset(consumer.consumer_id, numbers.target + 1)
         if catalog is None:
-            _prepare(table, plan, numbers)
-            _check_alone(table, numbers, announced)
+            _restore_target(table, plan, numbers)
+            _check_alone(table, numbers, announcement_name)
         else:  # the catalog does steps 2 to 5
             catalog.roll_back(numbers.target, max((numbers.target, *numbers.snapshots)))
     except BaseException:
-        table.rollback_announcements.withdraw(announced)
+        table.rollback_announcements.withdraw(announcement_name)
         raise
     if catalog is None:
         _delete_snapshots(table, numbers)
-    clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
-    delete_files(table, plan.files, clean_folders=clean)  # 6
+    cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
+    delete_files(table, plan.files, clean_folders=cleans_folders)  # 6
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
@@ -177,7 +177,7 @@ def _announce(
             number: table.snapshots.delta_list(number) or "" for number in plan.numbers.snapshots
         },
     )
-    announced = table.rollback_announcements.announce(announcement)
+    announcement_name = table.rollback_announcements.announce(announcement)
     try:
         # Announce first, then check. Expiring, tagging and following use the opposite order, so one
         # side sees the conflict.
@@ -188,26 +188,27 @@ def _announce(
         if not resets_consumers:
             _check_no_consumer(table, numbers)
     except BaseException:
-        table.rollback_announcements.withdraw(announced)
+        table.rollback_announcements.withdraw(announcement_name)
         raise
-    return announced, numbers
+    return announcement_name, numbers
 
 
-def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
+def _restore_target(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
+    """Restore the target if it has expired, and delete later changelogs and tags."""
     if numbers.is_restored:  # 2
         table.snapshots.restore(without_lost_changelog(table, plan.target))
     table.changelogs.delete(numbers.changelogs)  # 3
     table.tags.delete(*numbers.tags)
 
 
-def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announced: str) -> None:
+def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announcement_name: str) -> None:
     """Check that no writer has committed since, and that the announcement still exists."""
-    newest = max((numbers.target, *numbers.snapshots))
-    is_announced = announced in table.rollback_announcements.announcements()
-    if table.snapshots.latest_id() != newest or not is_announced:
+    newest_id = max((numbers.target, *numbers.snapshots))
+    is_announced = announcement_name in table.rollback_announcements.announcements()
+    if table.snapshots.latest_id() != newest_id or not is_announced:
         raise UsageError(
-            "another writer has committed, or rolled back, at the start of this rollback, which "
-            "has deleted tags and changelogs after the version, and no snapshot",
+            "another writer has committed or rolled back meanwhile: this rollback has deleted "
+            "later tags and changelogs, but no snapshot",
             where=table.location,
             fix="stop the table's writers, and try again",
         )
@@ -226,7 +227,8 @@ def _check_target(table: FileStoreTable, target: int) -> None:
 
 
 def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
-    now, expiration_ms = table.clock.now_ms(), table.options[CONSUMER_EXPIRATION_TIME]
+    now_ms = table.clock.now_ms()
+    expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_numbers(
         target.snapshot_id,
         snapshots=table.snapshots.ids(),
@@ -235,7 +237,7 @@ def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
         consumers=[
             consumer
             for consumer in table.consumers.consumers()
-            if not consumer.has_expired(now, expiration_ms)
+            if not consumer.has_expired(now_ms, expiration_ms)
         ],
     )
 
@@ -243,14 +245,14 @@ def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
 def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
     newest = table.snapshots.latest_id()
     rollbacks = holding_rollbacks(table)
-    expiry = expiry_in_the_way(target.snapshot_id, holding_announcements(table), rollbacks, newest)
+    expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, newest)
     if expiry is not None:
         raise UsageError(
             f"snapshots {expiry.begin} to {expiry.end - 1} are expiring: an expiry is deleting "
-            f"their files, or has died in doing so",
+            f"their files, or crashed while doing so",
             where=table.location,
-            fix="try again after it; if it died, finish it: stream-app expire-snapshots. Then "
-            "roll back to a snapshot that is left, or to a tag",
+            fix="try again after the expiry; or finish a crashed one: stream-app expire-snapshots; "
+            "then roll back to a snapshot that is left, or to a tag",
         )
 
 
@@ -259,7 +261,7 @@ def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
         target = numbers.target
         names = ", ".join(consumer.consumer_id for consumer in numbers.consumers)
         raise UsageError(
-            f"consumers have read snapshots behind {target}: {names}",
+            f"consumers have read snapshots after {target}: {names}",
             where=table.location,
             fix="stop them and correct what they have already copied; --force resets them to "
             f"snapshot {target + 1}",
@@ -280,8 +282,8 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
     A later committer sees that its base snapshot is gone, and deletes its own snapshot.
     """
-    while late := [number for number in table.snapshots.ids() if number > target]:
-        for number in reversed(late):
+    while late_numbers := [number for number in table.snapshots.ids() if number > target]:
+        for number in reversed(late_numbers):
             _check_target(table, target)
             _LOG.warning("snapshot %d was committed during the rollback, which deletes it", number)
             table.snapshots.delete(number)
@@ -289,15 +291,15 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """Return the files added after the target that neither it nor another branch needs."""
+    """Return the files added after the target that neither the target nor another branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
-    needed = collector.keep_files_of_others(protected, needed_files_cache())
-    needed.append(collector.reads.live_files(target))
+    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files.append(collector.reads.live_files(target))
     collector.keep_metadata_of([target])
     readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
-    tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
+    tagged = [tag for number, tag in protected.tags.items() if number > numbers.target]
     changelogs = [
         table.changelogs.changelog(number)
         for number in numbers.changelogs
@@ -306,9 +308,9 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.
     for version in (*snapshots[:1], *tagged):
-        add_live_files(collector, version, needed)
+        add_live_files(collector, version, needed_files)
     for version in (*snapshots, *changelogs):
-        _add_new(collector, version, protected, needed)
+        _collect_added_files(collector, version, protected, needed_files)
     for version in (*snapshots, *tagged, *changelogs):
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
@@ -328,24 +330,24 @@ def _readable_snapshot(table: FileStoreTable, number: int) -> Snapshot | None:
         return None
 
 
-def _add_new(
+def _collect_added_files(
     collector: FileCollector,
     version: Snapshot,
     protected: ProtectedVersions,
-    needed: list[Collection[FileKey]],
+    needed_files: list[Collection[FileKey]],
 ) -> None:
     collector.reads.prefetch([version.delta_manifest_list], with_manifests=True)
-    added = [
+    added_entries = [
         entry
         for entry in collector.reads.entries(version.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
-    collector.add_data_files(unprotected_entries(added, needed))
+    collector.add_data_files(unprotected_entries(added_entries, needed_files))
     add_changelog(collector, version, protected)
 
 
 def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:
-    """Return the target without a lost changelog, which expiry deletes in spite of a tag."""
+    """Return the target without its changelog, if an expiry has deleted that in spite of a tag."""
     name = target.changelog_manifest_list
     if name is None or table.file_io.exists(table.paths.manifest(name)):
         return target

@@ -48,8 +48,8 @@ from stream_app.table.upkeep.tags import (
 )
 
 _LOG = logging.getLogger(__name__)
-_CAUGHT_UP_MAX = 100
-"""Periods that are caught up with at a time: `tag.automatic-completion` may find thousands."""
+_MADE_SNAPSHOTS_MAX = 100
+"""Empty snapshots that one run commits: `tag.automatic-completion` may need thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +67,15 @@ class TagUpkeep:
     """The upkeep of one table's tags, which remembers the next tag's time."""
 
     table: FileStoreTable
-    _looked_at: int = field(init=False, default=0)
+    _examined_id: int = field(init=False, default=0)
     _has_warned: bool = field(init=False, default=False)
     _is_due_known: bool = field(init=False, default=False)
     _due_ms: int | None = field(init=False, default=None)
 
     def is_due(self) -> bool:
-        """Return whether a period without a tag is over by the clock; watermarks do not count here.
+        """Return whether a period without a tag is over by the clock; watermarks play no part.
 
-        It reads the table only at the first call, and when a tag is due.
+        The method reads the table only at the first call, and when a tag is due.
 
         Raises:
             UsageError: the options contradict each other.
@@ -124,13 +124,13 @@ class TagUpkeep:
 
     def _catch_up(self, rules: TagRules) -> tuple[str, ...]:
         created: tuple[str, ...] = ()
-        for _ in range(_CAUGHT_UP_MAX):
+        for _ in range(_MADE_SNAPSHOTS_MAX):
             if not self._lacks_snapshot(rules):
                 break
             user = f"create-tags-{uuid.uuid4()}"
             commit_history = CommitHistory(self.table, user, self.table.snapshots.latest())
-            nothing = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
-            FileStoreCommit(self.table, commit_history).commit_appends(nothing)
+            no_files = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
+            FileStoreCommit(self.table, commit_history).commit_appends(no_files)
             names = self._create(rules)
             if not names:  # further snapshots would not help either
                 break
@@ -151,51 +151,54 @@ class TagUpkeep:
 
     def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
         """Return the number of the next snapshot to examine, and the begin of the next period."""
-        begin, next_begin = first_snapshot(rules, self._tags(rules))
-        self._is_due_known, self._due_ms = True, due_ms(rules, next_begin)
+        begin, next_begin = first_snapshot(rules, self._newest_automatic_tags(rules))
+        self._is_due_known = True
+        self._due_ms = due_ms(rules, next_begin)
         return begin, next_begin
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
         """Create the tags of the periods that have ended, and return their names."""
         begin, next_begin = self._next_snapshot(rules)
-        snapshots = self._snapshots(max(begin, self._looked_at + 1))
+        snapshots = self._snapshots(max(begin, self._examined_id + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "no tags are made: they go by watermark, and no snapshot has one. stream_app "
-                "writes none: set 'tag.automatic-creation' = 'process-time'"
+                "no tags are made: they follow the watermark, but no snapshot has one, because "
+                "stream_app writes none: set 'tag.automatic-creation' = 'process-time'"
             )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
-        for due in due_tags(rules, next_begin, times):
-            now = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
+        for due_tag in due_tags(rules, next_begin, times):
+            created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
             tag = Tag(
-                name=due.name,
-                snapshot=by_number[due.snapshot_id],
-                create_time_ms=now,
+                name=due_tag.name,
+                snapshot=by_number[due_tag.snapshot_id],
+                create_time_ms=created_ms,
                 time_retained_ms=retained_ms,
             )
             try:
-                created += [due.name] if create_tag(self.table, tag) else []
-            except UsageError:  # it has expired meanwhile, so the next snapshot gets the tag
+                created += [due_tag.name] if create_tag(self.table, tag) else []
+            except UsageError:  # the snapshot has expired, so the next one gets the tag
                 break
         else:
             # The created tags determine what is due next.
             self._is_due_known = not created
-            self._looked_at = max(self._looked_at, *by_number) if by_number else self._looked_at
+            self._examined_id = (
+                max(self._examined_id, *by_number) if by_number else self._examined_id
+            )
         return tuple(created)
 
-    def _tags(self, rules: TagRules) -> list[Tag]:
+    def _newest_automatic_tags(self, rules: TagRules) -> list[Tag]:
         """Return the newest automatic tag, which records the progress, or no tag."""
         manager = self.table.tags
-        begun = [
+        dated_names = [
             (begin, name)
             for name in manager.names()
-            if (begin := rules.periods.begin(name)) is not None
+            if (begin := rules.periods.begin_ms(name)) is not None
         ]
-        tag = manager.tag(max(begun)[1]) if begun else None
+        tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]
 
     def _snapshots(self, begin: int) -> Sequence[Snapshot]:
@@ -208,21 +211,21 @@ class TagUpkeep:
         expires = self.table.options[TAG_TIME_EXPIRE_ENABLED]
         if not expires and (rules is None or rules.num_max is None):
             return ()
-        files = self.table.tags.statuses()
-        tags = self.table.tags.tags_named(sorted(files))
-        over = surplus_tags(rules, tags) if rules is not None else []
+        statuses = self.table.tags.statuses()
+        tags = self.table.tags.tags_named(sorted(statuses))
+        names = surplus_tags(rules, tags) if rules is not None else []
         if expires:
-            others = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
-            over += expired_tags(others, local_wall_clock_ms(self.table.clock))
-            readers = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
-            over += self._abandoned_tags(readers, files)
-        return tuple(dict.fromkeys(over))
+            lasting_tags = [tag for tag in tags if not tag.name.startswith(TAG_PREFIX)]
+            names += expired_tags(lasting_tags, local_wall_clock_ms(self.table.clock))
+            reading_tags = (tag for tag in tags if tag.name.startswith(TAG_PREFIX))
+            names += self._abandoned_tags(reading_tags, statuses)
+        return tuple(dict.fromkeys(names))
 
-    def _abandoned_tags(self, tags: Iterable[Tag], files: Mapping[str, FileStatus]) -> list[str]:
-        """Return names of protecting tags beyond their time to live, by the age of their files.
+    def _abandoned_tags(self, tags: Iterable[Tag], statuses: Mapping[str, FileStatus]) -> list[str]:
+        """Return the names of readers' tags beyond their time to live, by the age of their files.
 
         The tags' wall-clock times are unsuitable: a reader may have another time zone, and wall
         clocks are adjusted.
         """
-        begun = [replace(tag, create_time_ms=files[tag.name].modified_ms) for tag in tags]
-        return expired_tags(begun, self.table.clock.now_ms())
+        dated_tags = [replace(tag, create_time_ms=statuses[tag.name].modified_ms) for tag in tags]
+        return expired_tags(dated_tags, self.table.clock.now_ms())

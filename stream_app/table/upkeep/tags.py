@@ -72,8 +72,10 @@ def new_tag(
     _check_not_automatic(table, name, snapshot)
     if retained_ms is None:
         retained_ms = table.options[TAG_DEFAULT_TIME_RETAINED]
-    created = None if retained_ms is None else local_wall_clock_ms(table.clock)
-    return Tag(name=name, snapshot=snapshot, create_time_ms=created, time_retained_ms=retained_ms)
+    created_ms = None if retained_ms is None else local_wall_clock_ms(table.clock)
+    return Tag(
+        name=name, snapshot=snapshot, create_time_ms=created_ms, time_retained_ms=retained_ms
+    )
 
 
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
@@ -90,26 +92,26 @@ def create_tag(table: FileStoreTable, tag: Tag) -> bool:
     if not table.tags.create(tag):
         return False
     try:
-        loss = _reason_lost(table, tag)
+        reason = _loss_reason(table, tag)
     except BaseException:
         table.tags.delete(tag.name)
         raise
-    if loss is not None:
+    if reason is not None:
         table.tags.delete(tag.name)
         raise UsageError(
-            f"snapshot {tag.snapshot.snapshot_id} {loss} while it got the tag {tag.name!r}",
+            f"snapshot {tag.snapshot.snapshot_id} {reason} while it got the tag {tag.name!r}",
             where=table.location,
-            fix="tag a newer one",
+            fix="tag a newer snapshot",
         )
     table.tags.write_success_file(tag.name, table.clock.now_ms())
     return True
 
 
-def _reason_lost(table: FileStoreTable, tag: Tag) -> str | None:
+def _loss_reason(table: FileStoreTable, tag: Tag) -> str | None:
     """Return the reason why the version is lost despite its new tag; None if it is complete.
 
-    An expiry withdraws its announcement after it has deleted the snapshots, so this checks the
-    snapshots last.
+    An expiry withdraws its announcement after it has deleted the snapshots, so the function checks
+    the snapshots last.
     """
     number = tag.snapshot.snapshot_id
     if is_announced(table, number):
@@ -128,14 +130,14 @@ class TagDeletion:
     """The files that are deleted with tags.
 
     Attributes:
-        files: the files that only these tags held; none while their snapshots exist.
-        held: the numbers of the versions that only these tags held.
+        files: the files that only these tags kept; none while their snapshots exist.
+        freed_ids: the numbers of the versions that only these tags kept.
         unreadable: names of unreadable tags, whose files become orphans.
     """
 
     tags: tuple[Tag, ...]
     files: FilesToDelete
-    held: frozenset[int]
+    freed_ids: frozenset[int]
     unreadable: tuple[str, ...] = ()
 
 
@@ -159,19 +161,22 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
                 else "name no tag: the table has none",
             )
     deleted_tags = [tags[name] for name in dict.fromkeys(names) if name in tags]
-    staying = {tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)}
-    held = {
+    retained_ids = {
+        tag.snapshot.snapshot_id for name, tag in tags.items() if name not in set(names)
+    }
+    freed_versions = {
         tag.snapshot.snapshot_id: tag.snapshot
         for tag in deleted_tags
-        if tag.snapshot.snapshot_id not in staying
+        if tag.snapshot.snapshot_id not in retained_ids
         and not table.snapshots.exists(tag.snapshot.snapshot_id)
     }
-    # The files of an unreadable tag cannot be determined.
-    may_delete = bool(held) and not unreadable
+    files = FilesToDelete()
+    if freed_versions and not unreadable:  # the files of an unreadable tag cannot be determined
+        files = _files(table, list(freed_versions.values()), retained_ids)
     return TagDeletion(
         tags=tuple(deleted_tags),
-        files=_files(table, list(held.values()), staying) if may_delete else FilesToDelete(),
-        held=frozenset(held),
+        files=files,
+        freed_ids=frozenset(freed_versions),
         unreadable=unreadable,
     )
 
@@ -191,58 +196,58 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
         OSError: the file system refused; files that are left are orphans.
     """
     table.tags.delete(*deletion.unreadable, *(tag.name for tag in deletion.tags))
-    if any(tag.snapshot.snapshot_id in deletion.held for tag in table.tags.tags()):
+    if any(tag.snapshot.snapshot_id in deletion.freed_ids for tag in table.tags.tags()):
         return  # another process has just created another tag for one of these versions
     lists = {tag.snapshot.delta_manifest_list for tag in deletion.tags}
     if deletion.files.count and any(
         version.delta_manifest_list in lists
-        for version in protected_versions(table).others_snapshots()
+        for version in protected_versions(table).snapshots_of_others()
     ):
         return  # another branch has this version, or has just begun at it
-    clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
-    delete_files(table, deletion.files, clean_folders=clean)
+    cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
+    delete_files(table, deletion.files, clean_folders=cleans_folders)
 
 
 def _files(
-    table: FileStoreTable, versions: Sequence[Snapshot], staying: Collection[int]
+    table: FileStoreTable, versions: Sequence[Snapshot], retained_ids: Collection[int]
 ) -> FilesToDelete:
     """Return the files that only these versions have.
 
-    It compares them only with their nearest retained neighbours. A file is live in consecutive
-    versions, so a neighbour has each file that any retained version has.
+    It is enough to compare them with their nearest retained neighbours. A file is live in
+    consecutive versions, so a neighbour has each file that any retained version has.
     """
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
-    numbers = {*staying, *table.snapshots.ids()}
+    numbers = {*retained_ids, *table.snapshots.ids()}
     neighbour_ids = {
-        n for version in versions for n in nearest_numbers(version.snapshot_id, numbers)
+        number for version in versions for number in nearest_numbers(version.snapshot_id, numbers)
     }
     neighbours = [
-        protected.tags[number] if number in staying else table.snapshots.snapshot(number)
+        protected.tags[number] if number in retained_ids else table.snapshots.snapshot(number)
         for number in sorted(neighbour_ids)
     ]
-    needed = collector.keep_files_of_others(protected, needed_files_cache())
-    needed += _flushed_changelogs(table, collector.reads)
-    needed += [collector.reads.live_files(version) for version in neighbours]
+    needed_files = collector.keep_files_of_others(protected, needed_files_cache())
+    needed_files += _flushed_changelogs(table, collector.reads)
+    needed_files += [collector.reads.live_files(version) for version in neighbours]
     collector.keep_metadata_of(neighbours)
     if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
         collector.keep_metadata_of(changelogs, may_be_gone=True)
     for version in versions:
-        add_live_files(collector, version, needed)
+        add_live_files(collector, version, needed_files)
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files
 
 
 def add_live_files(
-    collector: FileCollector, version: Snapshot, needed: Sequence[Collection[FileKey]]
+    collector: FileCollector, version: Snapshot, needed_files: Sequence[Collection[FileKey]]
 ) -> None:
     """Add the data files of a version to delete, unless they are needed."""
     lists = (version.base_manifest_list, version.delta_manifest_list)
     collector.reads.prefetch(lists, with_manifests=True)
     entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
-    collector.add_data_files(unprotected_entries(live_entries(entries), needed))
+    collector.add_data_files(unprotected_entries(live_entries(entries), needed_files))
 
 
 def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[frozenset[FileKey]]:
@@ -276,14 +281,14 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
 def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
     """Check that the snapshot has no other automatic tag, because Paimon fails on two of them."""
     rules = tag_rules(table)
-    if rules is None or rules.periods.begin(name) is None:
+    if rules is None or rules.periods.begin_ms(name) is None:
         return
     for tag in table.tags.tags():
-        automatic = rules.periods.begin(tag.name) is not None
-        if automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
+        is_automatic = rules.periods.begin_ms(tag.name) is not None
+        if is_automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
             raise UsageError(
-                f"snapshot {snapshot.snapshot_id} has the tag {tag.name!r} of a period already, "
-                f"and {name!r} would be another one",
+                f"snapshot {snapshot.snapshot_id} already has the automatic tag {tag.name!r}, "
+                f"and {name!r} would be a second one",
                 where=table.location,
                 fix="choose a name that is not a period of automatic tags, or tag another snapshot",
             )

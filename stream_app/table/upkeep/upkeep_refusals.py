@@ -1,10 +1,10 @@
 """Refuses tables whose versions stream_app cannot delete or tag safely.
 
-The upkeep verbs call it before they plan anything. These checks are weaker than those for writing
-(`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must locate
-it, but need not read its rows. So unsupported merge engines, file formats and bucket functions are
-accepted here. An unknown option is refused, because with it other readers may need files that an
-expiry deletes.
+The upkeep verbs call these checks before they plan anything. The checks are weaker than those for
+writing (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must
+locate it, but need not read its rows. So the checks accept unsupported merge engines, file formats
+and bucket functions. They refuse an unknown option, because with it other readers may need files
+that an expiry deletes.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 """
@@ -27,9 +27,10 @@ def check_versions_known(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: the table has such versions; the error names every obstacle.
     """
-    is_servers = table.branch and table.catalog_environment.snapshot_loader is not None
-    server = [f"branch {table.branch!r} is kept by a REST catalog's server"] if is_servers else []
-    check_purpose(table.schema.options, Purpose.FIND, server, table.version_root)
+    problems = []
+    if table.branch and table.catalog_environment.snapshot_loader is not None:
+        problems.append(f"branch {table.branch!r} is kept by a REST catalog's server")
+    check_purpose(table.schema.options, Purpose.FIND, problems, table.version_root)
 
 
 def check_is_main(table: FileStoreTable) -> None:

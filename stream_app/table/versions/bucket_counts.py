@@ -19,30 +19,31 @@ from stream_app.table.versions.index_manifests import BucketBasis
 
 
 def counts_after(
-    earlier: Mapping[bytes, int], entries: Iterable[ManifestEntry], bucket: int
+    earlier_counts: Mapping[bytes, int], entries: Iterable[ManifestEntry], table_count: int
 ) -> Mapping[bytes, int]:
     """Return the partitions whose number of buckets differs from the table's option.
 
     Args:
-        earlier: the result before `entries`; it is returned itself if nothing changes.
+        earlier_counts: the result before `entries`, which is returned if nothing changes.
         entries: further entries, in the order of their commits.
-        bucket: the table's option.
+        table_count: the table's option ``bucket``.
     """
-    counts = dict(earlier)
+    counts = dict(earlier_counts)
     for entry in entries:
         if entry.kind is not FileKind.ADD or entry.total_buckets <= 0:
             continue
-        if entry.total_buckets == bucket:
+        if entry.total_buckets == table_count:
             counts.pop(entry.partition, None)
         else:
             counts[entry.partition] = entry.total_buckets
-    return earlier if counts == earlier else counts
+    return earlier_counts if counts == earlier_counts else counts
 
 
 def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:
     """Return the basis by which a snapshot routes rows: its index, or its bucket counts."""
-    index, counts = snapshot.index_manifest, dict[bytes, int]()
+    index = snapshot.index_manifest
+    counts: Mapping[bytes, int] = {}
     if table.kind.has_bucket_number:
         live = FileStoreScan(table).iterate_live(snapshot)
-        counts.update(counts_after({}, live, table.options.bucket))
+        counts = counts_after({}, live, table.options.bucket)
     return BucketBasis(routed_on=index, written_on=index, bucket_counts=counts)

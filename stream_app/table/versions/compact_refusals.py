@@ -37,8 +37,8 @@ class CompactableFiles:
         """
         if format_of_file(file.file_name) is None and not self._leaves_compaction:
             raise UnsupportedTableError(
-                f"data file {file.file_name} is none of {', '.join(DATA_FILE_FORMATS)}, and "
-                "could not be compacted",
+                f"data file {file.file_name} has none of the formats "
+                f"{', '.join(DATA_FILE_FORMATS)}, so it cannot be compacted",
                 where=self.table.location,
                 fix="with the engine that wrote it, set 'file.format' = 'parquet' and compact the "
                 "table fully with 'compaction.force-rewrite-all-files' = 'true'",
@@ -58,7 +58,8 @@ class CompactableFiles:
             return
         stored_fields = self.table.schemas.schema(schema_id).fields
         if schema_id > schema.schema_id:
-            self._check_same_columns(schema_id, same=stored_fields == schema.fields)
+            if stored_fields != schema.fields:  # a compaction would drop the other columns
+                raise self._other_columns_error(schema_id)
             return
         stored_types = {column.field_id: column.data_type for column in stored_fields}
         for column in schema.fields:
@@ -70,19 +71,16 @@ class CompactableFiles:
                 f"{stored_type.as_nullable()}, which Paimon does not turn into "
                 f"{column.data_type.as_nullable()}",
                 where=self.table.schemas.path(schema_id),
-                fix="give the column a type back that its values fit (ALTER TABLE)",
+                fix="change the column back to a type that its values fit (ALTER TABLE)",
             )
 
-    def _check_same_columns(self, schema_id: int, *, same: bool) -> None:
-        """Check that a file's schema has the table's columns: a compaction would drop others."""
-        if not same:
-            raise UnsupportedTableError(
-                f"another writer has changed the columns: its files have schema {schema_id}, this "
-                f"job began with schema {self.table.schema.schema_id}",
-                where=self.table.location,
-                fix="start the job again; one that ingests names the new columns in its "
-                "configuration",
-            )
+    def _other_columns_error(self, schema_id: int) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"another writer has changed the columns: its files have schema {schema_id}, this job "
+            f"began with schema {self.table.schema.schema_id}",
+            where=self.table.location,
+            fix="start the job again; the configuration of an ingest job must name the new columns",
+        )
 
 
 def compactable_entries(

@@ -48,43 +48,45 @@ def index_changes(
     bucket: BucketId,
     *,
     deleted_files: Collection[str] = (),
-    deleted: Mapping[str, DeletionVector] | None = None,
+    deleted_rows: Mapping[str, DeletionVector] | None = None,
 ) -> list[IndexManifestEntry]:
     """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
         live: the live index files of the table, or of the bucket.
         deleted_files: names of data files that a compaction or an overwrite deletes.
-        deleted: data file → rows to delete, in addition to those already deleted.
+        deleted_rows: data file → rows to delete, in addition to those already deleted.
 
     Raises:
         CorruptFileError: a file of vectors is missing or unreadable.
     """
-    deleted = deleted or {}
-    assert deleted.keys().isdisjoint(deleted_files), "no rows are deleted of a file that is gone"
+    deleted_rows = deleted_rows or {}
+    assert deleted_rows.keys().isdisjoint(deleted_files), "no rows are deleted from a deleted file"
     plan = choose_rewrites(
         [entry for entry in live if (entry.partition, entry.bucket) == bucket],
         deleted_files=deleted_files,
-        changed=deleted.keys(),
-        in_one_file=table.kind.has_buckets,
+        changed_files=deleted_rows.keys(),
+        needs_one_file=table.kind.has_buckets,
     )
     files = table.deletion_vector_files
-    unchanged: BucketVectors = {}
-    changed = dict(deleted)
+    moved_vectors: BucketVectors = {}
+    changed_vectors = dict(deleted_rows)
     for rewrite in plan:
-        for name, vector in files.read(rewrite.entry, {*rewrite.moved_files, *deleted}).items():
-            if name in changed:
-                changed[name] = changed[name].union(vector)
+        names = {*rewrite.moved_files, *deleted_rows}
+        for name, vector in files.read(rewrite.entry, names).items():
+            if name in changed_vectors:
+                changed_vectors[name] = changed_vectors[name].union(vector)
             else:
-                unchanged[name] = vector
+                moved_vectors[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
-    return changes + files.write(*bucket, unchanged | changed, in_one_file=table.kind.has_buckets)
+    vectors = moved_vectors | changed_vectors
+    return changes + files.write(*bucket, vectors, in_one_file=table.kind.has_buckets)
 
 
 def new_index_manifest(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
-    """Return the index manifest's name on top of `latest`; the same name if nothing changes."""
+    """Write the next index manifest, and return its name; without changes the old name."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous

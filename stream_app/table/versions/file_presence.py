@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 
-_RESTORE = (
+_FIX = (
     "restore the file from a backup; or roll the table back to a snapshot or tag that does not "
     "need it: stream-app rollback-to"
 )
@@ -16,7 +16,7 @@ _RESTORE = (
 
 @dataclass(slots=True)
 class FilePresence:
-    """The files of a table's folders, listed on first use; later files are not seen."""
+    """The files of a table's folders. A folder is listed on first use; later files stay unseen."""
 
     table: FileStoreTable
     _folders: dict[str, dict[str, int]] = field(init=False, default_factory=dict)
@@ -43,7 +43,7 @@ class FilePresence:
         actual_size = self._folders[folder].get(name)
         if actual_size is None:
             problem = "a file is missing"
-            yield Finding(kind=FindingKind.FILE_MISSING, problem=problem, where=path, fix=_RESTORE)
+            yield Finding(kind=FindingKind.FILE_MISSING, problem=problem, where=path, fix=_FIX)
         elif size is not None and actual_size != size:
             problem = f"a file has {actual_size} bytes, but the file that names it says {size}"
-            yield Finding(kind=FindingKind.FILE_SIZE, problem=problem, where=path, fix=_RESTORE)
+            yield Finding(kind=FindingKind.FILE_SIZE, problem=problem, where=path, fix=_FIX)

@@ -67,13 +67,13 @@ class FileStoreScan:
     def iterate_live(self, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """Yield a snapshot's live files manifest by manifest, for tables with very many files."""
         metas = self.manifests(snapshot)
-        deleted = {
+        deleted_ids = {
             entry.identity
             for entry in self._entries([meta for meta in metas if meta.num_deleted_files], None)
             if entry.kind is FileKind.DELETE
         }
         for entry in self._entries([meta for meta in metas if meta.num_added_files], None):
-            if entry.kind is FileKind.ADD and entry.identity not in deleted:
+            if entry.kind is FileKind.ADD and entry.identity not in deleted_ids:
                 yield entry
 
     def manifests_before(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
@@ -124,7 +124,9 @@ class FileStoreScan:
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted_buckets = {
-                item for item in wanted_buckets if low_bucket <= item[1] <= high_bucket
+                (partition, bucket)
+                for partition, bucket in wanted_buckets
+                if low_bucket <= bucket <= high_bucket
             }
         return self.may_hold_partitions(meta, {partition for partition, _ in wanted_buckets})
 
@@ -136,14 +138,16 @@ class FileStoreScan:
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
         # A null bound is unknown, or the column has only nulls.
-        bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
+        bounds = enumerate(zip(lows, highs, strict=True))
+        bounded = [index for index, (low, high) in bounds if low is not None and high is not None]
         if not bounded:
             return bool(partitions)
-        key_of, stats = key_order(types), meta.partition_stats
-        low, high = key_of(stats.min_values), key_of(stats.max_values)
+        key_of = key_order(types)
+        minimum = key_of(meta.partition_stats.min_values)
+        maximum = key_of(meta.partition_stats.max_values)
         for partition in partitions:
             values = key_of(partition)
-            if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
+            if all((minimum[index],) <= (values[index],) <= (maximum[index],) for index in bounded):
                 return True
         # Bounds do not include nulls.
         return any(None in deserialize_row(partition, types) for partition in partitions)

@@ -26,8 +26,8 @@ class BucketBasis:
     Attributes:
         routed_on: the index manifest by whose hashes the rows got their buckets.
         written_on: the index manifest to which the epoch adds the hashes of new keys.
-        snapshot_id: with cross-partition upsert, the snapshot in which keys find their rows; 0 if
-            it is empty. None: no older row counts.
+        snapshot_id: with cross-partition upsert, the snapshot in which keys find their older rows;
+            0: the table is empty. None: older rows play no part.
         bucket_counts: partition → its number of buckets, if that differs from the table's.
     """
 
@@ -40,7 +40,7 @@ class BucketBasis:
 NO_BASIS = BucketBasis()
 
 _ENTRIES_MAX = 200_000
-"""Entries that are kept, of all manifests; one has some hundred bytes."""
+"""Entries that the cache keeps, of all manifests; an entry has a few hundred bytes."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,10 @@ class IndexManifest:
                 continue
             buckets = by_partition.setdefault(entry.partition, {})
             if entry.bucket in buckets:
-                files = (
-                    f"{buckets[entry.bucket].index_file.file_name}, {entry.index_file.file_name}"
-                )
+                other_name = buckets[entry.bucket].index_file.file_name
                 raise CorruptFileError(
-                    f"bucket {entry.bucket} has two index files of hashes: {files}",
+                    f"bucket {entry.bucket} has two index files of hashes: {other_name}, "
+                    f"{entry.index_file.file_name}",
                     where=self.path,
                     fix="roll the table back to a tag",
                 )
@@ -92,7 +91,7 @@ class IndexManifest:
 RECENT_MANIFESTS: RecentFiles[IndexManifest] = RecentFiles(
     _ENTRIES_MAX, lambda manifest: len(manifest.entries)
 )
-_NONE = IndexManifest("", ())
+_NO_FILES = IndexManifest("", ())
 
 
 def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
@@ -102,7 +101,7 @@ def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
         CorruptFileError: the index manifest is missing or unreadable.
     """
     if name is None:
-        return _NONE
+        return _NO_FILES
     path = table.paths.manifest(name)
     return RECENT_MANIFESTS.get(
         path, lambda: IndexManifest(path, tuple(table.manifests.read_index_manifest(name)))

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 class ManifestReads:
     """A cache of one table's manifests, for one expiry.
 
-    A list is None if it is gone or unreadable; the latter is logged.
+    A list is None if it is gone or unreadable; an unreadable one is logged.
     """
 
     table: FileStoreTable
@@ -43,19 +43,22 @@ class ManifestReads:
     def prefetch(self, lists: Iterable[str | None], *, with_manifests: bool) -> None:
         """Read lists, and the manifests that they name, in parallel."""
         names = [name for name in dict.fromkeys(lists) if name]
-        fresh = [name for name in names if name not in self._lists]
+        unread_names = [name for name in names if name not in self._lists]
         threads = thread_count(self.table)
-        self._lists.update(zip(fresh, map_in_threads(threads, self._list, fresh), strict=True))
+        meta_lists = map_in_threads(threads, self._read_list, unread_names)
+        self._lists.update(zip(unread_names, meta_lists, strict=True))
         if with_manifests:
             metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
-            new = [meta for name, meta in metas.items() if name not in self._manifests]
-            contents = map_in_threads(threads, self._manifest, new)
-            self._manifests.update(zip((meta.file_name for meta in new), contents, strict=True))
+            unread_metas = [meta for name, meta in metas.items() if name not in self._manifests]
+            entry_lists = map_in_threads(threads, self._read_manifest, unread_metas)
+            self._manifests.update(
+                zip((meta.file_name for meta in unread_metas), entry_lists, strict=True)
+            )
 
     def metas(self, name: str) -> list[ManifestFileMeta] | None:
         """Return the manifests of a list."""
         if name not in self._lists:
-            self._lists[name] = self._list(name)
+            self._lists[name] = self._read_list(name)
         return self._lists[name]
 
     def entries(self, name: str) -> list[ManifestEntry] | None:
@@ -66,7 +69,7 @@ class ManifestReads:
         entries: list[ManifestEntry] = []
         for meta in metas:
             if meta.file_name not in self._manifests:
-                self._manifests[meta.file_name] = self._manifest(meta)
+                self._manifests[meta.file_name] = self._read_manifest(meta)
             manifest_entries = self._manifests[meta.file_name]
             if manifest_entries is None:
                 return None
@@ -74,7 +77,7 @@ class ManifestReads:
         return entries
 
     def added_entries(self, name: str) -> list[ManifestEntry]:
-        """Return the ADD entries of a list's existing manifests, of which each counts by itself."""
+        """Return the ADD entries of a list's manifests, as far as the manifests still exist."""
         manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
         entries = [entry for manifest_entries in manifests for entry in manifest_entries or ()]
         return [entry for entry in entries if entry.kind is FileKind.ADD]
@@ -83,7 +86,7 @@ class ManifestReads:
         """Return the index files of an index manifest."""
         if name not in self._indexes:
             read = self.table.manifests.read_index_manifest
-            self._indexes[name] = self._unless_gone(name, read)
+            self._indexes[name] = self._read_unless_gone(name, read)
         return self._indexes[name]
 
     def live_files(self, snapshot: Snapshot) -> frozenset[FileKey]:
@@ -103,7 +106,7 @@ class ManifestReads:
             may_be_gone: as `names`.
 
         Raises:
-            CorruptFileError: as `live_files`.
+            CorruptFileError: as `live_files`, unless `may_be_gone`.
         """
         entries = self._entries_of((version.delta_manifest_list,), may_be_gone=may_be_gone)
         return frozenset(file_key(entry) for entry in entries if entry.kind is FileKind.ADD)
@@ -125,7 +128,7 @@ class ManifestReads:
         The result omits the files of its changelog.
 
         Args:
-            may_be_gone: whether files may be missing, as of a long-lived changelog.
+            may_be_gone: whether files may be missing, as those of a long-lived changelog may be.
 
         Raises:
             CorruptFileError: a list or the index manifest is missing or unreadable.
@@ -146,15 +149,15 @@ class ManifestReads:
             names.add(snapshot.statistics)
         return names
 
-    def _list(self, name: str) -> list[ManifestFileMeta] | None:
-        return self._unless_gone(name, self.table.manifests.read_list)
+    def _read_list(self, name: str) -> list[ManifestFileMeta] | None:
+        return self._read_unless_gone(name, self.table.manifests.read_list)
 
-    def _manifest(self, meta: ManifestFileMeta) -> list[ManifestEntry] | None:
+    def _read_manifest(self, meta: ManifestFileMeta) -> list[ManifestEntry] | None:
         read = self.table.manifests.read_manifest
-        entries = self._unless_gone(meta.file_name, lambda name: read(name, meta.file_size))
-        return None if entries is None else [_slim(entry) for entry in entries]
+        entries = self._read_unless_gone(meta.file_name, lambda name: read(name, meta.file_size))
+        return None if entries is None else [_without_statistics(entry) for entry in entries]
 
-    def _unless_gone(self, name: str, read: Callable[[str], list[_T]]) -> list[_T] | None:
+    def _read_unless_gone(self, name: str, read: Callable[[str], list[_T]]) -> list[_T] | None:
         try:
             return read(name)
         except CorruptFileError as error:
@@ -164,7 +167,7 @@ class ManifestReads:
             return None
 
 
-def _slim(entry: ManifestEntry) -> ManifestEntry:
+def _without_statistics(entry: ManifestEntry) -> ManifestEntry:
     """Return the entry without large fields that do not locate its file."""
     file = replace(
         entry.file,

@@ -23,22 +23,21 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     """Refuse a table whose rows stream_app would read wrongly.
 
     Args:
-        merges: whether the read merges versions of a key; else it reads the changes in files as
-            they are.
+        merges: whether the read merges the rows of each key; otherwise it shows the rows of files.
 
     Raises:
         UnsupportedTableError: the error names every obstacle.
     """
     options = table.schema.options
-    others = []
+    table_problems = []
     engine = table.options.merge_engine
     if merges and table.kind.merges_by_key and engine not in MERGE_ENGINES:
-        others.append(f"merge-engine = {engine}")
+        table_problems.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
-        others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
+        table_problems += merge_problems(table.schema.fields, table.schema.primary_keys, options)
     if table.kind.merges_by_key and table.schema.joins_files:
-        others.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
-    check_purpose(options, Purpose.READ, others, table.location)
+        table_problems.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
+    check_purpose(options, Purpose.READ, table_problems, table.location)
 
 
 def check_changes_readable(table: FileStoreTable) -> None:
@@ -54,7 +53,7 @@ def check_changes_readable(table: FileStoreTable) -> None:
             f"{DATA_EVOLUTION_ENABLED.key} = true: a file may hold some columns of older rows, "
             "which were not written as rows",
             where=table.location,
-            fix="read versions whole, or the changes with Paimon's own readers",
+            fix="read whole versions, or read the changes with Paimon's own readers",
         )
 
 

@@ -16,7 +16,7 @@ def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
     """Return the record that a snapshot carries; None without one.
 
     Raises:
-        CorruptFileError: it cannot be read.
+        CorruptFileError: the record cannot be read.
     """
     text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
     return None if text is None else decode_record(text)
@@ -26,12 +26,12 @@ def base_sum_record(table: FileStoreTable, latest: Snapshot | None) -> SumRecord
     """Return the record on which a commit is based; a new one if the snapshot has none.
 
     Raises:
-        CorruptFileError: it cannot be read.
+        CorruptFileError: the record cannot be read.
     """
     if latest is None:
         return EMPTY_TABLE
     record = sum_record_of(latest)
     if record is not None and latest.schema_id != table.schema.schema_id:
-        older = table.schemas.schema(latest.schema_id)
-        record = record if have_same_texts(older, table.schema) else None
+        older_schema = table.schemas.schema(latest.schema_id)
+        record = record if have_same_texts(older_schema, table.schema) else None
     return record or SumRecord(origin=latest.snapshot_id, partitions={})

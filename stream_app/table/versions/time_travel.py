@@ -54,7 +54,7 @@ class Version:
         ]
         if len(choices) > 1:
             raise UsageError(
-                f"{' and '.join(choices)} are given, but a version is named in one way",
+                f"{' and '.join(choices)} are given, but only one of them can name the version",
                 fix=f"leave out all but one of {', '.join(choices)}",
             )
 
@@ -116,8 +116,11 @@ def names_version(table: FileStoreTable) -> bool:
     return table.options[SCAN_MODE] == "compacted-full" or not stored_version(table).is_latest
 
 
-_FULL = ("latest", "latest-full", "full")
-_ONE_OF = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK, SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP)
+_FULL_MODES = ("latest", "latest-full", "full")
+_VERSION_OPTIONS = (
+    *(SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK),
+    *(SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
+)
 
 
 def stored_version(table: FileStoreTable) -> Version:
@@ -127,15 +130,15 @@ def stored_version(table: FileStoreTable) -> Version:
         UsageError: the options name several versions.
     """
     options = table.options
-    keys = [key for option in _ONE_OF for key in (option.key, *option.older_keys)]
+    keys = [key for option in _VERSION_OPTIONS for key in (option.key, *option.older_keys)]
     stored_keys = [key for key in (*keys, SCAN_VERSION.key) if table.schema.options.get(key)]
-    if options[SCAN_MODE] in _FULL or not stored_keys:
+    if options[SCAN_MODE] in _FULL_MODES or not stored_keys:
         return Version()
     if len(stored_keys) > 1:
         raise UsageError(
-            f"the table's options {' and '.join(stored_keys)} each name a version to be read",
+            f"the table's options {' and '.join(stored_keys)} each name a version to read",
             where=table.location,
-            fix="name one to the read; or take all but one out: stream-app alter "
+            fix="name the version in the read; or unset all options but one: stream-app alter "
             f"{table.location} --unset {stored_keys[0]}",
         )
     if stored_keys[0] == SCAN_VERSION.key:
@@ -179,7 +182,7 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
         pass
     earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
     if earliest is None or latest is None:
-        raise _none_yet(table, f"snapshot {number}")
+        raise _no_snapshot_error(table, f"snapshot {number}")
     absence = "has expired" if 0 < number < earliest else "does not exist"
     raise UsageError(
         f"snapshot {number} {absence}: the table has {earliest} to {latest}",
@@ -245,32 +248,32 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
         return snapshot
     earliest = table.snapshots.earliest_id()
     if earliest is None:
-        raise _none_yet(table, f"a snapshot of {utc_text(time_ms)}")
-    begins = utc_text(table.snapshots.snapshot(earliest).time_ms)
+        raise _no_snapshot_error(table, f"a snapshot of {utc_text(time_ms)}")
+    begin = utc_text(table.snapshots.snapshot(earliest).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest}, is of {begins}",
+        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest}, is of {begin}",
         where=table.location,
-        fix=f"give {begins} or later; or a tag, which outlives the expiry of snapshots",
+        fix=f"give {begin} or later; or a tag, which outlives the expiry of snapshots",
     )
 
 
 def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
-    newest: int | None = None
+    newest_watermark: int | None = None
     for number in table.snapshots.ids():
         snapshot = table.snapshots.snapshot(number)
         if snapshot.watermark is not None:
-            newest = snapshot.watermark
-            if newest >= watermark:
+            newest_watermark = snapshot.watermark
+            if newest_watermark >= watermark:
                 return snapshot
+    state = "; none has any" if newest_watermark is None else f": the newest has {newest_watermark}"
     raise UsageError(
-        f"no snapshot has reached the watermark {watermark}"
-        + ("; none has any" if newest is None else f": the newest has {newest}"),
+        f"no snapshot has reached the watermark {watermark}{state}",
         where=table.location,
-        fix="give an earlier one, or name the version by snapshot, tag or timestamp",
+        fix="give an earlier watermark, or name the version by snapshot, tag or timestamp",
     )
 
 
-def _none_yet(table: FileStoreTable, subject: str) -> UsageError:
+def _no_snapshot_error(table: FileStoreTable, subject: str) -> UsageError:
     return UsageError(
         f"{subject} does not exist: the table has none yet",
         where=table.location,

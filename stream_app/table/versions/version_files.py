@@ -1,7 +1,7 @@
 """Lists the existing versions of a table: snapshots, tags, and changelogs that outlive them.
 
-The table check and the removal of orphans use it, because they need every name in use. It omits a
-version that expires during the listing, but lists the tag or changelog that the version becomes.
+The table check and the removal of orphans call it, because they need every name in use. The list
+omits a version that expires meanwhile, but has the tag or changelog that the version becomes.
 
 Source: Paimon `operation/OrphanFilesClean.java#safelyGetAllSnapshots`.
 """
@@ -68,20 +68,20 @@ def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
     Args:
         root: the folder of a table, or of one of its branches.
     """
-    read: set[str] = set()
+    read_paths: set[str] = set()
     has_vanished = True
     while has_vanished:
         has_vanished = False
         for kind in (VersionKind.SNAPSHOT, VersionKind.TAG, VersionKind.CHANGELOG):
             for path in _paths(file_io, root, kind):
-                if path in read:
+                if path in read_paths:
                     continue
                 try:
                     data = file_io.read_bytes(path)
                 except FileNotFoundError:
                     has_vanished = True
                     continue
-                read.add(path)
+                read_paths.add(path)
                 yield _decode(kind, path, data)
 
 
@@ -90,8 +90,8 @@ def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
         return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
     folder = f"{root}/{version_kind.value}"
     return [
-        f"{folder}/{version_kind.value}-{n}"
-        for n in numbers_of(file_io, folder, f"{version_kind.value}-")
+        f"{folder}/{version_kind.value}-{number}"
+        for number in numbers_of(file_io, folder, f"{version_kind.value}-")
     ]
 
 

@@ -42,8 +42,8 @@ def rows_that_wait(
 
     Args:
         latest: the newest snapshot.
-        live: its live files; None: read them if rows may wait.
-        counts_newest: whether fresh rows count too, because no compaction is under way.
+        live: the live files of `latest`; None: read them if rows may wait.
+        counts_newest: whether rows of a fresh epoch count too, because no compaction is under way.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.
@@ -53,11 +53,11 @@ def rows_that_wait(
         return 0
     if live is None:
         live = FileStoreScan(table).live(latest)
-    waiting = sum(waiting_buckets(live, rule, table.options.num_levels).values())
+    row_count = sum(waiting_buckets(live, rule, table.options.num_levels).values())
     is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
     return rows_to_report(
-        waiting,
-        newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
+        row_count,
+        newest_count=max(0, latest.delta_record_count or 0) if is_epoch else 0,
         age_s=(table.clock.now_ms() - latest.time_ms) / 1000,
     )
 

@@ -1,6 +1,7 @@
 """Writes a bucket of a table without a primary key, without sort, merge or buffer.
 
-A task uses it. It never compacts, because the driver decides about compactions after the commit.
+A writing task calls it. It never compacts, because the driver decides on compactions after the
+commit.
 
 Source: Paimon `append/AppendOnlyWriter.java`.
 """
@@ -19,7 +20,7 @@ from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.key_value_batch import retract_mask, rows_at
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.table.write.bucket_writer import accepted_mask
 
 
 @dataclass(slots=True)
@@ -64,19 +65,18 @@ class AppendOnlyWriter:
         return WrittenFiles(new_files)
 
     def abort(self) -> None:
-        """Delete the files that were not returned yet."""
+        """Delete the files that `prepare_commit` has not returned."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        kinds = rows.column(VALUE_KIND).to_numpy()
-        is_accepted = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
+        is_accepted = accepted_mask(rows, self.ignored_kinds)
         rows = rows if is_accepted.all() else rows_at(rows, np.flatnonzero(is_accepted))
         if retract_mask(rows).any():
             raise UnsupportedTableError(
-                "a table without a primary key cannot take a row back, and a -U or -D row came",
+                "a table without a primary key cannot take a row back, but a -U or -D row arrived",
                 where=self.files.folder,
-                fix="give it inserts alone, or set 'ignore-delete' = 'true' to drop such rows",
+                fix="send only inserts, or set 'ignore-delete' = 'true' to drop such rows",
             )
         return rows

@@ -31,7 +31,7 @@ class BucketAssigner(Protocol):
     """An assigner that finds the partition and bucket of rows. Can be pickled."""
 
     @property
-    def buckets(self) -> int:
+    def bucket_count(self) -> int:
         """The number of buckets to expect in a partition."""
         ...
 
@@ -61,8 +61,8 @@ class FixedBuckets:
     counts: Mapping[bytes, int] = field(default_factory=dict)
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`; the largest partition counts."""
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`; that of the partition with the most buckets."""
         return max(len(self.schema.bucket_numbers), *self.counts.values(), 1)
 
     @property
@@ -72,14 +72,17 @@ class FixedBuckets:
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """See `BucketAssigner.assign`."""
-        schema, count = self.schema, len(self.schema.bucket_numbers)
+        schema = self.schema
+        table_count = len(schema.bucket_numbers)
         if not self.counts:
-            return rows_by_bucket(rows, schema, key_buckets(rows, schema, count), count)
+            buckets = key_buckets(rows, schema, table_count)
+            return rows_by_bucket(rows, schema, buckets, table_count)
         buckets = np.empty(rows.num_rows, np.int64)
         for partition, indices in indices_by_partition(rows, schema):
-            part, bucket_count = rows.take(pa.array(indices)), self.counts.get(partition, count)
-            buckets[indices] = key_buckets(part, schema, bucket_count)
-        return rows_by_bucket(rows, schema, buckets, self.buckets)
+            partition_rows = rows.take(pa.array(indices))
+            partition_count = self.counts.get(partition, table_count)
+            buckets[indices] = key_buckets(partition_rows, schema, partition_count)
+        return rows_by_bucket(rows, schema, buckets, self.bucket_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ class WithoutBuckets:
     schema: TableSchema
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`."""
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`."""
         return 1
 
     @property
@@ -103,22 +106,20 @@ class WithoutBuckets:
         return rows_by_bucket(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 
-def key_buckets(rows: pa.RecordBatch, schema: TableSchema, count: int) -> Int64s:
-    """Return each row's bucket, below `count`, by the hash of its bucket key: int64 [n]."""
+def key_buckets(rows: pa.RecordBatch, schema: TableSchema, bucket_count: int) -> Int64s:
+    """Return each row's bucket, below `bucket_count`, by the hash of its bucket key: int64 [n]."""
     keys = schema.fields.project(schema.bucket_keys)
     columns = [rows.column(key.name) for key in keys]
-    return bucket_of(columns, keys.types, count).astype(np.int64)
+    return bucket_of(columns, keys.types, bucket_count).astype(np.int64)
 
 
 def indices_by_partition(
     rows: pa.RecordBatch, schema: TableSchema
 ) -> Iterator[tuple[bytes, Int64s]]:
     """Yield each serialized partition with the indices of its rows in order of arrival."""
-    columns, types = (
-        [rows.column(name) for name in schema.partition_keys],
-        schema.partition_type.types,
-    )
-    codes = partition_codes(columns, rows.num_rows)
+    columns = [rows.column(name) for name in schema.partition_keys]
+    types = schema.partition_type.types
+    codes = row_codes(columns, rows.num_rows)
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     for indices in np.split(order, starts[1:]):  # the loop is over partitions
@@ -126,7 +127,7 @@ def indices_by_partition(
 
 
 def rows_by_bucket(
-    rows: pa.RecordBatch, schema: TableSchema, buckets: Int64s, buckets_count: int
+    rows: pa.RecordBatch, schema: TableSchema, buckets: Int64s, bucket_count: int
 ) -> Iterator[BucketRows]:
     """Group rows by (partition, bucket), given the bucket of each row.
 
@@ -134,8 +135,8 @@ def rows_by_bucket(
     1, 0. The groups are 1, 2, 2, 1, the order is 0, 3, 1, 2, and the cuts are at 0, 2 and 4.
     """
     partition_columns = [rows.column(name) for name in schema.partition_keys]
-    groups = buckets + partition_codes(partition_columns, rows.num_rows) * buckets_count
-    order = np.argsort(_narrow(groups), kind="stable")
+    groups = buckets + row_codes(partition_columns, rows.num_rows) * bucket_count
+    order = np.argsort(_narrowed(groups), kind="stable")
     groups = groups[order]
     starts = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
     if len(starts) > 2:
@@ -144,23 +145,23 @@ def rows_by_bucket(
     types = schema.partition_type.types
     partitions: dict[int, bytes] = {}
     for start, stop in itertools.pairwise(starts):
-        code, bucket = divmod(int(groups[start]), buckets_count)
+        code, bucket = divmod(int(groups[start]), bucket_count)
         if code not in partitions:
             partitions[code] = serialize_arrow_row(partition_columns, types, start)
         yield partitions[code], bucket, rows.slice(start, stop - start)
 
 
-def partition_codes(columns: list[pa.Array], rows: int) -> Int64s:
-    """Return a small code for each row, which is equal for equal partitions."""
-    codes = np.zeros(rows, np.int64)
+def row_codes(columns: list[pa.Array], row_count: int) -> Int64s:
+    """Return a code for each row: int64 [n], at most n, and equal for rows with equal values."""
+    codes = np.zeros(row_count, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
-        if codes.max(initial=0) > rows:
+        if codes.max(initial=0) > row_count:
             codes = np.unique(codes, return_inverse=True)[1]
     return codes
 
 
-def _narrow(groups: Int64s) -> npt.NDArray[np.integer[Any]]:
-    """Store small numbers in two bytes, for which NumPy uses a radix sort."""
+def _narrowed(groups: Int64s) -> npt.NDArray[np.integer[Any]]:
+    """Return small numbers in two bytes each, which NumPy sorts by radix."""
     return groups.astype(np.uint16) if groups.max(initial=0) < 1 << 16 else groups

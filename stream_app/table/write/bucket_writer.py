@@ -5,15 +5,19 @@ Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Bools
 from stream_app.mergetree.file_access import OldRows, WrittenFiles
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -32,7 +36,7 @@ class BucketWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Delete the files that were not returned yet."""
+        """Delete the files that `prepare_commit` has not returned."""
         ...
 
 
@@ -52,8 +56,8 @@ class MakesBucketWriter(Protocol):
 
         Args:
             next_sequence_number: a number greater than any in the bucket.
-            old_rows: looks up the values that rows omit; None: in the newest snapshot. Kinds whose
-                rows omit no value ignore it.
+            old_rows: finds the values that rows omit; None: look in the newest snapshot. Kinds
+                of tables whose rows omit no value ignore it.
         """
         ...
 
@@ -68,8 +72,13 @@ def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
     return frozenset(ignored)
 
 
+def accepted_mask(rows: pa.RecordBatch, ignored: Collection[RowKind]) -> Bools:
+    """Return whether each row is of a kind that is not ignored: bool [n]."""
+    return ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
+
+
 def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
-    """Flush a writer whose rows omit no value, and return its files."""
+    """Flush a writer whose rows omit no value, and return the change of its bucket."""
     files = writer.prepare_commit()
     assert not files.refused, "whole rows are not refused"
     return change_of(files, partition, bucket)

@@ -1,4 +1,4 @@
-"""Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with the partition.
+"""Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with all partition columns.
 
 Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
 (`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new key's
@@ -22,20 +22,20 @@ from stream_app.format.hash_index import Hashes
 from stream_app.mergetree.write.row_kinds import with_kinds_of
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.options.merge_options import ROWKIND_FIELD
-from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.process.local_disk import scratch_file
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
 from stream_app.table.write.bucket_assigner import BucketRows, indices_by_partition, rows_by_bucket
-from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 
-_GATHERED_MAX = 4 << 20
-"""Hashes that a bucket's index gathers before it drops repeated ones."""
+_HASHES_MAX = 4 << 20
+"""The number of hashes that a bucket's index collects before it drops repeated ones."""
 _MAPPED_BYTES = 1 << 20
-"""Arrays of this size are mapped from disk."""
-_KEPT_BYTES = 2 << 30
-"""Bytes of arrays that a worker keeps; 250 full buckets of two million keys."""
+"""The size in bytes from which an array is mapped from disk."""
+_CACHED_BYTES = 2 << 30
+"""Bytes of arrays that a worker caches: 250 full buckets of two million keys."""
 
 
 class HashCache:
@@ -45,8 +45,10 @@ class HashCache:
     disk, so that the operating system may drop their pages.
     """
 
-    def __init__(self, kept_bytes: int = _KEPT_BYTES, mapped_bytes: int = _MAPPED_BYTES) -> None:
-        self._recent: RecentFiles[Hashes] = RecentFiles(kept_bytes, lambda hashes: hashes.nbytes)
+    def __init__(
+        self, cached_bytes: int = _CACHED_BYTES, mapped_bytes: int = _MAPPED_BYTES
+    ) -> None:
+        self._recent: RecentFiles[Hashes] = RecentFiles(cached_bytes, lambda hashes: hashes.nbytes)
         self._mapped_bytes = mapped_bytes
 
     def read(self, table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
@@ -87,35 +89,35 @@ def known_buckets(
         hashes: int32 [n], distinct and ascending.
     """
     buckets = np.full(len(hashes), -1, np.int64)
-    missing = np.arange(len(hashes))
+    unknown_indices = np.arange(len(hashes))
     for bucket, entry in sorted(files.items()):
-        if not len(missing):
+        if not len(unknown_indices):
             break
-        is_present = _is_in(hashes[missing], cache.read(table, entry))
-        buckets[missing[is_present]] = bucket
-        missing = missing[~is_present]
+        is_known = _is_in(hashes[unknown_indices], cache.read(table, entry))
+        buckets[unknown_indices[is_known]] = bucket
+        unknown_indices = unknown_indices[~is_known]
     return buckets
 
 
 def added_hashes(
     table: FileStoreTable,
-    before: IndexManifestEntry | None,
+    old_entry: IndexManifestEntry | None,
     hashes: Hashes,
     cache: HashCache = HASH_CACHE,
 ) -> Hashes | None:
     """Return a bucket's old and new hashes, ascending: int32 [m]; None if all are old.
 
     Args:
-        before: the bucket's file; None without one.
+        old_entry: the bucket's file; None without one.
         hashes: int32 [n], distinct and ascending.
     """
-    if before is None:
+    if old_entry is None:
         return hashes if len(hashes) else None
-    old_hashes = cache.read(table, before)
-    new = hashes[~_is_in(hashes, old_hashes)]
-    if not len(new):
+    old_hashes = cache.read(table, old_entry)
+    new_hashes = hashes[~_is_in(hashes, old_hashes)]
+    if not len(new_hashes):
         return None
-    all_hashes = np.concatenate((old_hashes, new))
+    all_hashes = np.concatenate((old_hashes, new_hashes))
     all_hashes.sort(kind="stable")  # the stable sort merges two ascending runs
     return all_hashes
 
@@ -143,10 +145,10 @@ class DynamicBuckets:
     index: str | None
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`; those of the largest partition."""
-        by_partition = self._manifest().hashes.values()
-        return max((len(buckets) for buckets in by_partition), default=self._rules().width)
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`; that of the partition with the most buckets."""
+        partitions = self._manifest().hashes.values()
+        return max((len(buckets) for buckets in partitions), default=self._rules().width)
 
     @property
     def keeps_order(self) -> bool:
@@ -168,12 +170,12 @@ class DynamicBuckets:
 
     def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
         manifest = self._manifest()
-        distinct, indices = np.unique(hashes, return_inverse=True)
-        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), distinct)
-        new = buckets < 0
-        if new.any():
-            open_ = np.array(open_buckets(manifest.counts(partition), self._rules()))
-            buckets[new] = open_[distinct[new] % len(open_)]
+        distinct_hashes, indices = np.unique(hashes, return_inverse=True)
+        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), distinct_hashes)
+        is_new = buckets < 0
+        if is_new.any():
+            open_numbers = np.array(open_buckets(manifest.counts(partition), self._rules()))
+            buckets[is_new] = open_numbers[distinct_hashes[is_new] % len(open_numbers)]
         bucket_of_row: npt.NDArray[np.int64] = buckets[indices]
         return bucket_of_row
 
@@ -196,8 +198,8 @@ class HashIndexWriter:
     partition: bytes
     bucket: int
     index: str | None
-    _gathered: list[Hashes] = field(init=False, default_factory=list)
-    _count: int = field(init=False, default=0)
+    _hashes: list[Hashes] = field(init=False, default_factory=list)
+    _hash_count: int = field(init=False, default=0)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """See `table_write.BucketIndex.add`."""
@@ -206,28 +208,27 @@ class HashIndexWriter:
             rows = with_kinds_of(rows, kind_column)
         hashes = key_hashes(rows, self.table.schema)
         if ignored := ignored_kinds(options):
-            kinds = rows.column(VALUE_KIND).to_numpy()
-            hashes = hashes[~np.isin(kinds, [int(kind) for kind in ignored])]
-        self._gathered.append(hashes)
-        self._count += len(hashes)
-        if self._count > _GATHERED_MAX:
-            self._gathered = [self._distinct_hashes()]
-            self._count = len(self._gathered[0]) // 2  # so few passes over many hashes
+            hashes = hashes[accepted_mask(rows, ignored)]
+        self._hashes.append(hashes)
+        self._hash_count += len(hashes)
+        if self._hash_count > _HASHES_MAX:
+            self._hashes = [self._distinct_hashes()]
+            self._hash_count = len(self._hashes[0]) // 2  # so that few passes read many hashes
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """See `table_write.BucketIndex.finish`."""
         files = index_manifest(self.table, self.index).hashes.get(self.partition, {})
-        before = files.get(self.bucket)
-        hashes = added_hashes(self.table, before, self._distinct_hashes())
+        old_entry = files.get(self.bucket)
+        hashes = added_hashes(self.table, old_entry, self._distinct_hashes())
         if hashes is None:
             return ()
-        added = self.table.hash_index_files.write(self.partition, self.bucket, hashes)
-        return (added,) if before is None else (before.as_delete(), added)
+        new_entry = self.table.hash_index_files.write(self.partition, self.bucket, hashes)
+        return (new_entry,) if old_entry is None else (old_entry.as_delete(), new_entry)
 
     def _distinct_hashes(self) -> Hashes:
-        if not self._gathered:
+        if not self._hashes:
             return np.empty(0, np.int32)
-        return np.unique(np.concatenate(self._gathered))
+        return np.unique(np.concatenate(self._hashes))
 
 
 def key_hashes(rows: pa.RecordBatch, schema: TableSchema) -> Hashes:

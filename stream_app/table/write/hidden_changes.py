@@ -1,9 +1,10 @@
 """Reads and writes the hidden changes of one bucket, for a table with a history.
 
 The bucket's writer calls it (`mergetree.write.history_versions`). The changes are index files of
-an own type, so a snapshot, a tag and a rollback have the hidden changes of their versions. An epoch
-with hidden changes adds a file, and merges it with the files that are not much larger. So a bucket
-has few files, and a change is rewritten few times. Reads are cached, because a file never changes.
+a separate type, so a snapshot, a tag and a rollback have the hidden changes of their versions. An
+epoch with hidden changes adds a file, and merges it with the files that are not much larger. So a
+bucket has few files, and a change is rewritten few times. Reads are cached, because a file never
+changes.
 
 Spark's AUTO CDC keeps these changes in an auxiliary table.
 """
@@ -40,8 +41,9 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import index_manifest
 
 _PREFIX = "hidden"
-"""Names are ``hidden-SCHEMA-NUMBER-…``, with the schema's id and the number of the writing."""
+"""Names are ``hidden-SCHEMA-NUMBER-…``, with the schema's id and a number that orders the files."""
 _CACHED_BYTES = 256 << 20
+"""Bytes of rows that a worker caches."""
 _INT64_MIN = -(1 << 63)
 
 
@@ -50,11 +52,11 @@ class HiddenRows:
     """The rows of a file.
 
     Attributes:
-        newest: the latest start among them, as its column's integer.
+        newest_start: the latest start among the rows, as its column's integer.
     """
 
     rows: pa.RecordBatch
-    newest: int
+    newest_start: int
 
 
 RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file: file.rows.nbytes)
@@ -85,7 +87,8 @@ class HiddenChangesOfBucket:
 
         Changes that are ordered by offsets are never late.
         """
-        columns, late_ms = table.schema.history, table.options[HISTORY_LATE_CHANGES]
+        columns = table.schema.history
+        late_ms = table.options[HISTORY_LATE_CHANGES]
         if columns is None or not late_ms or columns.sequence == "offset":
             return None
         return HiddenChangesOfBucket(
@@ -98,9 +101,10 @@ class HiddenChangesOfBucket:
 
     def count_late(self, starts: pa.Array) -> None:
         """See `HiddenChanges.count_late`."""
-        if files := [self._file(entry) for entry in self._files()]:
-            least = self._oldest_start(max(file.newest for file in files), starts.type)
-            self.late_changes += int(pc.sum(pc.less(integer_view(starts), least)).as_py() or 0)
+        if files := [self._file(entry) for entry in self._bucket_entries()]:
+            oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)
+            is_late = pc.less(integer_view(starts), oldest_start)
+            self.late_changes += int(pc.sum(is_late).as_py() or 0)
 
     def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`.
@@ -110,8 +114,10 @@ class HiddenChangesOfBucket:
         """
         indices: list[Int64s] = [np.empty(0, np.int64)]
         parts = [self.table.layout().no_rows]
-        files = [self._file(entry) for entry in self._files()]
-        file_rows = (file.rows for file in files if start_min is None or file.newest >= start_min)
+        files = [self._file(entry) for entry in self._bucket_entries()]
+        file_rows = (
+            file.rows for file in files if start_min is None or file.newest_start >= start_min
+        )
         for rows in (*file_rows, *self._numbered_rows()):
             key_indices, row_indices = rows_with_keys(keys, rows, keys.schema.names)
             indices.append(key_indices)
@@ -126,36 +132,38 @@ class HiddenChangesOfBucket:
         """See `HiddenChanges.finish`."""
         if not self._added:
             return ()
-        files, added = self._files(), self._numbered_rows()
-        count = sum(rows.num_rows for rows in added)
-        merged = files_to_merge([entry.index_file.row_count for entry in files], count)
-        older = [self._file(files[index]).rows for index in merged]
-        written = self._write(
-            self._newest_changes([*older, *added]), self._next_number + len(added) - 1
+        entries = self._bucket_entries()
+        new_rows = self._numbered_rows()
+        row_count = sum(rows.num_rows for rows in new_rows)
+        old_counts = [entry.index_file.row_count for entry in entries]
+        merged_indices = files_to_merge(old_counts, row_count)
+        old_rows = [self._file(entries[index]).rows for index in merged_indices]
+        new_entries = self._write(
+            self._newest_changes([*old_rows, *new_rows]), self._next_number + len(new_rows) - 1
         )
         self._added = []
         self._entries = [
-            *(entry for index, entry in enumerate(files) if index not in merged),
-            *written,
+            *(entry for index, entry in enumerate(entries) if index not in merged_indices),
+            *new_entries,
         ]
-        return (*(files[index].as_delete() for index in merged), *written)
+        return (*(entries[index].as_delete() for index in merged_indices), *new_entries)
 
     def _newest_changes(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """Return the newest change of each start, in order, without those that are too old."""
+        """Return the newest change of each start, in order, without changes that are too old."""
         rows = pa.concat_batches(parts)
         order, last = key_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.columns.valid_from)
-        least = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)
-        return rows.filter(pc.greater_equal(integer_view(starts), least))
+        oldest_start = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)
+        return rows.filter(pc.greater_equal(integer_view(starts), oldest_start))
 
-    def _oldest_start(self, newest: int, timestamps: pa.DataType) -> int:
+    def _oldest_start(self, newest_start: int, start_type: pa.DataType) -> int:
         """Return the start of the oldest change that a merge keeps beside the newest one."""
-        return max(newest - self.late_ms * _per_ms(timestamps), _INT64_MIN)
+        return max(newest_start - self.late_ms * _per_ms(start_type), _INT64_MIN)
 
     @property
     def _next_number(self) -> int:
-        numbers = (_numbers(self._path(entry))[1] for entry in self._files())
+        numbers = (_numbers(self._path(entry))[1] for entry in self._bucket_entries())
         return 1 + max(numbers, default=-1)
 
     def _numbered_rows(self) -> list[pa.RecordBatch]:
@@ -165,8 +173,8 @@ class HiddenChangesOfBucket:
             with_sequence_number(rows, number + index) for index, rows in enumerate(self._added)
         ]
 
-    def _files(self) -> Sequence[IndexManifestEntry]:
-        """Return the bucket's files in the newest snapshot, which has all earlier epochs."""
+    def _bucket_entries(self) -> Sequence[IndexManifestEntry]:
+        """Return the bucket's index files in the newest snapshot, which has all earlier epochs."""
         if self._entries is None:
             latest = None if self.table.is_emptied else self.table.snapshots.latest()
             manifest = index_manifest(self.table, latest.index_manifest if latest else None)
@@ -203,7 +211,7 @@ class HiddenChangesOfBucket:
         writer = replace(files, folder=folder).index_writer(name)
         try:
             writer.write(rows)
-            written = writer.close()
+            new_files = writer.close()
         except BaseException:
             writer.abort()
             raise
@@ -219,29 +227,29 @@ class HiddenChangesOfBucket:
                     row_count=file.row_count,
                 ),
             )
-            for file in written
+            for file in new_files
         ]
 
 
-def files_to_merge(row_counts: Sequence[int], added: int) -> list[int]:
+def files_to_merge(row_counts: Sequence[int], row_count: int) -> list[int]:
     """Return the indices of the files with which added rows are merged.
 
     These are the smaller files, as long as the next one has at most twice the rows so far.
     """
-    merged: list[int] = []
+    indices: list[int] = []
     for index in sorted(range(len(row_counts)), key=row_counts.__getitem__):
-        if row_counts[index] > 2 * added:
+        if row_counts[index] > 2 * row_count:
             break
-        merged.append(index)
-        added += row_counts[index]
-    return merged
+        indices.append(index)
+        row_count += row_counts[index]
+    return indices
 
 
 def _numbers(path: str) -> tuple[int, int]:
-    """Return the schema's id and the number of a file, which its name has.
+    """Return the schema's id and the number in a file's name.
 
     Raises:
-        CorruptFileError: the name is another.
+        CorruptFileError: stream_app does not give such a name.
     """
     match path.rpartition("/")[2].split("-")[:3]:
         case [prefix, schema_id, number] if (
@@ -256,7 +264,7 @@ def _numbers(path: str) -> tuple[int, int]:
 
 
 def _as_data_file(file: IndexFileMeta, schema_id: int, number: int) -> DataFileMeta:
-    """Describe a file as a reader of data files needs it."""
+    """Describe an index file as a data file, whose reader can then read it."""
     return DataFileMeta(
         file_name=file.file_name,
         file_size=file.file_size,
@@ -272,6 +280,6 @@ def _as_data_file(file: IndexFileMeta, schema_id: int, number: int) -> DataFileM
     )
 
 
-def _per_ms(timestamps: pa.DataType) -> int:
-    """Return how many units of a timestamp, whose precision is at least 3, are a millisecond."""
-    return {"ms": 1, "us": 1000, "ns": 1_000_000}[timestamps.unit]
+def _per_ms(timestamp_type: pa.DataType) -> int:
+    """Return the units of a timestamp in a millisecond; its precision is at least 3."""
+    return {"ms": 1, "us": 1000, "ns": 1_000_000}[timestamp_type.unit]

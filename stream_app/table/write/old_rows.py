@@ -38,7 +38,7 @@ class OldRowsOfBucket:
         """Look up rows of one bucket.
 
         Args:
-            files: the files to read, if no snapshot names them; None: those of the newest snapshot.
+            files: the files to read, if no snapshot names them yet; None: the newest snapshot's.
         """
         self.table = table
         self.partition = partition
@@ -60,7 +60,7 @@ class OldRowsOfBucket:
         if self._files is None:
             self._read(self.table.snapshots.latest())
         while True:
-            assert self._files is not None, "they have been read"
+            assert self._files is not None, "the manifests have been read"
             try:
                 return self._lookup(columns).rows(keys, [*self._files, *new_files])
             except CorruptFileError:
@@ -79,7 +79,8 @@ class OldRowsOfBucket:
     def _read(self, snapshot: Snapshot | None) -> None:
         buckets = [(self.partition, self.bucket)]
         entries = FileStoreScan(self.table).live(snapshot, buckets)
-        self._snapshot, self._files = snapshot, [entry.file for entry in entries]
+        self._snapshot = snapshot
+        self._files = [entry.file for entry in entries]
         if self.table.merges_by_vectors and snapshot is not None:
             vectors = deletion_vectors(self.table, snapshot, buckets)
             self._vectors = vectors.get(buckets[0], {})

@@ -1,4 +1,4 @@
-"""Writes for ``bucket = -2`` into ``bucket-postpone``; a compaction later assigns the buckets.
+"""Writes a table's rows into ``bucket-postpone`` (``bucket = -2``); a compaction assigns buckets.
 
 Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
 rows of a key need an order among their files. Paimon orders the files of one writer, whose names
@@ -31,16 +31,16 @@ from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.options.file_options import DATA_FILE_PREFIX
 from stream_app.model.options.merge_options import ROWKIND_FIELD
-from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.schema.unchanged_values import UNCHANGED
 from stream_app.planning.buckets.postponed_order import WRITER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketRows, key_buckets, rows_by_bucket
-from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 from stream_app.table.write.table_write import TableWrite
 
 SHARES = 4
-"""Number of key shares, and so tasks that write a partition in an epoch."""
+"""The number of key shares, and so of the tasks that write a partition in an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class PostponedShares:
     schema: TableSchema
 
     @property
-    def buckets(self) -> int:
-        """See `BucketAssigner.buckets`."""
+    def bucket_count(self) -> int:
+        """See `BucketAssigner.bucket_count`."""
         return SHARES
 
     @property
@@ -69,11 +69,11 @@ class PostponedWrite(TableWrite):
 
     def finish_bucket(self) -> None:
         """See `TableWrite.finish_bucket`."""
-        before = len(self._changes)
+        change_count = len(self._changes)
         super().finish_bucket()
-        self._changes[before:] = [
+        self._changes[change_count:] = [
             replace(change, bucket=POSTPONED, total_buckets=POSTPONED)
-            for change in self._changes[before:]
+            for change in self._changes[change_count:]
         ]
 
 
@@ -102,22 +102,21 @@ class PostponedWriter:
         schema, options = self.table.schema, self.table.options
         if UNCHANGED in rows.schema.names:
             raise MergeError(
-                "a row leaves unchanged values out, and rows of bucket-postpone have no older ones",
+                "a row omits unchanged values, and bucket-postpone has no older row with them",
                 fix="let the source send whole rows, or use a table with another 'bucket' than -2",
             )
         if options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, options[ROWKIND_FIELD])
         if ignored := ignored_kinds(options):
-            kinds = rows.column(VALUE_KIND).to_numpy()
-            rows = rows_at(rows, np.flatnonzero(~np.isin(kinds, [int(kind) for kind in ignored])))
+            rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, ignored)))
         if not rows.num_rows:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
         if self._writer is None:
             self._writer = self.files.data_writer(level=0, source=FileSource.APPEND)
-        first = self.next_sequence_number
+        first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
-        numbers = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
+        numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
         self._writer.write(
             pa.RecordBatch.from_arrays([numbers, *rows.columns], schema=self.table.layout().schema)
         )

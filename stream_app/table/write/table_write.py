@@ -99,10 +99,10 @@ class TableWrite:
         if self._index is not None:
             self._index.add(rows)
 
-    def begin_part(self, rows: int) -> None:
-        """Begin a newer part, whose sequence numbers exceed those of the `rows` before."""
+    def begin_part(self, row_count: int) -> None:
+        """Begin a newer part, whose sequence numbers exceed those of the last `row_count` rows."""
         self.finish_bucket()
-        self._next_sequence_number += rows
+        self._next_sequence_number += row_count
 
     def finish_bucket(self) -> None:
         """Finish the current bucket, so that its writer frees its memory."""
@@ -134,9 +134,9 @@ class TableWrite:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         if error is not None:
             self._abort()

@@ -1,6 +1,7 @@
 """Computes constraints on a table's new rows: sequence numbers, bucket counts, columns.
 
-`table.stream_commit.table_state` owns it, and passes it every manifest entry that it reads.
+`table.stream_commit.table_state` owns the constraints, and passes each manifest entry that it reads
+to them.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class LiveFileCounts:
                 - sum(file.file_size for file in change.removed),
             )
 
-    def _add(self, files: int, size: int) -> None:
+    def _add(self, file_count: int, byte_count: int) -> None:
         if self.files is not None and self.bytes is not None:
-            self.files, self.bytes = self.files + files, self.bytes + size
+            self.files, self.bytes = self.files + file_count, self.bytes + byte_count
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class WriteConstraints:
 
     Attributes:
         next_sequence_number: a number greater than any in a file; 0 without files.
-        live: counts the table's live files and bytes.
+        live: the counts of the table's live files and bytes.
         bucket_counts: partition → its number of buckets, if that differs from the table's. A change
             replaces the object.
     """
@@ -112,8 +113,8 @@ class WriteConstraints:
             if entry.kind is FileKind.ADD and self._compactable is not None:
                 self._compactable.check(entry.file)
         if self.table.kind.has_bucket_number:
-            bucket = self.table.options.bucket
-            self.bucket_counts = counts_after(self.bucket_counts, entries, bucket)
+            table_count = self.table.options.bucket
+            self.bucket_counts = counts_after(self.bucket_counts, entries, table_count)
 
     def add(self, file: DataFileMeta) -> None:
         """Add a file of this writer."""
@@ -129,8 +130,8 @@ class WriteConstraints:
             return
         for partition in partitions & self.bucket_counts.keys():
             raise UnsupportedTableError(
-                f"the partition has {self.bucket_counts[partition]} buckets, the table's option "
-                f"'bucket' says {self.table.options.bucket}: a key would be in two of them",
+                f"the partition has {self.bucket_counts[partition]} buckets, but the option "
+                f"'bucket' is {self.table.options.bucket}: a key would be in two buckets",
                 where=self.table.paths.partition_folder(partition),
                 fix="let Paimon rescale the partition (INSERT OVERWRITE), then restart the job",
             )

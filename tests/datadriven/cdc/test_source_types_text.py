@@ -34,7 +34,7 @@ def _handle(case: Case) -> str:
         options = parse_mapping_options(
             case.args.get("options", "").split(","),
             inexact=InexactTimes(case.args.get("inexact", "number")),
-            documents=JsonColumns(case.args.get("json-as", "string")),
+            json_columns=JsonColumns(case.args.get("json-as", "string")),
         )
     except UsageError as error:
         return str(error)

@@ -62,7 +62,7 @@ class HistoryInMemory:
             valid_from="valid_from",
             valid_to="valid_to",
             is_current="is_current",
-            untracked=self.untracked,
+            untracked_columns=self.untracked,
         )
         return HistoryRule(columns, LAYOUT, self.with_before)
 

@@ -19,8 +19,8 @@ from stream_app.filestore.versions.announcement_files import (
     RollbackAnnouncement,
 )
 from stream_app.table.upkeep.announcements import (
+    blocking_expiry,
     expiry_applies,
-    expiry_in_the_way,
     expiry_is_over,
     is_expiring,
     rollback_applies,
@@ -91,7 +91,7 @@ def _of_rollbacks(case: Case) -> str:
         f"rolling back to {back.target}{', begun' if rollback_has_begun(back, newest) else ''}"
         for back in holding
     ]
-    expiry = expiry_in_the_way(target, expiries, holding, newest)
+    expiry = blocking_expiry(target, expiries, holding, newest)
     way = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}" if expiry else ""
     return f"{' '.join(rollbacks) or 'no rollback'}; {way or f'nothing is in the way to {target}'}"
 

@@ -15,14 +15,14 @@ from stream_app.errors import UsageError
 from stream_app.planning.upkeep.expire_range import (
     Retention,
     changelog_range,
-    limited_by_consumer,
+    limit_by_consumer,
     snapshot_range,
 )
 from stream_app.planning.upkeep.partition_time import partition_time
 from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     file_key,
-    tag_before,
+    newest_tag_before,
     tags_of_range,
     unprotected_entries,
 )
@@ -63,9 +63,7 @@ def _range(case: Case) -> str:
         "time_of": time_of,
     }
     if case.command == "snapshots":
-        dropped_range = limited_by_consumer(
-            snapshot_range(numbers, retention, **arguments), consumer
-        )
+        dropped_range = limit_by_consumer(snapshot_range(numbers, retention, **arguments), consumer)
     else:
         latest = int(fields["latest"])
         dropped_range = changelog_range(
@@ -90,7 +88,7 @@ def _dropped(case: Case) -> str:
 def _tags(case: Case) -> str:
     tagged = _numbers(case.args["tags"])
     begin, end = int(case.args["begin"]), int(case.args["end"])
-    befores = [f"{n}: {tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
+    befores = [f"{n}: {newest_tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
     shared = " ".join(map(str, tags_of_range(tagged, begin, end))) or "none"
     return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
 

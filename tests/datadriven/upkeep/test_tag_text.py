@@ -104,7 +104,7 @@ def _lacks(case: Case) -> str:
 
 def _names(case: Case) -> str:
     periods = _periods(case)
-    return "\n".join(f"{line}: {_time(periods.begin(line))}" for line in case.input_lines)
+    return "\n".join(f"{line}: {_time(periods.begin_ms(line))}" for line in case.input_lines)
 
 
 def _over(case: Case) -> str:

@@ -365,7 +365,7 @@ def values_of(url: JdbcUrl, kinds: dict[str, str], table: str = "t") -> list[dic
         database=url.database,
         schema="shop" if url.driver is POSTGRESQL else url.database,
         name=table,
-        kinds=kinds,
+        source_types=kinds,
         columns={
             name: STRING if kind in ("text", "integer[]") else DataType(root=TypeRoot.INT)
             for name, kind in kinds.items()

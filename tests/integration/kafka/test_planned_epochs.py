@@ -95,7 +95,7 @@ def test_topics_that_come_partitions_that_come_and_the_newest_first(harness: Job
     assert f"{name}.b/0 was read up to offset 1 and is gone" in harness.fails()
     harness.send(f"{name}.a", [change(5, "five")])
     output = harness.run("source.fail-on-data-loss=false").output
-    assert f"{name}.b/0 was read up to offset 1 and is gone; going on without it" in output
+    assert f"{name}.b/0 was read up to offset 1 and is gone; the job continues without it" in output
     assert harness.rows()[5] == "five"
 
 

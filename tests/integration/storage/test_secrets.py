@@ -110,7 +110,7 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
         conf = job_conf(
             tmp_path, source=place | {f"kafka.{key}": value for key, value in options.items()}
         )
-        examination = examination_of(load_config(conf, [], {}), SystemClock(), broker_s=3)
+        examination = examination_of(load_config(conf, [], {}), SystemClock(), broker_timeout_s=3)
         seen = [
             observation
             for observation in examination.observations()

@@ -139,7 +139,7 @@ def test_a_split_of_an_older_version_has_the_columns_of_its_schema(tmp_path: Pat
     [
         ([1.0], "1 elements"),
         ([1.0, None, 2.0], "an element of a vector is null"),
-        ([1.0, 2.0, 1e300], "a number is beyond every FLOAT"),
+        ([1.0, 2.0, 1e300], "a number is out of the range of FLOAT"),
     ],
 )
 def test_overwrites_take_vectors_of_the_right_length(

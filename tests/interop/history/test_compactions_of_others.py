@@ -155,7 +155,7 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         for epoch, level in enumerate(order):
             rows: list[Change] = [("+I", {**key, "v": levels[level]}) for key in keys]
             [change] = write_changes(table, rows, 0)
-            lifted = tuple(file.upgraded(level) for file in change.added)
+            lifted = tuple(file.at_level(level) for file in change.added)
             commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
             change = replace(change, added=lifted)
             commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))

@@ -210,7 +210,7 @@ def publish(
     index = table.manifests.read_index_manifest(latest.index_manifest)
     problem = index_conflict(
         index, changes, deleted_files=deleted, live_files=names,
-        in_one_file=table.kind.has_buckets,
+        needs_one_file=table.kind.has_buckets,
     )  # fmt: skip
     assert problem is None
     files = table.manifests
@@ -242,7 +242,7 @@ def delete_rows(
         live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
         vector = DeletionVector.of_positions(rows, bitmap64=is_64)
         bucket = (entry.partition, entry.bucket)
-        changes = index_changes(table, live, bucket, deleted={entry.file.file_name: vector})
+        changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: vector})
         publish(table, CommitKind.OVERWRITE, changes)
     return {keys_of(table, entry)[row] for entry, rows in places.items() for row in rows}
 
@@ -350,7 +350,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
     def problem(changes: Sequence[IndexManifestEntry]) -> str | None:
         return index_conflict(
             index(), changes, deleted_files={name}, live_files=(),
-            in_one_file=table.kind.has_buckets,
+            needs_one_file=table.kind.has_buckets,
         )  # fmt: skip
 
     bucket = (first.partition, first.bucket)

@@ -198,5 +198,5 @@ def test_java_and_we_continue_each_others_consumers(
     consumers.delete("c")
     assert paimon_java.expire(path) == 2
     consumers.reset("c", 2)
-    with pytest.raises(UsageError, match="the first that it can still have is 4"):
+    with pytest.raises(UsageError, match="the first that it can still read is 4"):
         table.changelog(consumer_id="c")

@@ -101,7 +101,7 @@ def delete(
     assert latest is not None
     live = table.manifests.read_index_manifest(latest.index_manifest)
     changes = index_changes(
-        table, live, bucket, deleted={name: DeletionVector.of_positions(positions)}
+        table, live, bucket, deleted_rows={name: DeletionVector.of_positions(positions)}
     )
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
     delta = table.manifests.write_list([])
@@ -158,7 +158,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     assert latest is not None
     changes = index_changes(
         table, table.manifests.read_index_manifest(latest.index_manifest), (first, 0),
-        deleted={first_files[0].file_name: DeletionVector.of_positions([3]),
+        deleted_rows={first_files[0].file_name: DeletionVector.of_positions([3]),
                  others[first]: DeletionVector.of_positions([0])},
     )  # fmt: skip
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))

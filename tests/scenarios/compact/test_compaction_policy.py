@@ -102,7 +102,7 @@ def test_the_report_says_what_compactions_need_of_their_cores(tmp_path: Path) ->
     budget = CoreBudget(cores=3)
     table, _ = ran(tmp_path / "auto", 20, budget)
     assert budget.advice is not None
-    assert budget.advice.needed > 0
+    assert budget.advice.cores_needed > 0
     assert budget.advice.suffices
     [line] = [line for line in overview_lines(overview(table, latest(table))) if "chosen" in line]
     assert line.endswith("; compactions need 0.0 of 3 cores")
@@ -118,6 +118,6 @@ def test_a_budget_adds_up_tables_and_finds_the_epochs_that_fit() -> None:
         "compactions need 3.0 of 2 cores: make epochs 10 s long, with which they fit"
     )
     budget.note("b", lambda longer: 1.4 / longer, 5.0)
-    assert budget.advice.needed == 3.0, "a tenth less is no news"
+    assert budget.advice.cores_needed == 3.0, "a tenth less is no news"
     budget.note("a", lambda longer: 0.1 / longer, 5.0)
     assert budget.advice.suffices

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.upkeep.announcements import is_announced, is_whole
+from stream_app.table.upkeep.announcements import is_announced, is_complete
 from tests.support.files.memory_file_io import MemoryFileIO
 from tests.support.histories.tagged_history import add_tag, drop_tags, roll_back_to
 from tests.support.jobs.table_writer import TableWriter
@@ -140,7 +140,7 @@ def sound_after_cuts_everywhere(
                 assert rows_of(left, version) == rows[name], (case, name)
             else:
                 number = version.snapshot_id
-                assert is_whole(left, number) or is_announced(left, number), (case, name)
+                assert is_complete(left, number) or is_announced(left, number), (case, name)
         work(left)
         assert set(versions(left)) == expected, case
         assert findings_of(left, quick=True) == [], case

@@ -186,7 +186,7 @@ def test_a_consumer_behind_an_expiry_gets_an_error_with_what_is_left(small: Smal
     small.table.consumers.reset("search", 1)
     expire(small, 1, 2)
     table = PaimonTable(small.table)
-    with pytest.raises(UsageError, match="the first that it can still have is 3") as caught:
+    with pytest.raises(UsageError, match="the first that it can still read is 3") as caught:
         table.changelog(consumer_id="search")
     assert "'search' continues at snapshot 1" in caught.value.problem
     assert "--ignore-progress" in caught.value.fix

@@ -74,7 +74,7 @@ def changed(
     gone: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
-    changes = index_changes(table, live, bucket, deleted_files=gone, deleted=deleted)
+    changes = index_changes(table, live, bucket, deleted_files=gone, deleted_rows=deleted)
     return committed(table, changes, snapshot)
 
 
@@ -178,7 +178,7 @@ def test_index_files_lie_where_the_table_says(tmp_path: Path, option: str, folde
 
 def test_files_that_no_snapshot_names_can_be_deleted(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    [entry] = index_changes(table, [], IN_A, deleted={"d1": ROWS})
+    [entry] = index_changes(table, [], IN_A, deleted_rows={"d1": ROWS})
     table.deletion_vector_files.delete(entry)
     assert list((Path(table.location) / "index").iterdir()) == []
 
@@ -208,7 +208,9 @@ def test_damage_is_an_error_with_the_file(tmp_path: Path) -> None:
 
 def test_two_vectors_of_one_data_file_are_refused(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    twice = [index_changes(table, [], IN_A, deleted={"d1": rows})[0] for rows in (ROWS, OTHER_ROWS)]
+    twice = [
+        index_changes(table, [], IN_A, deleted_rows={"d1": rows})[0] for rows in (ROWS, OTHER_ROWS)
+    ]
     with pytest.raises(CorruptFileError, match="data file d1 has deletion vectors in two index"):
         deletion_vectors(table, committed(table, twice))
 

@@ -106,7 +106,7 @@ def test_between_tags_also_of_expired_snapshots(small: SmallTable) -> None:
         (root / f"snapshot/snapshot-{number}").unlink()
     (root / "snapshot/EARLIEST").write_text("3")
     assert came(small, "first", "last") == expected
-    with pytest.raises(UsageError, match="snapshots 2 to 5 are wanted, the table has 3 to 5"):
+    with pytest.raises(UsageError, match="the read needs snapshots 2 to 5, the table has 3 to 5"):
         came(small, "first", "last", scan_mode="delta")
     assert came(small, 2, 3, scan_mode="delta") == [("-D", 1, "a")]
 
@@ -132,7 +132,7 @@ def test_an_append_table_has_deltas_and_no_differences(tmp_path: Path) -> None:
 def test_wrong_ranges_are_refused(small: SmallTable) -> None:
     for between, options, problem in (
         ((3, 1), {}, "the range ends with snapshot 1, before it begins with 3"),
-        ((1, 9), {}, "snapshots 2 to 9 are wanted, the table has 1 to 5"),
+        ((1, 9), {}, "the read needs snapshots 2 to 9, the table has 1 to 5"),
         ((1, 9), {"scan_mode": "diff"}, "snapshot 9 does not exist"),
         (("x", "y"), {}, "unknown tag 'x'"),
         ((1, 2), {"scan_mode": "dif"}, "unknown scan mode 'dif'; did you mean 'diff'?"),

@@ -123,7 +123,7 @@ def test_reads_the_first_snapshot_of_a_watermark(small: SmallTable) -> None:
 def test_wrong_use_is_refused(small: SmallTable, tmp_path: Path) -> None:
     table = stream_app.open_table(small.path)
     for options, problem in (
-        ({"snapshot": 1, "tag": "x"}, "snapshot and tag are given, but a version is named in one"),
+        ({"snapshot": 1, "tag": "x"}, "snapshot and tag are given, but only one of them can name"),
         ({"snapshot": 9}, "snapshot 9 does not exist: the table has 1 to 3"),
         ({"timestamp": 5}, "no snapshot is as old as 1970-01-01T00:00:00.005Z: the earliest, 1"),
         ({"timestamp": "noon"}, "'noon' is not a timestamp"),

@@ -117,14 +117,14 @@ def test_a_table_without_watermarks_gets_a_warning_that_no_tag_comes_by_them(
     for _ in range(3):
         job.commit()
         assert upkeep.run().created == ()
-    assert [record.message[:31] for record in caplog.records] == ["no tags are made: they go by wa"]
+    assert [record.message[:31] for record in caplog.records] == ["no tags are made: they follow t"]
 
 
 def test_a_snapshot_has_one_tag_of_a_period(tmp_path: Path) -> None:
     job = hourly(tmp_path)
     job.commit()
     TagUpkeep(job.table.table).run()
-    with pytest.raises(UsageError, match="has the tag '2026-01-01 00' of a period already"):
+    with pytest.raises(UsageError, match="already has the automatic tag '2026-01-01 00'"):
         new_tag(job.table.table, "2026-01-01 05", 1)
 
 

@@ -232,7 +232,7 @@ def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path
     table.consumers.reset("ahead", 9)
     table.consumers.reset("behind", 3)
     before = versions(table)
-    with pytest.raises(UsageError, match="behind 4: ahead"):
+    with pytest.raises(UsageError, match="after 4: ahead"):
         roll_back_to(table, tag="t4")
     assert versions(table) == before
     roll_back_to(table, tag="t4", force=True)

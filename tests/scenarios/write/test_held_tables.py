@@ -293,12 +293,12 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.seen.append(messages)
         self.table_count = 2
         return NewcomerOutcome([self.feed], {}, {})
 
-    def quarantine_unreadable(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
 
     def splitter(self, feeds: Sequence[TableFeed], *_: object) -> Second:
@@ -338,7 +338,7 @@ class Both(Second):
         super().__init__(feeds[0])
         self.table_count, self.both = 0, feeds
 
-    def create(self, messages: pa.Table, *, holds: bool = False) -> NewcomerOutcome:
+    def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         self.table_count = 2
         return NewcomerOutcome(self.both, {}, {})
 

@@ -96,7 +96,7 @@ class Follower:
 
         how = FollowSettings(start=self._start(), follow=True, consumer_id=CONSUMER)
         following = ChangelogFollow(StreamRead(table), how, stopped)
-        if following._is_new:  # it was forgotten before it had asked
+        if following._is_new_consumer:  # it was forgotten before it had asked
             self._run.progress = None
         for count, step in enumerate(following.steps(), 1):
             changes = []

@@ -7,7 +7,11 @@ from stream_app.app.ops.doctor.examination import Examination
 from stream_app.clock import Clock
 
 
-def examination_of(config: AppConfig, clock: Clock, broker_s: float = 10) -> Examination:
+def examination_of(config: AppConfig, clock: Clock, broker_timeout_s: float = 10) -> Examination:
     return Examination(
-        config.job_tables, config.stream.quarantine, config.spark, clock, broker_s=broker_s
+        config.job_tables,
+        config.stream.quarantine,
+        config.spark,
+        clock,
+        broker_timeout_s=broker_timeout_s,
     )

@@ -37,7 +37,7 @@ BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 
 
 def fill(of_table: JobMetrics) -> None:
     """An epoch of one table with everything in it, and the numbers of its compactions."""
-    aside = Quarantined(file="f", first="", reasons={"value": 1})
+    aside = Quarantined(file="f", first_text="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.count_epoch(
         EpochReport(
@@ -60,7 +60,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
     for number in range(tables):
         fill(job.of_table(f"t{number}"))
         job.note_held(f"t{number}", None)
-    job.set_waiting_records({"t0": 1})
+    job.set_unresolved_records({"t0": 1})
     job.note_decoder("arrays")
     load = LoadProgress(begun_ms=0, of_tables={"t0": LoadedRanges(1, 3)})
     job.read_load_from(lambda: load)

@@ -54,7 +54,7 @@ def planned_delete(
     ):
         return None
     live = table.manifests.read_index_manifest(latest.index_manifest)
-    changes = index_changes(table, live, bucket, deleted={entry.file.file_name: new_vector})
+    changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: new_vector})
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
     delta = table.manifests.write_list([])
     snapshot = replace(

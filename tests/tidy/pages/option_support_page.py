@@ -68,7 +68,7 @@ def refusals_rows() -> list[list[str]]:
             part
             for part in (
                 refusal.reason[:1].upper() + refusal.reason[1:],
-                "*May go*" * refusal.may_go,
+                "*May go*" * refusal.is_removable,
             )
             if part
         )

@@ -77,9 +77,9 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         ("[lake]\nmetastore = 'jdbc'", "lake", "has no warehouse"),
         ("[lake]\ntable-default.bukket = 1", "lake", "table-default.bukket: .*'bucket'"),
         ("[lake]\ntable-default.bucket = 'x'", "lake", "table-default.bucket: "),
-        ("[lake]\nuri = 'x'", "lake", "uri: does nothing where metastore = filesystem"),
-        ("[lake]\nmetastore = 'jdbc'\ntoken = 'x'", "lake", "token: does nothing"),
-        ("[lake]\nmetastore = 'rest'\nlock.enabled = true", "lake", "lock.enabled: does nothing"),
+        ("[lake]\nuri = 'x'", "lake", "uri: has no effect with metastore = filesystem"),
+        ("[lake]\nmetastore = 'jdbc'\ntoken = 'x'", "lake", "token: has no effect"),
+        ("[lake]\nmetastore = 'rest'\nlock.enabled = true", "lake", "lock.enabled: has no effect"),
         ("[lake]\nwarehouse = '${env:NOT_THERE}'", "lake", "there is no such variable"),
         (
             "[lake]\nwarehouse = 'w'\nmetastore = 'jdbc'\nuri = 'jdbc:oracle:x'",

@@ -54,7 +54,7 @@ def test_other_statuses_are_errors_at_once(status: int, kind: type[StreamAppErro
     ("option", "match"),
     [
         ({"token": ""}, "token is missing"),
-        ({"token": "two\nlines"}, "letters that cannot be sent"),
+        ({"token": "two\nlines"}, "characters that cannot be sent"),
         ({"token.provider": "dlf"}, "'token.provider' is 'dlf'"),
         ({"token.provider": ""}, "'token.provider' is missing"),
         ({"uri": "http://user:secret@host"}, "not an address of a server"),

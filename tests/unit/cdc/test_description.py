@@ -74,7 +74,7 @@ def test_a_key_of_two_columns_has_the_keys_order() -> None:
 def test_documents_are_variants_where_that_is_asked_for() -> None:
     """The decoder reads all of their values, as those of other types."""
     messages = captured("debezium_pg_schema", "pgs.shop.all_types")
-    mapping = parse_mapping_options([], documents=JsonColumns.VARIANT)
+    mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
     table = format_named("debezium-json").facts({}).describe(messages, mapping)
     assert table is not None
     names = [column.name for column in table.columns if column.data_type.root is TypeRoot.VARIANT]

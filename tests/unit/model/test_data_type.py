@@ -51,7 +51,7 @@ def _row(types: list[DataType]) -> DataType:
         DataField(field_id=0, name=f"f,(<>> {index}", data_type=data_type)
         for index, data_type in enumerate(types)
     )
-    fields = RowType(tuple(columns)).numbered().fields
+    fields = RowType(tuple(columns)).with_new_ids().fields
     return DataType(root=TypeRoot.ROW, nullable=False, fields=fields)
 
 
@@ -118,4 +118,4 @@ ROWS = "ARRAY<ROW<a INT NOT NULL, b STRING>>"
 def test_a_nested_type_keeps_its_values_where_its_members_do(wanted: str, keeps: bool) -> None:
     stored = parse_data_type(ROWS)
     assert keeps_values(stored, parse_data_type(wanted)) is keeps
-    assert keeps_values(stored, stored.numbered(count(7)))
+    assert keeps_values(stored, stored.with_new_ids(count(7)))

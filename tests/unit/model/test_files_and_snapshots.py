@@ -49,9 +49,9 @@ def test_a_file_refuses_nonsense(field: str, value: Any) -> None:
 
 
 def test_an_upgraded_file_is_the_same_bytes_at_another_level() -> None:
-    upgraded = FILE.upgraded(5)
+    upgraded = FILE.at_level(5)
     assert upgraded.level == 5
-    assert upgraded.upgraded(0) == FILE
+    assert upgraded.at_level(0) == FILE
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_delete_finds_its_add_and_nothing_else() -> None:
     others = [
         replace(ENTRY, partition=b"q"),
         replace(ENTRY, bucket=2),
-        replace(ENTRY, file=FILE.upgraded(1)),
+        replace(ENTRY, file=FILE.at_level(1)),
         replace(ENTRY, file=replace(FILE, file_name="data-2-0.parquet")),
         replace(ENTRY, file=replace(FILE, extra_files=("index",))),
         replace(ENTRY, file=replace(FILE, embedded_index=b"i")),
@@ -104,7 +104,7 @@ def test_an_upgraded_file_does_not_count_as_written() -> None:
         partition=b"p",
         bucket=1,
         removed=(FILE, moved),
-        added=(moved.upgraded(5), merged),
+        added=(moved.at_level(5), merged),
         changelog=(log,),
     )
     assert change.written == (merged, log)

@@ -23,7 +23,7 @@ from stream_app.planning.compact.policy_simulation import simulate
 SIZES = st.builds(
     BucketSizes,
     size=st.integers(0, 600),
-    flush=st.integers(1, 40),
+    flush_size=st.integers(1, 40),
     level=st.just(5),
     num_levels=st.sampled_from((2, 6, 11)),
 )

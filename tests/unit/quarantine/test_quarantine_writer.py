@@ -109,7 +109,7 @@ def test_the_summary_of_an_epochs_bad_records(tmp_path: Path) -> None:
     written = QuarantineWriter(local(tmp_path), None).write(4, bad)
     assert written == Quarantined(
         file=f"{tmp_path}/epoch-4.jsonl",
-        first="topic t, partition 2, offset 7: is empty",
+        first_text="topic t, partition 2, offset 7: is empty",
         reasons={"not-json": 2, "value": 1},
     )
     assert QuarantineWriter(local(tmp_path), None).write(5, records()) is None

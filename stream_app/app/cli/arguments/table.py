@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.settings import catalog_options, file_io_options
-from stream_app.catalog.catalogs_file import DEFAULT, VARIABLE
+from stream_app.catalog.catalogs_file import CATALOGS_FILE, CATALOGS_VARIABLE
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_named_table
@@ -35,7 +35,7 @@ def add_table(parser: argparse.ArgumentParser, meaning_without: str = "") -> Non
         nargs="?" if meaning_without else None,
         help=f"the folder of the table, …/warehouse/db.db/table; or db.table of the warehouse "
         f"${_WAREHOUSE_VARIABLE} (default: {WAREHOUSE}); or catalog.db.table of a catalog in the "
-        f"file {DEFAULT} or ${VARIABLE}"
+        f"file {CATALOGS_FILE} or ${CATALOGS_VARIABLE}"
         f"{meaning_without and '; '}{meaning_without}",
     )
 

@@ -17,7 +17,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.backfill.database_backfill import DatabaseBackfill, DatabaseBackfillOutcome
 from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_of
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
-from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
 from stream_app.app.ops.source_comparison.database_sums import summed_database
 from stream_app.app.ops.source_comparison.job_sums import JobSums
@@ -157,7 +157,7 @@ def _backfill_from_database(
             job_tables=job_tables,
             database=database,
             source=job.own_source_of(table, args.source_table),
-            messages=WaitingMessages.of_job(table, job_tables, state, source),
+            messages=UnreadMessages.of_job(table, job_tables, state, source),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )
@@ -183,7 +183,7 @@ def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
 def _open_quarantines(
     job_tables: JobTables | None, folder: str | None, location: str
 ) -> Sequence[Quarantine]:
-    """Return the folders with waiting records of the table that this process can access."""
+    """Return the folders with unresolved records of the table that this process can access."""
     if job_tables is None or folder is None:
         return []
     table_quarantine = job_tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])

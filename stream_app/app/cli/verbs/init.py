@@ -161,7 +161,7 @@ def _mapping_options(args: argparse.Namespace) -> MappingOptions:
     return parse_mapping_options(
         names,
         inexact=InexactTimes(args.inexact),
-        documents=JsonColumns(args.json_as),
+        json_columns=JsonColumns(args.json_as),
         where="--type-mapping",
     )
 

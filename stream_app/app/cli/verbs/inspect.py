@@ -20,7 +20,7 @@ from stream_app.app.inspect.bucket_trees import (
 from stream_app.app.inspect.compaction_history import CompactionRow, compaction_rows
 from stream_app.app.inspect.overview import Overview, overview, overview_lines
 from stream_app.app.inspect.snapshot_files import BucketChoice
-from stream_app.app.inspect.table_listings import VIEWS, OptionRow, listing, option_rows
+from stream_app.app.inspect.table_listings import LISTINGS, OptionRow, listing, option_rows
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
@@ -29,7 +29,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import snapshot_of
 
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
-    **{name: partial(listing, name) for name in VIEWS},
+    **{name: partial(listing, name) for name in LISTINGS},
     "levels": lambda table, snapshot, choice: Listing(
         LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
     ),

@@ -221,16 +221,16 @@ class _Records:
         """The folder with the chosen records."""
         return self.job_quarantine if self.name is None else self.job_quarantine.of_table(self.name)
 
-    def waiting_records(self) -> Sequence[QuarantinedRecord]:
+    def unresolved_records(self) -> Sequence[QuarantinedRecord]:
         """Return the records that still wait."""
-        return self.choice.select(self.quarantine.waiting(self._commit_users(self.name)))
+        return self.choice.select(self.quarantine.unresolved_records(self._commit_users(self.name)))
 
-    def waiting_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """Return the waiting records by the name of their table; empty for a single table."""
+    def unresolved_by_table(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
+        """Return the unresolved records by the name of their table; empty for a single table."""
         separates_tables = self.job_tables is None or self.job_tables.separates_tables
         return {
             name: self.choice.select(
-                self.job_quarantine.of_table(name).waiting(self._commit_users(name))
+                self.job_quarantine.of_table(name).unresolved_records(self._commit_users(name))
             )
             for name in (
                 self.job_quarantine.tables() if separates_tables and self.name is None else ()
@@ -238,9 +238,9 @@ class _Records:
         }
 
     def lines_of_other_tables(self) -> Iterator[str]:
-        """Yield a line with the other tables that have waiting records; nothing without such."""
+        """Yield a line with the other tables that have unresolved records; nothing without such."""
         counts = {
-            name: len(records) for name, records in self.waiting_by_table().items() if records
+            name: len(records) for name, records in self.unresolved_by_table().items() if records
         }
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
@@ -260,14 +260,14 @@ class _Records:
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    tables = records.waiting_by_table()
-    summaries = _summaries(records.waiting_records())
+    tables = records.unresolved_by_table()
+    summaries = _summaries(records.unresolved_records())
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
         summaries = [{"table": None, **summary} for summary in summaries]
-        for name, waiting in tables.items():
-            summaries += [{"table": name, **summary} for summary in _summaries(waiting)]
+        for name, unresolved_records in tables.items():
+            summaries += [{"table": name, **summary} for summary in _summaries(unresolved_records)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
@@ -304,10 +304,10 @@ def _summary(
 
 
 def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    waiting = records.waiting_records()
-    if not waiting and args.format == "text":
+    unresolved_records = records.unresolved_records()
+    if not unresolved_records and args.format == "text":
         yield from records.lines_of_other_tables()
-    for record in waiting:
+    for record in unresolved_records:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
@@ -337,12 +337,12 @@ def _text(data: bytes | None) -> str:
 
 
 def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
-    quarantine, waiting = records.quarantine, records.waiting_records()
-    if not waiting:
+    quarantine, unresolved_records = records.quarantine, records.unresolved_records()
+    if not unresolved_records:
         yield NOTHING
         yield from records.lines_of_other_tables()
         return
-    yield f"drop {count_text(len(waiting), 'record')} of {quarantine.location}"
+    yield f"drop {count_text(len(unresolved_records), 'record')} of {quarantine.location}"
     if args.dry_run:
         yield DRY_RUN
         return
@@ -350,12 +350,12 @@ def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     quarantine.write_mark(
         RecordMark(
             name=uuid.uuid4().hex,
-            records=tuple(record.identity for record in waiting),
-            outcomes=(RecordOutcome.DROPPED,) * len(waiting),
+            records=tuple(record.identity for record in unresolved_records),
+            outcomes=(RecordOutcome.DROPPED,) * len(unresolved_records),
         )
     )
-    quarantine.remove(waiting)
-    yield f"dropped {count_text(len(waiting), 'record')}"
+    quarantine.remove(unresolved_records)
+    yield f"dropped {count_text(len(unresolved_records), 'record')}"
 
 
 def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:

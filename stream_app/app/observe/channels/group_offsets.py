@@ -29,7 +29,7 @@ LAST_WAIT_S = 10.0
 
 @contextmanager
 def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
-    """Within the block, commit a job's offsets to the configured consumer group, if there is one.
+    """Within the block, commit a job's offsets to the consumer group of its configuration, if any.
 
     Raises:
         UsageError: the client that commits lacks a setting of `source.kafka_options`.
@@ -56,31 +56,31 @@ class GroupOffsets(JobListener):
 
     source: SourceConfig
     group: str
-    _newest: Offsets | None = field(init=False, default=None)
-    _committed: Offsets | None = field(init=False, default=None)
-    _has_more: threading.Event = field(init=False, default_factory=threading.Event)
-    _ended: threading.Event = field(init=False, default_factory=threading.Event)
+    _newest_offsets: Offsets | None = field(init=False, default=None)
+    _committed_offsets: Offsets | None = field(init=False, default=None)
+    _has_work: threading.Event = field(init=False, default_factory=threading.Event)
+    _is_ending: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
     _connection: SourceConnection | None = field(init=False, default=None)
     _error: StreamAppError | None = field(init=False, default=None)
 
     def begin(self) -> None:
-        """Start committing."""
+        """Start the thread that commits."""
         self._thread = threading.Thread(target=self._commit_all, name="group", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
         """Commit the newest offsets, and stop."""
-        self._ended.set()
-        self._has_more.set()
+        self._is_ending.set()
+        self._has_work.set()
         if self._thread is not None:
             self._thread.join(LAST_WAIT_S)
         self.log_problem()
 
     def on_progress(self, progress: SourceProgress) -> None:
         """Note the offsets at which an epoch ends."""
-        self._newest = progress.end_offsets
-        self._has_more.set()
+        self._newest_offsets = progress.end_offsets
+        self._has_work.set()
 
     def problem(self) -> JobWarning | None:
         """Return a warning about the error of the last commit, or None."""
@@ -96,25 +96,25 @@ class GroupOffsets(JobListener):
         with ExitStack() as connections:
             is_last = False
             while not is_last:
-                self._has_more.wait()
-                self._has_more.clear()
-                is_last = self._ended.is_set()
-                self._ended.wait(PAUSE_S if self._commit(connections) else PAUSE_AFTER_ERROR_S)
+                self._has_work.wait()
+                self._has_work.clear()
+                is_last = self._is_ending.is_set()
+                self._is_ending.wait(PAUSE_S if self._commit(connections) else PAUSE_AFTER_ERROR_S)
 
     def _commit(self, connections: ExitStack) -> bool:
         """Commit the newest offsets if the group lacks them; return False if it must retry."""
-        newest = self._newest
-        if newest is None or newest == self._committed:
+        offsets = self._newest_offsets
+        if offsets is None or offsets == self._committed_offsets:
             return True
         try:
             if self._connection is None:
                 self._connection = connections.enter_context(SourceConnection(self.source))
-            self._connection.commit_group(self.group, newest)
+            self._connection.commit_group(self.group, offsets)
         except StreamAppError as error:
             self._error = error
             connections.close()
             self._connection = None
-            self._has_more.set()
+            self._has_work.set()
             return False
-        self._committed, self._error = newest, None
+        self._committed_offsets, self._error = offsets, None
         return True

@@ -15,7 +15,7 @@ from stream_app.errors import FAILED, StreamAppError
 from stream_app.process.log_facts import current_facts
 
 _LOG = logging.getLogger("stream_app")
-_LIBRARIES = {
+_LIBRARY_LEVELS = {
     # Py4J logs the trace of a failed epoch, which the job itself reports.
     "py4j": logging.CRITICAL,
     # The client's warnings concern its internals ("blocking the event loop"); failures are raised.
@@ -24,26 +24,26 @@ _LIBRARIES = {
 
 
 class JsonLines(logging.Formatter):
-    """A formatter of lines of JSON: ``time``, ``level``, ``logger``, ``message``, `log_facts`.
+    """A formatter of records as JSON: ``time``, ``level``, ``logger``, ``message``, `log_facts`.
 
     ``exception`` has the trace of an error.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as one line."""
-        moment = datetime.fromtimestamp(record.created, UTC)
-        line: dict[str, object] = {
-            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        time = datetime.fromtimestamp(record.created, UTC)
+        fields: dict[str, object] = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
             **current_facts(),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = self.formatException(record.exc_info)
         elif record.exc_text:
-            line["exception"] = record.exc_text  # without secrets
-        return json.dumps(line, ensure_ascii=False, default=str)
+            fields["exception"] = record.exc_text  # without secrets
+        return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 def log_to_stderr() -> None:
@@ -63,9 +63,10 @@ def log_as(log_format: LogFormat) -> None:
 
 
 def log_end(error: BaseException, text: str | None) -> None:
-    """Print why the job ends on standard error, in the format of its log.
+    """Print on standard error why the job ends, in the format of its log.
 
-    Args: text: the error's text; None for a bug, whose trace is printed.
+    Args:
+        text: the error's text; None for a bug, whose trace is printed.
     """
     handlers = logging.getLogger().handlers
     if any(isinstance(handler.formatter, JsonLines) for handler in handlers):
@@ -91,6 +92,6 @@ def exit_code_of(work: Callable[[], None]) -> int:
 
 
 def quiet_libraries() -> None:
-    """Silence log messages of libraries that only the libraries' developers need."""
-    for name, level in _LIBRARIES.items():
+    """Silence the log messages that only the developers of a library need."""
+    for name, level in _LIBRARY_LEVELS.items():
         logging.getLogger(name).setLevel(level)

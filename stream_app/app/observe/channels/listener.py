@@ -1,4 +1,4 @@
-"""The port to receivers of a job's events; `event_log` calls it."""
+"""Defines the port to receivers of a job's events, which `event_log` calls."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class JobListener:
         """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
     def on_progress(self, progress: SourceProgress) -> None:
-        """Receive the progress when an epoch is finished: each table has it, or is held back."""
+        """Receive the progress after an epoch, which each table has unless it is held back."""
 
-    def on_held(self, table: str, waiting: HeldTable | None) -> None:
-        """Receive a table that is held back, or that has all epochs again (`waiting` is None)."""
+    def on_held(self, table: str, held_table: HeldTable | None) -> None:
+        """Receive a table that is held back, or that has all epochs again (None)."""
 
     def on_heartbeat(self) -> None:
         """Receive a sign that the job has checked its stream, five times a second."""
@@ -74,13 +74,13 @@ class Listeners:
         return [problem for problem in problems if problem is not None]
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call an observer and catch its error, because the table may have the epoch already."""
+        """Call a watcher and catch its error, because the table may have the epoch already."""
         try:
             call(watcher)
         except Exception as error:
-            kind = (type(watcher), type(error))
-            if kind not in self._warned:
-                self._warned.add(kind)
+            error_key = (type(watcher), type(error))
+            if error_key not in self._warned:
+                self._warned.add(error_key)
                 _LOG.warning(
                     "a watcher of the job has failed, and the job continues: this is a bug, "
                     "please report it",

@@ -5,7 +5,7 @@ Each has the topics with their offsets, and the tables with what the run has wri
 lost event does no harm. The packages are the extra `openlineage`, and
 `app.launch.optional_packages` imports this module.
 
-A separate thread sends one event at a time. While it sends, RUNNING events wait.
+A separate thread sends one event at a time. Meanwhile no RUNNING event is created.
 
 Source: OpenLineage's specification 1-2-0 and its naming of datasets.
 """
@@ -138,8 +138,8 @@ class _EventSender:
         try:
             self.submit(last).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
-        except Exception as unsent:
-            self.problem = str(unsent) or type(unsent).__name__
+        except Exception as error:
+            self.problem = str(error) or type(error).__name__
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, event: RunEvent) -> None:
@@ -152,9 +152,9 @@ class _EventSender:
 
 @dataclass(slots=True, kw_only=True)
 class LineageEvents(JobListener):
-    """The lineage events of one run, from their making to their sending.
+    """A sender of the lineage events of one run, which it creates from the job's events.
 
-    The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
+    The committer's thread calls `on_epoch`, and the stream's thread calls `on_heartbeat`.
 
     Attributes:
         url: the service, such as ``http://marquez:5000``, or None to use the client's own settings.
@@ -173,11 +173,11 @@ class LineageEvents(JobListener):
     clock: Clock
     hide: Callable[[str], str] = str
     _sender: _EventSender = field(init=False)
-    _sent_at: float | None = field(init=False, default=None)
-    _has_news: bool = field(init=False, default=False)
+    _sent_at_s: float | None = field(init=False, default=None)
+    _has_unsent_changes: bool = field(init=False, default=False)
     _run: Run = field(init=False)
     _offsets: Offsets = field(init=False, default_factory=dict)
-    _written: dict[str, WrittenChanges] = field(init=False, default_factory=dict)
+    _changes_of_tables: dict[str, WrittenChanges] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -206,24 +206,22 @@ class LineageEvents(JobListener):
         run, state = self._run, RunState.COMPLETE
         if problem is not None:
             error = error_message_run.ErrorMessageRunFacet(problem, "Python")
-            run, state = (
-                Run(run.runId, {**(run.facets or {}), "errorMessage": error}),
-                RunState.FAIL,
-            )
+            run = Run(run.runId, {**(run.facets or {}), "errorMessage": error})
+            state = RunState.FAIL
         with self._lock:
             return self._event(state, run)
 
     def on_table(self, table: str, job: TableJob) -> None:
         """Register a table of the job."""
         with self._lock:
-            self._written.setdefault(table, WrittenChanges(job))
+            self._changes_of_tables.setdefault(table, WrittenChanges(job))
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part of an epoch."""
         with self._lock:
-            if not report.skipped and table in self._written:
-                self._written[table].add(report)
-                self._has_news = True
+            if not report.skipped and table in self._changes_of_tables:
+                self._changes_of_tables[table].add(report)
+                self._has_unsent_changes = True
 
     def on_progress(self, progress: SourceProgress) -> None:
         """Record the offsets at which an epoch ends."""
@@ -232,16 +230,13 @@ class LineageEvents(JobListener):
 
     def on_heartbeat(self) -> None:
         """Send a RUNNING event if one is due."""
-        now = self.clock.steady_seconds()
-        is_due = self._sent_at is None or now - self._sent_at >= PAUSE_S
-        if not (self._has_news and is_due) or self._sender.is_busy:
+        now_s = self.clock.steady_seconds()
+        is_due = self._sent_at_s is None or now_s - self._sent_at_s >= PAUSE_S
+        if not (self._has_unsent_changes and is_due) or self._sender.is_busy:
             return
         with self._lock:
-            event, self._has_news, self._sent_at = (
-                self._event(RunState.RUNNING, self._run),
-                False,
-                now,
-            )
+            event = self._event(RunState.RUNNING, self._run)
+            self._has_unsent_changes, self._sent_at_s = False, now_s
         self._sender.submit(event)
 
     def problem(self) -> JobWarning | None:
@@ -255,9 +250,9 @@ class LineageEvents(JobListener):
         )
 
     def _event(self, state: RunState, run: Run) -> RunEvent:
-        kind = "BATCH" if self.is_batch else "STREAMING"
+        processing_type = "BATCH" if self.is_batch else "STREAMING"
         job_facets: dict[str, JobFacet] = {
-            "jobType": job_type_job.JobTypeJobFacet(kind, "STREAM_APP", "JOB")
+            "jobType": job_type_job.JobTypeJobFacet(processing_type, "STREAM_APP", "JOB")
         }
         source = self.job_tables.source
         return RunEvent(
@@ -268,28 +263,29 @@ class LineageEvents(JobListener):
             producer=_PRODUCER,
             inputs=list(_inputs(source, self._offsets)),
             outputs=[
-                self._output(name, written) for name, written in sorted(self._written.items())
+                self._output(name, changes)
+                for name, changes in sorted(self._changes_of_tables.items())
             ],
         )
 
-    def _output(self, name: str, written: WrittenChanges) -> OutputDataset:
-        table = written.job.table
+    def _output(self, name: str, changes: WrittenChanges) -> OutputDataset:
+        table = changes.job.table
         schema = table.schema
         facets: dict[str, DatasetFacet] = {
             "schema": _schema_facet(schema),
             "storage": storage_dataset.StorageDatasetFacet("paimon", table.options[FILE_FORMAT]),
-            "columnLineage": self._column_lineage(name, written, schema),
+            "columnLineage": self._column_lineage(name, changes, schema),
         }
         if schema.comment:
             facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(
                 schema.comment
             )
-        if written.snapshot_id is not None:
+        if changes.snapshot_id is not None:
             facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
-                str(written.snapshot_id)
+                str(changes.snapshot_id)
             )
         counts = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=written.changes, size=written.bytes, fileCount=written.files
+            rowCount=changes.changes, size=changes.bytes, fileCount=changes.files
         )
         namespace, path = dataset_name(table.location)
         return OutputDataset(
@@ -297,16 +293,16 @@ class LineageEvents(JobListener):
         )
 
     def _column_lineage(
-        self, name: str, written: WrittenChanges, schema: TableSchema
+        self, name: str, changes: WrittenChanges, schema: TableSchema
     ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
         """Return each column's origin in the topics from which the table has records."""
         config = self.job_tables.table_config(self.job_tables.own_name(name) or name, schema.fields)
         computed = {item.name: item for item in map(parse_definition, config.computed_columns)}
         prefix = config.metadata_column_prefix
-        generated = {f"{prefix}{key}" for key in config.metadata_columns}
+        metadata_names = {f"{prefix}{key}" for key in config.metadata_columns}
         fields = {}
         for column in schema.fields:
-            if column.name in generated:
+            if column.name in metadata_names:
                 continue
             origin = column.name
             transformation = column_lineage_dataset.Transformation(_DIRECT, "IDENTITY")
@@ -320,7 +316,7 @@ class LineageEvents(JobListener):
             fields[column.name] = column_lineage_dataset.Fields(
                 [
                     column_lineage_dataset.InputField(namespace, topic, origin, [transformation])
-                    for namespace, topic in _origins(self.job_tables.source, written.topics)
+                    for namespace, topic in _origins(self.job_tables.source, changes.topics)
                 ]
             )
         return column_lineage_dataset.ColumnLineageDatasetFacet(fields)
@@ -346,7 +342,7 @@ def _origins(source: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]
     servers = {cluster.name: cluster.bootstrap_servers for cluster in source.kafka_clusters}
     for topic in sorted(topics):
         cluster, name = cluster_and_name(topic)
-        # A checkpoint may name a cluster that the configuration does not name any more.
+        # A checkpoint may name a cluster that was removed from the configuration.
         yield topic_namespace(servers.get(cluster, cluster)), name
 
 
@@ -362,13 +358,13 @@ def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
 
 
 def _schema_facet(schema: TableSchema) -> schema_dataset.SchemaDatasetFacet:
-    columns = [
+    fields = [
         schema_dataset.SchemaDatasetFacetFields(
             column.name, str(column.data_type), column.description
         )
         for column in schema.fields
     ]
-    return schema_dataset.SchemaDatasetFacet(columns)
+    return schema_dataset.SchemaDatasetFacet(fields)
 
 
 def _iso_time(time_ms: int) -> str:

@@ -1,12 +1,12 @@
 """Sends a trace of each epoch by OpenTelemetry's protocol (OTLP, over HTTP).
 
-Numbers leave by the endpoint for Prometheus alone. Headers, time-outs, samplers and batches follow
+The endpoint for Prometheus exports the numbers. Headers, timeouts, samplers and batches follow
 OpenTelemetry's own variables, such as ``OTEL_EXPORTER_OTLP_HEADERS``. The packages are the extra
 `otel`; `app.launch.optional_packages` imports this module.
 
-A report has durations, and the moments at which the epoch began and was reported. Reading and
-decoding alternate in a task: their spans stand one after the other, each as long as its share. A
-compaction's span is as long as its work, and ends with the commit that publishes it.
+A report has durations, and the times at which the epoch began and was reported. A task reads and
+decodes in turns, but the trace shows one span for each, with its total time. A compaction's span is
+as long as its work, and ends with the commit that publishes it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Facts = Mapping[str, str | int | float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTime:
-    """A span; times are milliseconds since 1970 in UTC."""
+    """The name, times and facts of a span; times are milliseconds since 1970 in UTC."""
 
     name: str
     begin_ms: int
@@ -56,10 +56,12 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
         end_ms = begin_ms + _ms(durations.by_name[name])
         yield SpanTime(name=name, begin_ms=begin_ms, end_ms=end_ms)
         begin_ms = end_ms
-    written_ms = now_ms - _ms(durations.commit_s)
-    begun_ms = written_ms - _ms(durations.write_s)
-    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(durations.wait_s), end_ms=begun_ms)
-    yield SpanTime(name="write", begin_ms=begun_ms, end_ms=written_ms)
+    write_end_ms = now_ms - _ms(durations.commit_s)
+    write_begin_ms = write_end_ms - _ms(durations.write_s)
+    yield SpanTime(
+        name="wait", begin_ms=write_begin_ms - _ms(durations.wait_s), end_ms=write_begin_ms
+    )
+    yield SpanTime(name="write", begin_ms=write_begin_ms, end_ms=write_end_ms)
 
 
 def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> Iterator[SpanTime]:
@@ -97,10 +99,10 @@ def _ms(seconds: float) -> int:
 
 
 _LOG = logging.getLogger(__name__)
-_SETTLED_S = 30.0
-"""An epoch reports its tables one after another; its span ends after so long without a report.
+_REPORT_WAIT_S = 30.0
+"""The seconds without a report of a further table after which an epoch's span ends.
 
-Later reports still join its trace.
+Later reports still join the epoch's trace.
 """
 _NS = 1_000_000
 
@@ -110,33 +112,33 @@ class _OpenEpoch:
     """An epoch whose span may get the reports of further tables.
 
     Attributes:
-        ends_ms, reported_at: the time of the newest report, by the wall clock and the steady one.
+        end_ms, reported_at_s: the time of the newest report, by the wall clock and the steady one.
         tables: the number of reports.
     """
 
     epoch: int
     root: Span
-    ends_ms: int
-    reported_at: float
+    end_ms: int
+    reported_at_s: float
     tables: int = 0
     is_ended: bool = False
 
     def add_table(self, now_ms: int, steady_s: float) -> None:
         self.tables += 1
-        self.ends_ms, self.reported_at = now_ms, steady_s
+        self.end_ms, self.reported_at_s = now_ms, steady_s
 
     def end(self) -> None:
         if not self.is_ended:
             self.is_ended = True
             self.root.set_attribute("stream_app.tables", self.tables)
-            self.root.end(self.ends_ms * _NS)
+            self.root.end(self.end_ms * _NS)
 
 
 @dataclass(slots=True)
 class EpochTraces(JobListener):
     """The traces of a job's epochs, whose spans OpenTelemetry's threads send.
 
-    The thread that commits calls `epoch`; the one that watches the stream calls `heartbeat`.
+    The committer's thread calls `on_epoch`, and the stream's thread calls `on_heartbeat`.
 
     Attributes:
         endpoint: the collector, such as ``http://collector:4318``, or None to use OpenTelemetry's
@@ -151,7 +153,7 @@ class EpochTraces(JobListener):
     _provider: TracerProvider = field(init=False)
     _tracer: Tracer = field(init=False)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    _open: _OpenEpoch | None = field(init=False, default=None)
+    _open_epoch: _OpenEpoch | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         name = self.environ.get("OTEL_SERVICE_NAME", f"stream_app {self.job}")
@@ -175,10 +177,10 @@ class EpochTraces(JobListener):
         if report.skipped:
             return
         with self._lock:
-            if self._open is None or self._open.epoch != report.epoch:
+            if self._open_epoch is None or self._open_epoch.epoch != report.epoch:
                 self._end_open_epoch()
-                self._open = self._root_span(report)
-            open_epoch, now_ms = self._open, self.clock.now_ms()
+                self._open_epoch = self._root_span(report)
+            open_epoch, now_ms = self._open_epoch, self.clock.now_ms()
             parent = trace.set_span_in_context(open_epoch.root)
             for span in commit_spans(table, report, now_ms):
                 self._add_span(span, parent)
@@ -187,9 +189,11 @@ class EpochTraces(JobListener):
     def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Send a separate trace for compactions that were committed between epochs."""
         now_ms = self.clock.now_ms()
-        began_ms = now_ms - round(max((c.seconds for c in report.compactions), default=0) * 1e3)
+        longest_s = max((compaction.seconds for compaction in report.compactions), default=0.0)
         root = self._tracer.start_span(
-            "idle commit", start_time=began_ms * _NS, attributes={"stream_app.table": table}
+            "idle commit",
+            start_time=(now_ms - _ms(longest_s)) * _NS,
+            attributes={"stream_app.table": table},
         )
         for span in commit_spans(table, report, now_ms):
             self._add_span(span, trace.set_span_in_context(root))
@@ -198,8 +202,11 @@ class EpochTraces(JobListener):
     def on_heartbeat(self) -> None:
         """End the span of an epoch that no further table reports."""
         with self._lock:
-            open_epoch = self._open
-            if open_epoch and self.clock.steady_seconds() - open_epoch.reported_at > _SETTLED_S:
+            open_epoch = self._open_epoch
+            if (
+                open_epoch
+                and self.clock.steady_seconds() - open_epoch.reported_at_s > _REPORT_WAIT_S
+            ):
                 self._end_open_epoch()
 
     def _root_span(self, report: EpochReport) -> _OpenEpoch:
@@ -212,11 +219,11 @@ class EpochTraces(JobListener):
         return _OpenEpoch(report.epoch, root, report.began_ms, self.clock.steady_seconds())
 
     def _add_span(self, span: SpanTime, parent: Any) -> None:
-        started = self._tracer.start_span(
+        child = self._tracer.start_span(
             span.name, parent, start_time=span.begin_ms * _NS, attributes=dict(span.facts)
         )
-        started.end(span.end_ms * _NS)
+        child.end(span.end_ms * _NS)
 
     def _end_open_epoch(self) -> None:
-        if self._open is not None:
-            self._open.end()
+        if self._open_epoch is not None:
+            self._open_epoch.end()

@@ -1,7 +1,7 @@
 """Reports what a job is doing after a silence, because silence looks like a hang.
 
-A thread watches the time since the last line of the job's log. It repeats the current work with its
-seconds, and reports once that no data arrives.
+A thread watches the time since the last line of the job's log. After a silence it logs the current
+work with its duration, again and again, and once that no data arrives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from stream_app.clock import Clock
 
-QUIET_SECONDS = 7.0
+_QUIET_S = 7.0
 _CHECK_INTERVAL_S = 0.5
 _LOG = logging.getLogger("stream_app")
 
@@ -24,7 +24,7 @@ class Activity:
     """The activity of a job at one moment.
 
     Attributes:
-        repeats: whether it is work, which is reported repeatedly.
+        repeats: whether the activity is work, which is reported repeatedly.
     """
 
     text: str
@@ -37,9 +37,9 @@ class SignsOfLife:
 
     clock: Clock
     _activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
-    _now: Activity | None = field(init=False, default=None)
-    _began: float = field(init=False, default=0.0)
-    _last_line_at: float = field(init=False, default=0.0)
+    _current: Activity | None = field(init=False, default=None)
+    _begin_s: float = field(init=False, default=0.0)
+    _last_line_s: float = field(init=False, default=0.0)
     _is_shown: bool = field(init=False, default=False)
 
     def begin(self, text: str) -> None:
@@ -48,23 +48,23 @@ class SignsOfLife:
         self.watch(lambda: activity)
 
     def watch(self, activity: Callable[[], Activity | None]) -> None:
-        """Read the current work from this function, which returns None without any."""
+        """Read the current activity from this function, which returns None without one."""
         self._activity = activity
 
     def record_line(self) -> None:
         """Record that the job has logged a line."""
-        self._last_line_at = self.clock.steady_seconds()
+        self._last_line_s = self.clock.steady_seconds()
 
     def line_due(self) -> str | None:
         """Return the line to log if one is due, or None."""
-        now, activity = self.clock.steady_seconds(), self._activity()
-        if activity != self._now:
-            self._now, self._began, self._is_shown = activity, now, False
-        is_due = now - self._last_line_at >= QUIET_SECONDS
+        now_s, activity = self.clock.steady_seconds(), self._activity()
+        if activity != self._current:
+            self._current, self._begin_s, self._is_shown = activity, now_s, False
+        is_due = now_s - self._last_line_s >= _QUIET_S
         if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
-        self._last_line_at, self._is_shown = now, True
-        seconds = f": {now - self._began:.0f} s so far" if activity.repeats else ""
+        self._last_line_s, self._is_shown = now_s, True
+        seconds = f": {now_s - self._begin_s:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 
 
@@ -87,7 +87,6 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     """Watch for silence within the block."""
     signs, ended = SignsOfLife(clock), threading.Event()
     signs.record_line()
-
     line_watch = _LineWatch(signs)
 
     def log_due_lines() -> None:

@@ -23,7 +23,7 @@ def watchers(
     ends_by_itself: bool,
     others: Iterable[JobListener] = (),
 ) -> Iterator[Listeners]:
-    """Send a job's events within the block, and report the end of the block as an event.
+    """Send a job's events within the block, and the end of the block as an event.
 
     Args:
         name: the job's name in everything that is sent.

@@ -33,7 +33,7 @@ from stream_app.network.http_request import send
 from stream_app.quarantine.quarantine_writer import Quarantined
 
 _LOG = logging.getLogger(__name__)
-WAITING_MAX = 100
+QUEUE_MAX = 100
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 5.0, 20.0)
 """How long to wait before each further attempt, in seconds."""
@@ -42,12 +42,12 @@ QUARANTINE_PAUSE_S = 600.0
 LAST_WAIT_S = 15.0
 """How long an ending job waits for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
-_REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
+_TOO_MANY_REQUESTS = 429
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The address of notices, perhaps with a user. `secret` signs them, unless it is None."""
+    """The address of notices, perhaps with a user; `secret` signs the notices unless it is None."""
 
     url: str = field(repr=False)
     secret: str | None = field(default=None, repr=False)
@@ -68,15 +68,15 @@ class Receiver:
 
 
 @dataclass(slots=True)
-class _Growth:
+class _UnreportedRecords:
     """The number of a table's records that were quarantined since its last notice."""
 
-    sent_at: float | None = None
+    sent_at_s: float | None = None
     reasons: dict[str, int] = field(default_factory=dict)
 
-    def is_due(self, now: float) -> bool:
-        pauses = self.sent_at is not None and now - self.sent_at < QUARANTINE_PAUSE_S
-        return bool(self.reasons) and not pauses
+    def is_due(self, now_s: float) -> bool:
+        is_pausing = self.sent_at_s is not None and now_s - self.sent_at_s < QUARANTINE_PAUSE_S
+        return bool(self.reasons) and not is_pausing
 
 
 @dataclass(slots=True)
@@ -95,24 +95,24 @@ class Webhook(JobListener):
     pauses_s: tuple[float, ...] = PAUSES_S
     timeout_s: float = TIMEOUT_S
     hide: Callable[[str], str] = str
-    _waiting: queue.Queue[Mapping[str, object] | None] = field(
-        init=False, default_factory=lambda: queue.Queue(WAITING_MAX)
+    _queue: queue.Queue[Mapping[str, object] | None] = field(
+        init=False, default_factory=lambda: queue.Queue(QUEUE_MAX)
     )
-    _growth: dict[str, _Growth] = field(init=False, default_factory=dict)
+    _unreported: dict[str, _UnreportedRecords] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    _held: set[str] = field(init=False, default_factory=set)
+    _held_names: set[str] = field(init=False, default_factory=set)
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
     _problem: str | None = field(init=False, default=None)
 
     def begin(self) -> None:
-        """Start sending."""
+        """Start the thread that sends."""
         self._thread = threading.Thread(target=self._send_all, name="webhook", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
         """Send the waiting notices, wait for them for a while, and stop."""
-        self._notify_of_growth(at_once=True)
+        self._notify_of_records(at_once=True)
         self._ended.set()
         self._enqueue(None)
         if self._thread is not None:
@@ -131,27 +131,27 @@ class Webhook(JobListener):
     def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
-            growth = self._growth.setdefault(table, _Growth())
+            unreported = self._unreported.setdefault(table, _UnreportedRecords())
             for reason, count in quarantined.reasons.items():
-                growth.reasons[reason] = growth.reasons.get(reason, 0) + count
-        self._notify_of_growth()
+                unreported.reasons[reason] = unreported.reasons.get(reason, 0) + count
+        self._notify_of_records()
 
-    def on_held(self, table: str, waiting: HeldTable | None) -> None:
+    def on_held(self, table: str, held_table: HeldTable | None) -> None:
         """Report that an error holds a table back, or that the table has all epochs again."""
-        if waiting is None:
-            if table in self._held:
-                self._held.remove(table)
+        if held_table is None:
+            if table in self._held_names:
+                self._held_names.remove(table)
                 self._notify("caught_up", {"table": table})
-        elif waiting.has_failed and table not in self._held:
-            self._held.add(table)
-            reason = self.hide(waiting.reason)
+        elif held_table.has_failed and table not in self._held_names:
+            self._held_names.add(table)
+            reason = self.hide(held_table.reason)
             self._notify(
-                "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
+                "held", {"table": table, "since_epoch": held_table.since_epoch, "reason": reason}
             )
 
     def on_heartbeat(self) -> None:
         """Send notices about quarantined records that have become due."""
-        self._notify_of_growth()
+        self._notify_of_records()
 
     def problem(self) -> JobWarning | None:
         """Return a warning if the receiver did not accept the last notice, or None."""
@@ -159,16 +159,16 @@ class Webhook(JobListener):
             return None
         return JobWarning(problem=self._problem, fix="correct stream.webhook-url, or leave it out")
 
-    def _notify_of_growth(self, *, at_once: bool = False) -> None:
+    def _notify_of_records(self, *, at_once: bool = False) -> None:
         """Send a notice of the records quarantined since the last one; two threads may call it."""
-        now = self.clock.steady_seconds()
+        now_s = self.clock.steady_seconds()
         with self._lock:
-            for table, growth in list(self._growth.items()):
-                if growth.is_due(now) or (at_once and growth.reasons):
-                    records = sum(growth.reasons.values())
+            for table, unreported in list(self._unreported.items()):
+                if unreported.is_due(now_s) or (at_once and unreported.reasons):
+                    records = sum(unreported.reasons.values())
                     notice: dict[str, object] = {"table": table, "records": records}
-                    self._notify("quarantine", {**notice, "reasons": growth.reasons})
-                    self._growth[table] = _Growth(sent_at=now)
+                    self._notify("quarantine", {**notice, "reasons": unreported.reasons})
+                    self._unreported[table] = _UnreportedRecords(sent_at_s=now_s)
 
     def _notify(self, event: str, facts: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
@@ -177,16 +177,16 @@ class Webhook(JobListener):
     def _enqueue(self, notice: Mapping[str, object] | None) -> None:
         while True:
             try:
-                self._waiting.put_nowait(notice)
+                self._queue.put_nowait(notice)
             except queue.Full:
                 with suppress(queue.Empty):  # the thread that sends has just taken it
-                    dropped: Any = self._waiting.get_nowait()
+                    dropped: Any = self._queue.get_nowait()
                     _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
             else:
                 return
 
     def _send_all(self) -> None:
-        while (notice := self._waiting.get()) is not None:
+        while (notice := self._queue.get()) is not None:
             self._send(notice)
 
     def _send(self, notice: Mapping[str, object]) -> None:
@@ -199,11 +199,11 @@ class Webhook(JobListener):
             except HTTPError as error:
                 error.close()
                 problem = f"HTTP status {error.code}"
-                is_refused = _REFUSED_FROM <= error.code < _REFUSED_TO and error.code != _TOO_MANY
+                is_refused = 300 <= error.code < 500 and error.code != _TOO_MANY_REQUESTS
             except (OSError, HTTPException, ValueError) as error:  # no answer, or no HTTP
                 problem, is_refused = str(getattr(error, "reason", error)), False
             if is_refused or pause_s is None:
                 break
-            self._ended.wait(pause_s)  # a job that ends does not rest between attempts
+            self._ended.wait(pause_s)  # an ending job tries again at once
         self._problem = f"the webhook did not take a notice of {notice['event']!r}: {problem}"
         _LOG.warning("%s", self._problem)

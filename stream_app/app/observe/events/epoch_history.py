@@ -1,6 +1,4 @@
-"""Keeps the newest epochs of each table of a running job, and its current compactions, in
-memory.
-"""
+"""Keeps in memory the newest epochs and the current compactions of each table of a running job."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 
-KEPT = 120
+EPOCHS_KEPT = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +37,10 @@ class PastEpoch:
 class TableActivity:
     """The compactions of a table at this moment, and its violations of expectations.
 
-    `numbers` and `violations` count from the start of the job.
+    `metrics` and `violations` count from the start of the job.
     """
 
-    numbers: CompactionMetrics
+    metrics: CompactionMetrics
     under_way: tuple[CompactionUnderWay, ...] = ()
     violations: Mapping[Violation, int] = field(default_factory=dict)
 
@@ -74,17 +72,17 @@ class EpochHistory:
     _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
 
     def watch(self, table: str, job: ShowsCompactions) -> None:
-        """Show the compactions of a table from now on, read from the table's job."""
+        """Read the compactions of a table from the table's job from now on."""
         self._jobs[table] = job
 
     def activity_of(self, table: str) -> TableActivity | None:
         """Return the compactions of a table, or None if its job has not begun."""
         job = self._jobs.get(table)
-        numbers = None if job is None else job.compaction_metrics()
-        if job is None or numbers is None:
+        metrics = None if job is None else job.compaction_metrics()
+        if job is None or metrics is None:
             return None
         return TableActivity(
-            numbers=numbers,
+            metrics=metrics,
             under_way=tuple(job.unfinished_compactions()),
             violations=dict(self._violations.get(table, {})),
         )
@@ -98,7 +96,7 @@ class EpochHistory:
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
             violations[violation] += sighting.records
-        epochs = self._epochs.setdefault(table, deque(maxlen=KEPT))
+        epochs = self._epochs.setdefault(table, deque(maxlen=EPOCHS_KEPT))
         epochs.append(
             PastEpoch(
                 epoch=report.epoch,

@@ -76,7 +76,7 @@ class EventLog:
     listeners: Listeners = field(default_factory=Listeners)
     proofs: ProofWatch | None = None
     epochs: set[int] = field(default_factory=set)
-    _warned_of: set[DriftedColumn] = field(init=False, default_factory=set)
+    _warned_columns: set[DriftedColumn] = field(init=False, default_factory=set)
 
     @contextmanager
     def writing(self, sink: IO[str]) -> Iterator[None]:
@@ -127,11 +127,11 @@ class EventLog:
         offsets = report.counts.last_offsets()
         seconds = {} if report.skipped else rounded_parts(report.durations)
         with logging_about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
-            self._epoch(report)
+            self._report_epoch(report)
         self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
 
-    def _epoch(self, report: EpochReport) -> None:
-        self._count(lambda metrics: metrics.count_epoch(report))
+    def _report_epoch(self, report: EpochReport) -> None:
+        self._update_metrics(lambda metrics: metrics.count_epoch(report))
         if report.skipped:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
@@ -139,7 +139,7 @@ class EventLog:
         self.epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
-        total = report.durations.seconds
+        seconds = report.durations.seconds
         _LOG.info(
             "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",
@@ -147,8 +147,8 @@ class EventLog:
             report.epoch,
             counts.messages,
             counts.changes,
-            total,
-            counts.messages / total if total else 0,
+            seconds,
+            counts.messages / seconds if seconds else 0,
             counts.bad,
             counts.skipped,
             report.files,
@@ -158,12 +158,9 @@ class EventLog:
             compaction_text(report.metrics, report.durations.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
-        columns = self._columns(counts.drift)
+        column_counts = self._column_counts(counts.drift)
         _log_compactions(report.compactions, self._prefix)
-        self._write(
-            "epoch",
-            epoch_event(report, columns),
-        )
+        self._write("epoch", epoch_event(report, column_counts))
 
     def report_progress(self, progress: SourceProgress) -> None:
         """Report that the job has finished an epoch."""
@@ -188,7 +185,7 @@ class EventLog:
 
     def report_poll(self, progress: SourceProgress) -> None:
         """Report that the job has polled the source, with or without new messages."""
-        self._count(lambda metrics: metrics.note_progress(progress, self.clock.now_ms()))
+        self._update_metrics(lambda metrics: metrics.note_progress(progress, self.clock.now_ms()))
 
     def report_drain(self, progress: SourceProgress | None) -> None:
         """Report that the job has read its source to the end; None if offsets are unknown."""
@@ -204,51 +201,50 @@ class EventLog:
 
     def on_idle_commit(self, report: IdleReport) -> None:
         """Report compactions that were committed between epochs."""
-        self._count(lambda metrics: metrics.count_commits((report.snapshot,), report.compactions))
+        self._update_metrics(
+            lambda metrics: metrics.count_commits((report.snapshot,), report.compactions)
+        )
         self.listeners.call(lambda listener: listener.on_idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with logging_about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
             _log_compactions(report.compactions, self._prefix)
-        self._write(
-            "idle_commit",
-            idle_event(report),
-        )
+        self._write("idle_commit", idle_event(report))
 
     def report_heartbeat(self, is_running: bool) -> None:
-        """Report that the job has checked its query; `is_running` is False at the last check."""
+        """Report that the job has checked its stream; `is_running` is False at the last check."""
         if self.health is not None:
             self.health.note_heartbeat(is_running)
-        self._count(lambda metrics: metrics.source.note_heartbeat(metrics.table))
+        self._update_metrics(lambda metrics: metrics.source.note_heartbeat(metrics.table))
         self.listeners.call(lambda listener: listener.on_heartbeat())
 
-    def report_held(self, table: str, waiting: HeldTable | None) -> None:
+    def report_held(self, table: str, held_table: HeldTable | None) -> None:
         """Report that a table is held back, or has caught up."""
-        self._count(lambda metrics: metrics.note_held(table, waiting))
+        self._update_metrics(lambda metrics: metrics.note_held(table, held_table))
         if self.health is not None:
             self.health.held.pop(table, None)
-            if waiting is not None and waiting.has_failed:
-                self.health.held[table] = waiting.reason
+            if held_table is not None and held_table.has_failed:
+                self.health.held[table] = held_table.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.call(lambda listener: listener.on_held(label, waiting))
-        if waiting is None:
+        self.listeners.call(lambda listener: listener.on_held(label, held_table))
+        if held_table is None:
             with logging_about(table=label):
                 _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
-        elif waiting.has_failed:
-            with logging_about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
+        elif held_table.has_failed:
+            with logging_about(table=label, epoch=held_table.since_epoch, offsets=held_table.begin):
                 _LOG.error(
                     "%s: held back from epoch %d on, while the other tables continue: %s",
                     table,
-                    waiting.since_epoch,
-                    waiting.reason,
+                    held_table.since_epoch,
+                    held_table.reason,
                 )
-            facts = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
-            self._write("held", {"table": table, **facts, "reason": waiting.reason})
+            facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
+            self._write("held", {"table": table, **facts, "reason": held_table.reason})
 
     def report_unassigned(self, epoch: int, quarantined: Quarantined) -> None:
         """Report messages of an epoch that belong to no table."""
-        self._count(lambda metrics: metrics.count_unassigned(quarantined))
+        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantined))
         with logging_about(epoch=epoch):
             _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
         self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
@@ -259,10 +255,8 @@ class EventLog:
         _LOG.info("ended")
         self._write("ended", {})
 
-    def _count(self, call: Callable[[JobMetrics], None]) -> None:
-        """Update metrics. An error does not end the job, because its tables already have the
-        epoch.
-        """
+    def _update_metrics(self, call: Callable[[JobMetrics], None]) -> None:
+        """Update metrics; an error does not end the job, whose tables have the epoch already."""
         if self.metrics is not None:
             self.listeners.guard(self.metrics, call)
 
@@ -277,22 +271,24 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _columns(self, sightings: Mapping[DriftedColumn, RecordSighting]) -> dict[str, object]:
-        """Warn of each column once, and count its records; return the event's part."""
+    def _column_counts(
+        self, sightings: Mapping[DriftedColumn, RecordSighting]
+    ) -> dict[str, object]:
+        """Warn of each drifted column once, and return the numbers of its records for the event."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, name), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
             column = (kind, name)
-            if column not in self._warned_of and len(self._warned_of) >= COLUMN_NAMES_MAX:
+            if column not in self._warned_columns and len(self._warned_columns) >= COLUMN_NAMES_MAX:
                 column = (kind, OTHER_COLUMNS)
-            if column not in self._warned_of:
-                self._warned_of.add(column)
+            if column not in self._warned_columns:
+                self._warned_columns.add(column)
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
             count = partial(
                 JobMetrics.count_drift, drift_kind=kind, name=column[1], records=sighting.records
             )
-            self._count(count)
+            self._update_metrics(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:
@@ -334,7 +330,7 @@ def _warn_of_quarantined(epoch: int, quarantined: Quarantined | None, prefix: st
             sum(quarantined.reasons.values()),
             ", ".join(f"{count} {kind}" for kind, count in quarantined.reasons.items()),
             quarantined.file,
-            quarantined.first,
+            quarantined.first_text,
         )
 
 

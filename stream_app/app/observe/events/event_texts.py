@@ -14,16 +14,16 @@ from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
 
-_WAIT_WORTH_TELLING_S = 0.1
-"""The minimum wait for compactions that an epoch's line shows; reading the table takes less."""
+_SHOWN_WAIT_MIN_S = 0.1
+"""The minimum wait for compactions that an epoch's line shows. Reading the table takes less."""
 
 
 def drained_text(epochs: int, lag: int | None) -> str:
     """Return the line of a run that has read its source to the end."""
     if lag:
         return "the source has more that this run did not read"
-    new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
-    return f"caught up with the source, {new}"
+    epochs_text = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
+    return f"caught up with the source, {epochs_text}"
 
 
 def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
@@ -31,7 +31,7 @@ def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
     parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
     if metrics.queued:
         parts.append(f"{metrics.queued} queued")
-    if wait_s >= _WAIT_WORTH_TELLING_S:
+    if wait_s >= _SHOWN_WAIT_MIN_S:
         parts.append(f"waited {wait_s:.2f} s before")
     return ", ".join(parts)
 
@@ -54,8 +54,11 @@ def report_line(report: CompactionReport) -> str:
 
 
 def snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
-    """Return the number of snapshots by kind: ``7 APPEND, 8 COMPACT``."""
-    return ", ".join(f"{s.snapshot_id} {s.commit_kind.value}" for s in snapshots) or "none"
+    """Return snapshots by number and kind: ``7 APPEND, 8 COMPACT``."""
+    return (
+        ", ".join(f"{snapshot.snapshot_id} {snapshot.commit_kind.value}" for snapshot in snapshots)
+        or "none"
+    )
 
 
 def bytes_text(count: int) -> str:

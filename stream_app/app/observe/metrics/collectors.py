@@ -1,4 +1,4 @@
-"""Collects metrics from a running job at each scrape.
+"""Collects metrics from a running job at each scrape, for the registry of `job_metrics`.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`.
 """
@@ -32,7 +32,7 @@ _Metrics = TypeVar("_Metrics")
 
 
 class TablesCollector(Collector, Generic[_Metrics]):
-    """Metrics of all tables, collected in the thread of a scrape."""
+    """A collector of the metrics of all tables, in the thread of a scrape."""
 
     def __init__(self, numbers: Callable[[_Metrics], Iterable[_TableNumber]]) -> None:
         self._numbers = numbers
@@ -60,7 +60,7 @@ CALLBACK_PROBLEMS = (
 
 @dataclass(slots=True, eq=False)
 class StoreCollector(Collector):
-    """Requests to the store, and local copies of its files, for all tables of a job together.
+    """A collector of requests to the store, and of local copies of its files, for a whole job.
 
     Attributes:
         label: the label of the job.
@@ -104,7 +104,7 @@ class StoreCollector(Collector):
 
 
 class LoadCollector(Collector):
-    """The key ranges of a first load, read at each scrape; nothing without a load."""
+    """A collector of the key ranges of a first load, read at each scrape; empty without a load."""
 
     def __init__(self) -> None:
         self._ranges: Callable[[], Iterable[tuple[str, LoadedRanges]]] = tuple
@@ -115,20 +115,20 @@ class LoadCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield a sample for each label."""
-        done, all_ranges = "load_ranges_done", "load_ranges"
+        loaded_name, total_name = "load_ranges_done", "load_ranges"
         yield from _families(
             (label, number)
             for label, ranges in self._ranges()
             for number in (
-                _TableNumber(all_ranges, ranges.all, "Key ranges of the table's first load."),
-                _TableNumber(done, ranges.done, "Those of them that are in the table."),
+                _TableNumber(total_name, ranges.total, "Key ranges of the table's first load."),
+                _TableNumber(loaded_name, ranges.loaded, "Those of them that are in the table."),
             )
         )
 
 
 @dataclass(slots=True, eq=False)
 class DiskCollector(Collector):
-    """Free space of the disks that a job on this machine writes to, read at each scrape.
+    """A collector of the free space of the disks to which a job on this machine writes.
 
     Attributes:
         label: the label of the job.
@@ -144,8 +144,10 @@ class DiskCollector(Collector):
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
             try:
-                existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
-                usage = None if existing is None else shutil.disk_usage(existing)
+                existing_folder = next(
+                    (path for path in (folder, *folder.parents) if path.exists()), None
+                )
+                usage = None if existing_folder is None else shutil.disk_usage(existing_folder)
             except OSError:
                 continue  # a hanging mount must not hide the other metrics
             if usage is not None:
@@ -235,8 +237,8 @@ def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
     for name, by_table in by_name.items():
         first = next(iter(by_table.values()))[0]
         family: Metric
-        kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
-        family = kind(PREFIX + name, first.meaning, labels=["table"])
+        family_type = CounterMetricFamily if first.is_counter else GaugeMetricFamily
+        family = family_type(PREFIX + name, first.meaning, labels=["table"])
         for table, samples in by_table.items():
             family.add_metric([table], first.combine(sample.value for sample in samples))
         yield family

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of a job: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz``."""
+"""Serves the HTTP endpoint of a job: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
 _LOG = logging.getLogger("stream_app")
-_PLAIN = {"content-type": "text/plain; charset=utf-8"}
-_Answer = tuple[int, Mapping[str, str], bytes]
+_TEXT_HEADERS = {"content-type": "text/plain; charset=utf-8"}
+_Response = tuple[int, Mapping[str, str], bytes]
 """The status, headers and body of a response."""
-_CONNECTIONS = 64
+_CONNECTIONS_MAX = 64
 Checks = Mapping[str, Callable[[], Sequence[str]]]
 """Path → the problems that turn its response into a 503."""
 
@@ -56,30 +56,30 @@ def serving(
     try:
         listener = open_listener(address, port)
     except OSError as error:
-        fix = "end the program that has it (perhaps this job, still running), or choose another"
+        where, fix = f"stream.metrics-address = {address}", "choose an address of this machine"
+        if is_port_taken(error):
+            where, fix = "", "end the program that has it (perhaps this job, still running)"
         raise UsageError(
             f"the metrics port {port} cannot be opened: {error.strerror}",
-            where="" if is_port_taken(error) else f"stream.metrics-address = {address}",
-            fix=fix
-            if is_port_taken(error)
-            else "choose an address of this machine, or another port",
+            where=where,
+            fix=f"{fix}, or choose another port",
         ) from None
-    guard = Guard("the metrics port", PortLimits(connections=limit_for_port(_CONNECTIONS)))
+    guard = Guard("the metrics port", PortLimits(connections=limit_for_port(_CONNECTIONS_MAX)))
     with Server(_application(registry, checks), guard).serving(listener):
         yield
 
 
 def _application(registry: CollectorRegistry, checks: Checks) -> Application:
-    failed: set[str] = set()
+    failed_paths: set[str] = set()
 
-    def answer_or_failure(scope: AsgiMessage) -> _Answer:
+    def answer_or_failure(scope: AsgiMessage) -> _Response:
         try:
             return _answer(registry, checks, scope)
         except Exception as error:
-            if scope["path"] not in failed:  # a scraper asks each few seconds
-                failed.add(scope["path"])
+            if scope["path"] not in failed_paths:  # a scraper asks each few seconds
+                failed_paths.add(scope["path"])
                 _LOG.exception("%s cannot be answered (the log says so once)", scope["path"])
-            return 500, _PLAIN, f"{type(error).__name__}: see the job's log\n".encode()
+            return 500, _TEXT_HEADERS, f"{type(error).__name__}: see the job's log\n".encode()
 
     async def answer(scope: AsgiMessage, _: Receive, send: Send) -> None:
         # In a thread: a slow scrape must not delay a probe.
@@ -92,25 +92,27 @@ def _application(registry: CollectorRegistry, checks: Checks) -> Application:
     return answer
 
 
-def _answer(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> _Answer:
+def _answer(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> _Response:
     if scope["method"] not in ("GET", "HEAD"):
         return 405, {"allow": "GET, HEAD"}, b""
     path = scope["path"]
     if path == "/metrics":
         return _metrics(registry, scope)
     if path not in checks:  # a probe with a mistyped path must not succeed
-        return 404, _PLAIN, f"there are {', '.join(['/metrics', *checks])}\n".encode()
+        return 404, _TEXT_HEADERS, f"there are {', '.join(['/metrics', *checks])}\n".encode()
     problems = checks[path]()
     body = "".join(f"{line}\n" for line in problems or ["ok"]).encode()
-    return 503 if problems else 200, _PLAIN, body
+    return 503 if problems else 200, _TEXT_HEADERS, body
 
 
-def _metrics(registry: CollectorRegistry, scope: AsgiMessage) -> _Answer:
-    request = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    encode, kind = choose_encoder(request.get("accept", ""))
+def _metrics(registry: CollectorRegistry, scope: AsgiMessage) -> _Response:
+    request_headers = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+    }
+    encode, content_type = choose_encoder(request_headers.get("accept", ""))
     names = parse_qs(scope["query_string"].decode("latin-1")).get("name[]")
     body = encode(registry.restricted_registry(names) if names else registry)
-    headers = {"content-type": kind}
-    if "gzip" in request.get("accept-encoding", ""):
+    headers = {"content-type": content_type}
+    if "gzip" in request_headers.get("accept-encoding", ""):
         return 200, {**headers, "content-encoding": "gzip"}, gzip.compress(body)
     return 200, headers, body

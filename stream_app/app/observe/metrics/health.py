@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock
 
 SILENCE_S = 120.0
-"""The time without a check of the stream after which a job hangs; it checks five times a second."""
+"""The time without a check of the stream after which a job hangs. It checks five times a second."""
 POLL_S = 60.0
-"""Longest interval, beside the trigger, at which the stream reports how far the source is read."""
+"""The longest time, in addition to the trigger, between two reports of the source's position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """How far a job's tables are behind their source.
+    """The distance of a job's tables behind their source.
 
     Attributes:
         stale_s: the age of the stalest table's data, or None if unknown.
         looked_s: seconds since the stream last reported its position, or None before the first
             report.
-        lag: messages that are not committed yet, or None if unknown.
+        lag: the number of messages that are not committed yet, or None if unknown.
         is_committed: whether this run has committed an epoch.
     """
 
@@ -47,56 +47,56 @@ class JobMoment:
     held: Mapping[str, str]
 
 
-def alive_problems(state: JobMoment) -> list[str]:
+def alive_problems(moment: JobMoment) -> list[str]:
     """Return the reasons to restart the process; empty if the process is alive."""
-    if state.phase == "running" and state.silent_s > SILENCE_S:
-        return [f"the job has not checked its stream for {state.silent_s:.0f} s"]
+    if moment.phase == "running" and moment.silent_s > SILENCE_S:
+        return [f"the job has not checked its stream for {moment.silent_s:.0f} s"]
     return []
 
 
-def staleness_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
+def staleness_problems(source: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
     """Return reasons why the tables may be behind; see `ready_problems`."""
     problems = []
-    if state.looked_s is None:
+    if source.looked_s is None:
         problems.append("the job has not checked the source yet")
-    elif state.looked_s > max(max_staleness_s, trigger_s + POLL_S):
+    elif source.looked_s > max(max_staleness_s, trigger_s + POLL_S):
         problems.append(
-            f"the job has not checked the source for {state.looked_s:.0f} s: an epoch takes long, "
+            f"the job has not checked the source for {source.looked_s:.0f} s: an epoch takes long, "
             "or the broker does not answer"
         )
-    if state.stale_s is not None and state.stale_s > max_staleness_s:
+    if source.stale_s is not None and source.stale_s > max_staleness_s:
         problems.append(
-            f"a table is {state.stale_s:.0f} s behind its source; stream.max-staleness is "
+            f"a table is {source.stale_s:.0f} s behind its source; stream.max-staleness is "
             f"{max_staleness_s:.0f} s"
         )
-    if state.lag and not state.is_committed:
-        problems.append(f"{state.lag} messages wait, and no epoch is committed yet")
+    if source.lag and not source.is_committed:
+        problems.append(f"{source.lag} messages wait, and no epoch is committed yet")
     return problems
 
 
-def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
+def ready_problems(moment: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
     """Return the reasons why the tables are not reliable; empty if they are fresh.
 
     Args:
         max_staleness_s: the seconds of ``stream.max-staleness``.
         trigger_s: seconds between two checks of the source.
     """
-    problems = alive_problems(state)
-    if state.phase == "running":
-        problems += staleness_problems(state.source, max_staleness_s, trigger_s)
+    problems = alive_problems(moment)
+    if moment.phase == "running":
+        problems += staleness_problems(moment.source, max_staleness_s, trigger_s)
     else:
-        problems.append(f"the job is {state.phase}")
-    problems += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]
+        problems.append(f"the job is {moment.phase}")
+    problems += [f"{name} is held back: {reason}" for name, reason in sorted(moment.held.items())]
     return problems
 
 
 @dataclass(slots=True)
 class JobHealth:
-    """The facts that the job reports. Thread-safe.
+    """The facts about its health that a job reports. Thread-safe.
 
     Attributes:
-        max_staleness_s: seconds that a ready table may be behind.
-        source: how far the job is behind its source.
+        max_staleness_s: the seconds by which a ready table may be behind its source.
+        source: returns the distance of the job's tables behind their source.
         trigger_s: seconds between two checks of the source.
         hide: replaces the configuration's secrets in a text.
     """
@@ -108,29 +108,29 @@ class JobHealth:
     hide: Callable[[str], str] = str
     phase: str = "starting"
     held: dict[str, str] = field(default_factory=dict)
-    _looked_at: float = field(init=False)
+    _checked_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._looked_at = self.clock.steady_seconds()
+        self._checked_s = self.clock.steady_seconds()
 
     def note_heartbeat(self, is_running: bool) -> None:
-        """Record that the job has checked its query; `is_running` is False at the last check."""
+        """Record that the job has checked its stream; `is_running` is False at the last check."""
         self.phase = "running" if is_running else "ending"
-        self._looked_at = self.clock.steady_seconds()
+        self._checked_s = self.clock.steady_seconds()
 
     def alive(self) -> Sequence[str]:
         """See `alive_problems`."""
-        return alive_problems(self._state())
+        return alive_problems(self._moment())
 
     def ready(self) -> Sequence[str]:
         """See `ready_problems`."""
-        problems = ready_problems(self._state(), self.max_staleness_s, self.trigger_s)
+        problems = ready_problems(self._moment(), self.max_staleness_s, self.trigger_s)
         return [self.hide(problem) for problem in problems]
 
-    def _state(self) -> JobMoment:
+    def _moment(self) -> JobMoment:
         return JobMoment(
             phase=self.phase,
-            silent_s=self.clock.steady_seconds() - self._looked_at,
+            silent_s=self.clock.steady_seconds() - self._checked_s,
             source=self.source(),
             held=dict(self.held),
         )

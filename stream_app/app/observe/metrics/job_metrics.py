@@ -1,7 +1,7 @@
-"""A job's numbers for Prometheus.
+"""Keeps a job's metrics for Prometheus.
 
-`event_log` fills them. Each scrape reads the compaction numbers afresh, so that a waiting epoch
-shows before it ends. Each job has a registry of its own: nothing is global.
+`event_log` updates them. Each scrape reads the metrics of compactions afresh, so that it shows an
+epoch that waits. Each job has a registry of its own: nothing is global.
 
 Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/CompactionMetrics.java`.
 """
@@ -78,7 +78,7 @@ class JobMetrics:
         name: the name of one of many tables, which may share their label; empty for the job itself.
         registry: the registry that `serving` serves.
         compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
-        source: the tables' distance to the source.
+        source: the distance of the tables behind their source.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class JobMetrics:
         for collector in (*table_collectors, self.store, self.jvm, self.disks, self.loads):
             self.registry.register(collector)
         ProcessCollector(registry=self.registry)
-        _note_versions(self.registry)
+        _export_versions(self.registry)
         self._labels: set[str] = set()
-        self._newest_work: list[tuple[int, int]] = []
+        self._newest_run: list[tuple[int, int]] = []  # one list, for the copies of `of_table` too
         self._held_tables: dict[str, set[str]] = defaultdict(set)
         self._make_counters()
         self._seconds = self._histogram(
@@ -190,14 +190,14 @@ class JobMetrics:
             ]
         )
 
-    def note_held(self, name: str, waiting: HeldTable | None) -> None:
-        """Record a waiting table, and count the tables of its label that an error holds back."""
+    def note_held(self, name: str, held_table: HeldTable | None) -> None:
+        """Record a held table, and count the tables of its label that an error holds back."""
         label = self.of_table(name).table
         names = self._held_tables[label]
-        is_held = waiting is not None and waiting.has_failed
+        is_held = held_table is not None and held_table.has_failed
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.note_held(label, name, waiting)
+        self.source.note_held(label, name, held_table)
 
     def note_open(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
@@ -215,14 +215,15 @@ class JobMetrics:
         self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
         self._count_reasons(quarantined)
 
-    def set_waiting_records(self, waiting: Mapping[str, int]) -> None:
-        """Set the number of records that wait in quarantine.
+    def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
+        """Set the number of unresolved records in the quarantine.
 
         Args:
-            waiting: table → its records; '' has those of the job's only table, or of no table.
+            counts: table → its unresolved records; '' has those of the job's only table, or of no
+                table.
         """
         totals: dict[str, int] = defaultdict(int)
-        for name, count in waiting.items():
+        for name, count in counts.items():
             totals[self.of_table(name).table if name else self.table] += count
         for label, count in totals.items():
             self._quarantine.labels(label).set(count)
@@ -263,8 +264,8 @@ class JobMetrics:
         """Add an epoch's seconds before the commit once for all tables, to the job's metrics."""
         durations, epoch_run = dict(report.durations.by_name), (report.epoch, report.began_ms)
         self._seconds.labels(self.table, "commit").observe(durations.pop("commit"))
-        if self._newest_work != [epoch_run]:
-            self._newest_work[:] = [epoch_run]
+        if self._newest_run != [epoch_run]:
+            self._newest_run[:] = [epoch_run]
             for part, seconds in durations.items():
                 self._seconds.labels(self.store.label, part).observe(seconds)
 
@@ -285,7 +286,7 @@ class JobMetrics:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
     def note_proof(self, newest: Snapshot | None) -> None:
-        """Record when the newest snapshot says that the table was equal to its source."""
+        """Record the time of the newest snapshot's proof, if the snapshot has one."""
         if (proof := proof_of(newest)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 
@@ -300,7 +301,7 @@ class JobMetrics:
         self._columns[drift_kind].labels(self.table, name).inc(records)
 
     def note_progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Record the source's state that the stream reports at this time."""
+        """Record the state of the source that the stream reports at this time."""
         self.source.note_progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
@@ -320,7 +321,7 @@ class JobMetrics:
         return counter
 
 
-def _note_versions(registry: CollectorRegistry) -> None:
+def _export_versions(registry: CollectorRegistry) -> None:
     names = ["version", "python"]
     build = Gauge(PREFIX + "build_info", "1, with the versions.", names, registry=registry)
     build.labels(__version__, platform.python_version()).set(1)

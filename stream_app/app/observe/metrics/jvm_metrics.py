@@ -1,4 +1,4 @@
-"""Metrics of Spark's JVM on the driver and of its executors, read at each scrape.
+"""Collects metrics of Spark's JVM on the driver, and of its executors, at each scrape.
 
 Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`; Linux,
 proc(5).
@@ -23,7 +23,7 @@ from stream_app.spark.driver.jvm_access import java_context, jvm
 
 @dataclass(slots=True, eq=False)
 class JvmCollector(Collector):
-    """Metrics of the JVM, which exist only between `attach` and `detach`.
+    """A collector of the JVM's metrics, which exist only between `attach` and `detach`.
 
     Attributes:
         label: the label of the job.
@@ -68,12 +68,12 @@ class JvmCollector(Collector):
         threads = beans.getThreadMXBean().getThreadCount()
         yield self._gauge("jvm_threads", "Threads of the driver's JVM.", threads)
         seconds = self._counter("jvm_gc_seconds", "Time of garbage collections.", "collector")
-        times = self._counter("jvm_gc_collections", "Garbage collections.", "collector")
+        collections = self._counter("jvm_gc_collections", "Garbage collections.", "collector")
         for bean in beans.getGarbageCollectorMXBeans():
             labels = [self.label, bean.getName()]
             seconds.add_metric(labels, bean.getCollectionTime() / 1000)
-            times.add_metric(labels, bean.getCollectionCount())
-        yield from (seconds, times)
+            collections.add_metric(labels, bean.getCollectionCount())
+        yield from (seconds, collections)
         infos = list(context.statusTracker().getExecutorInfos())
         is_local = context.isLocal()
         yield self._gauge(
@@ -92,10 +92,10 @@ class JvmCollector(Collector):
         return CounterMetricFamily(PREFIX + name, meaning, labels=["table", label])
 
 
-def _resident_bytes(process: int) -> int | None:
+def _resident_bytes(process_id: int) -> int | None:
     """Return a process's resident memory in bytes, or None on a system without /proc."""
     try:
-        pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+        pages = Path(f"/proc/{process_id}/statm").read_text().split()[1]
     except OSError:
         return None
     return int(pages) * resource.getpagesize()

@@ -1,8 +1,8 @@
 """Detects proofs that other processes record in a job's tables, which no commit of the job reports.
 
 `check --source --record` publishes a snapshot. A table without changes has no later commit of the
-job. So `watched_job` repeats a look at the newest snapshots, which rests twenty times as long as
-it took.
+job. So `watched_job` looks at the newest snapshots again and again, with pauses that are twenty
+times as long as a look.
 """
 
 from __future__ import annotations

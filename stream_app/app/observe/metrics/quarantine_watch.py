@@ -1,7 +1,7 @@
-"""Counts the records that wait in a job's quarantine.
+"""Counts the unresolved records of a job's quarantine.
 
-Counting reads all files of the folder. So it counts again only when the folder has changed, and
-asks for a rest of twenty times as long as counting took. `watched_job` repeats it.
+A count reads all files of a folder. So the watch counts again only after the folder has changed,
+with pauses that are twenty times as long as a count. `watched_job` and the pages repeat it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class QuarantineWatch:
     """A counter of the records of one quarantine.
 
     Attributes:
-        counted: called with table → count after all were counted; '' means the folder itself.
-        most: the number at which counting a folder stops.
+        on_counts: receives table → count, after each round; '' means the folder itself.
+        count_max: the number at which the count of a folder stops.
     """
 
     quarantine: Quarantine
     clock: Clock
-    counted: Callable[[Mapping[str, int]], None]
-    most: int = COUNTED_MAX
-    _seen: dict[str, frozenset[FileStatus]] = field(init=False, default_factory=dict)
+    on_counts: Callable[[Mapping[str, int]], None]
+    count_max: int = COUNTED_MAX
+    _counted_files: dict[str, frozenset[FileStatus]] = field(init=False, default_factory=dict)
     _counts: dict[str, int] = field(init=False, default_factory=dict)
 
     def count_records(self) -> float:
@@ -45,12 +45,12 @@ class QuarantineWatch:
         except (OSError, StreamAppError) as error:
             _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
-            self.counted(dict(self._counts))
+            self.on_counts(dict(self._counts))
         return pause_after(self.clock.steady_seconds() - start_s)
 
     def _count(self, name: str, folder: Quarantine) -> None:
         statuses = folder.files.list_status(folder.location)
         files = frozenset(status for status in statuses if not status.is_folder)
-        if self._seen.get(name) != files:
-            self._counts[name] = folder.waiting_count(self.most)
-            self._seen[name] = files
+        if self._counted_files.get(name) != files:
+            self._counts[name] = folder.unresolved_count(self.count_max)
+            self._counted_files[name] = files

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 _PAUSE_MIN_S = 60.0
 _PAUSE_FACTOR = 20
-"""A check takes at most about a twentieth of the time."""
+"""A pause as a multiple of the check before it: checks take at most a twentieth of the time."""
 
 
 def pause_after(check_s: float) -> float:

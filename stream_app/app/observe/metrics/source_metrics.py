@@ -1,4 +1,7 @@
-"""Measures how far a job's tables are behind their source, as numbers for Prometheus."""
+"""Measures how far a job's tables are behind their source, as metrics for Prometheus.
+
+`job_metrics` passes the job's events on to it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ MakesGauge = Callable[..., Gauge]
 
 
 class SourceMetrics:
-    """The numbers of all tables of a job, by the label of each.
+    """The metrics of all tables of a job, by the label of each.
 
     Attributes:
         clock: the clock from which each scrape computes ages.
@@ -40,14 +43,14 @@ class SourceMetrics:
         self.look_s = look_s
         self._position: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
-        self._seen: JobOffsets | None = None
+        self._offsets: JobOffsets | None = None
         self._partitions: set[PartitionLabels] = set()
         self._lag: int | None = None
         self._looked_at_s: float | None = None
         self._is_committed = False
         self._newest_s: dict[SeriesKey, float] = {}
         self._ready_s: float | None = None
-        self._waiting: dict[SeriesKey, HeldTable] = {}
+        self._held_tables: dict[SeriesKey, HeldTable] = {}
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
         self._lagging: set[str] = set()
@@ -56,7 +59,7 @@ class SourceMetrics:
             "table_lag_messages",
             "Messages that a table lacks; absent where it shares a topic with other tables.",
         )
-        self._behind = gauge(
+        self._partition_lags = gauge(
             "partition_lag_messages",
             "Messages of a Kafka partition that are not committed yet.",
             "topic",
@@ -107,29 +110,29 @@ class SourceMetrics:
         self._set_lag(label)
 
     def note_heartbeat(self, label: str) -> None:
-        """Record a check of the query, since which an epoch may have begun or been committed."""
-        if self._position() != self._seen:
+        """Record a check of the stream, since which an epoch may have begun or been committed."""
+        if self._position() != self._offsets:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
-        progress, self._seen = self._progress, self._position()
-        behind: Mapping[PartitionLabels, int] = {} if progress is None else progress.behind
+        progress, self._offsets = self._progress, self._position()
+        lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
-        if self._seen is not None:
-            newest: Offsets = {} if progress is None else progress.newest
-            behind = self._seen.lag(newest)
-            lag = sum(behind.values()) if newest else sum(behind.values()) or None
+        if self._offsets is not None:
+            newest: Offsets = {} if progress is None else progress.newest_offsets
+            lags = self._offsets.lag(newest)
+            lag = sum(lags.values()) if newest else sum(lags.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)
             self._lag = lag
-            self._set_table_lags(behind)
+            self._set_table_lags(lags)
         if self._knows_source:
             for table in {table for table, _ in dict(self._newest_s)}:
                 self._export_age(table)
-        for partition, count in behind.items():
+        for partition, partition_lag in lags.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)
-                self._behind.labels(label, *partition).set(count)
+                self._partition_lags.labels(label, *partition).set(partition_lag)
 
     def note_commit(
         self, label: str, name: str, ends: Mapping[KafkaPartition, PartitionEnd]
@@ -141,24 +144,24 @@ class SourceMetrics:
         if times:
             self._note_message_time(label, name, max(times) / 1000)
 
-    def note_held(self, label: str, name: str, waiting: HeldTable | None) -> None:
+    def note_held(self, label: str, name: str, held_table: HeldTable | None) -> None:
         """Record a table that waits because of an error or compactions; None ends the wait."""
         key = label, name
-        if waiting is None:
-            self._waiting.pop(key, None)
+        if held_table is None:
+            self._held_tables.pop(key, None)
             return
-        if key not in self._waiting:
-            # Before, it was as complete as the others, which may have advanced if the job has
-            # restarted.
-            since_s = waiting.since_ms / 1000
+        if key not in self._held_tables:
+            # Until then the table was as complete as the ready ones, which may have advanced since:
+            # the job may have restarted.
+            since_s = held_table.since_ms / 1000
             self._complete_s[key] = min(since_s, self._ready_s or since_s)
-        self._waiting[key] = waiting
+        self._held_tables[key] = held_table
         self._export_age(label)
 
     def state(self) -> SourceState:
         """Return the state of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
-        keys = {*newest_s, *self._waiting} if self._knows_source else {*self._waiting}
+        keys = {*newest_s, *self._held_tables} if self._knows_source else {*self._held_tables}
         return SourceState(
             stale_s=self._greatest_age(newest_s, keys) if keys else None,
             looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
@@ -170,7 +173,7 @@ class SourceMetrics:
         key = label, name
         self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
         self._newest.labels(label).set(self._newest_s[key])
-        if key not in self._waiting:
+        if key not in self._held_tables:
             self._ready_s = max(time_s, self._ready_s or time_s)
         if self._knows_source:
             self._export_age(label)
@@ -183,17 +186,19 @@ class SourceMetrics:
     def _export_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _set_table_lags(self, behind: Mapping[PartitionLabels, int]) -> None:
+    def _set_table_lags(self, partition_lags: Mapping[PartitionLabels, int]) -> None:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
-        if self._seen is not None:
-            ends = self._seen.committed
-        begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
+        if self._offsets is not None:
+            ends = self._offsets.committed
+        begins = {key: held_table.begin for key, held_table in dict(self._held_tables).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        lags = table_lags(topics, behind, ends, begins)
+        lags = table_lags(topics, partition_lags, ends, begins)
         totals: Counter[str] = Counter()
         for (label, _), lag in lags.items():
             totals[label] += lag
-        for label in self._lagging - totals.keys():  # their topics have become other tables' too
+        for label in (
+            self._lagging - totals.keys()
+        ):  # other tables have messages of their topics by now
             self._table_lags.remove(label)
         for label, lag in totals.items():
             self._table_lags.labels(label).set(lag)
@@ -201,18 +206,18 @@ class SourceMetrics:
 
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)
-        keys = {*newest_s, *self._waiting}
+        keys = {*newest_s, *self._held_tables}
         return self._greatest_age(newest_s, [key for key in keys if key[0] == label])
 
     def _greatest_age(
         self, newest_s: Mapping[SeriesKey, float], keys: Iterable[SeriesKey]
     ) -> float:
-        now_s, waiting = self._now_s(), dict(self._waiting)
-        waiting_since = [
-            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting
+        now_s, held_tables = self._now_s(), dict(self._held_tables)
+        complete_s = [
+            max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in held_tables
         ]
-        if waiting_since:
-            return max(0.0, now_s - min(waiting_since))
+        if complete_s:
+            return max(0.0, now_s - min(complete_s))
         # An epoch without messages for a table also brings it as far as the others.
         begin_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:
@@ -230,7 +235,7 @@ TableT = TypeVar("TableT", bound=Hashable)
 
 def table_lags(
     topics: Mapping[TableT, Collection[str]],
-    behind: Mapping[tuple[str, str], int],
+    partition_lags: Mapping[tuple[str, str], int],
     ends: Offsets,
     begins: Mapping[TableT, Offsets],
 ) -> dict[TableT, int]:
@@ -240,25 +245,25 @@ def table_lags(
 
     Args:
         topics: table → the topics from which it has messages.
-        behind: topic and partition → messages that the job's tables do not have.
+        partition_lags: topic and partition → messages that the job's tables do not have.
         ends: the offsets up to which the job's tables have messages.
-        begins: waiting table → the first offsets that it lacks. It lacks newer partitions as a
-            whole.
+        begins: held table → the first offsets that it lacks. It lacks every message of later
+            partitions.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
     unread: Counter[str] = Counter()
-    for (topic, _), lag in behind.items():
-        unread[topic] += lag
+    for (topic, _), count in partition_lags.items():
+        unread[topic] += count
     lags = {}
     for table, names in topics.items():
         if not names or any(owners[topic] > 1 for topic in names):
             continue
-        lacks = sum(unread[topic] for topic in names)
+        lag = sum(unread[topic] for topic in names)
         if table in begins:
-            lacks += sum(
+            lag += sum(
                 max(0, end - begins[table].get(topic, {}).get(partition, 0))
                 for topic in names
                 for partition, end in ends.get(topic, {}).items()
             )
-        lags[table] = lacks
+        lags[table] = lag
     return lags

@@ -1,4 +1,4 @@
-"""Finds the quarantined records that a backfill reads again, and marks them as finished.
+"""Finds the quarantined records that a backfill reads again, and marks them as resolved.
 
 A record is covered if the topic still has the same message. Its mark is written before the commit,
 and takes effect through the commit, as in a replay.
@@ -29,50 +29,51 @@ class CoveredRecords:
     """The quarantined records that a backfill also reads from the topics.
 
     Attributes:
-        folders: the quarantine folders that may contain waiting records of the table.
+        folders: the quarantine folders that may contain unresolved records of the table.
     """
 
     folders: Sequence[Quarantine]
-    _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
-    _read_again: set[Identity] = field(init=False, default_factory=set)
+    _unresolved_identities: list[frozenset[Identity]] = field(init=False, default_factory=list)
+    _covered: set[Identity] = field(init=False, default_factory=set)
 
     def pass_through(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages, and record which of them wait in a quarantine folder.
+        """Yield the messages, and remember which of them wait in a quarantine folder.
 
         Args:
             batches: messages in columns of `MESSAGE_SCHEMA`.
             committed: the commit users that have a commit in the table.
         """
-        self._waiting = [
-            frozenset(record.identity for record in folder.waiting(committed))
+        self._unresolved_identities = [
+            frozenset(record.identity for record in folder.unresolved_records(committed))
             for folder in self.folders
         ]
-        waiting = frozenset[Identity]().union(*self._waiting)
+        unresolved_identities = frozenset[Identity]().union(*self._unresolved_identities)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for topic, partition, offset, _ in waiting:
+        for topic, partition, offset, _ in unresolved_identities:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._read_again |= waiting.intersection(_identities(batch, offsets))
+                self._covered |= unresolved_identities.intersection(_identities(batch, offsets))
             yield batch
 
     @property
     def count(self) -> int:
         """The number of covered records so far."""
-        return len(self._read_again)
+        return len(self._covered)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
-        """Mark the covered records as finished.
+        """Mark the covered records as resolved.
 
         Args:
             name, user, snapshot: see `RecordMark`.
         """
-        for folder, waiting in zip(self.folders, self._waiting, strict=True):
-            if covered := sorted(waiting & self._read_again):
-                outcomes = (RecordOutcome.BACKFILLED,) * len(covered)
-                records = tuple(covered)
+        for folder, unresolved_identities in zip(
+            self.folders, self._unresolved_identities, strict=True
+        ):
+            if records := tuple(sorted(unresolved_identities & self._covered)):
+                outcomes = (RecordOutcome.BACKFILLED,) * len(records)
                 folder.write_mark(
                     RecordMark(
                         name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
@@ -83,12 +84,12 @@ class CoveredRecords:
 def _identities(
     batch: pa.RecordBatch, offsets: dict[KafkaPartition, list[int]]
 ) -> Iterator[Identity]:
-    """Yield the identities of the messages at these offsets. Few messages are at them."""
+    """Yield the identities of the messages at these offsets, which are few."""
     batch = with_all_columns(batch)
-    is_there = np.isin(
+    has_offset = np.isin(
         batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
     )
-    for row in batch.filter(pa.array(is_there)).to_pylist():
+    for row in batch.filter(pa.array(has_offset)).to_pylist():
         if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
             message_fields = {
                 key: row[key] for key in ("topic", "partition", "offset", "key", "value")

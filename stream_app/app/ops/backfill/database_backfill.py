@@ -4,12 +4,13 @@
 2. Compare it with the database. `compared_sums` names the keys whose rows still differ after a
    wait.
 3. Read the rows of these keys from the database, as messages, and decode them as a first load does.
-   A row that differs from step 2 has just changed, so the job will write it.
+   A row that is not the one of step 2 has just changed, so the job will write it.
 4. Read the messages that the job has not read yet. The job will write the rows that they name.
 5. Write the differences in the other keys on top of step 1's snapshot, or of later compactions.
 
-The database has a change before its message exists, and the table gets it after the message. So no
-row of step 3 is older than the table's row. Only a replica could be behind; step 1 refuses it.
+The database has a change before its message exists, and the table gets the change after the
+message. So no row of step 3 is older than the table's row. A replica could be behind, so the
+backfill refuses one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from stream_app.app.ops.backfill.table_changes import (
     all_keys,
     check_newest_row_decides,
 )
-from stream_app.app.ops.backfill.waiting_messages import WaitingMessages
+from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.source_comparison.compared_sums import compare_sums
 from stream_app.app.ops.source_comparison.database_sums import (
     DatabaseSums,
@@ -94,7 +95,7 @@ class DatabaseBackfill:
     job_tables: JobTables
     database: SummedDatabase
     source: SummedSource
-    messages: WaitingMessages
+    messages: UnreadMessages
     wait_s: float
     scope: Scope = all_keys
 
@@ -109,19 +110,20 @@ class DatabaseBackfill:
         """
         rules = self.job_tables.table_config(self.table.name, self.table.schema.fields)
         check_newest_row_decides(self.table, rules)
-        self._check_newest()
+        self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
-        source_side = database_sums(self.database, self.source, self.table.schema, [])
+        source_side = database_sums(self.database, self.source, self.table.schema)
         table_side, label = own_sums(self.table, source_side.columns), source_side.label
-        compared = compare_sums(
+        comparison = compare_sums(
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
         )  # step 2
         with scratch_folder("backfill") as folder:
             source_state = SourceCheck(self.table, folder, append.basis)
             self._check_buckets(source_state)
-            differing_rows = _DifferingRows(self, table_side, source_side, compared.source_rows)
-            unchanged = differing_rows.add_to(source_state)  # step 3
-            keys = unchanged - self.messages.key_texts(table_side.keys) if unchanged else set()
+            differing_rows = _DifferingRows(self, table_side, source_side, comparison.source_rows)
+            keys = differing_rows.add_to(source_state)  # step 3
+            if keys:
+                keys -= self.messages.key_texts(table_side.keys)  # step 4
             changes = TableChanges(
                 table=self.table,
                 state=source_state,
@@ -135,17 +137,16 @@ class DatabaseBackfill:
                     pass
             elif files := append.write_buckets(changes.bucket_changes()):  # step 5
                 snapshot = append.commit(files, {})
-        differing, compared_count = compared.groups
         return DatabaseBackfillOutcome(
             source=label,
-            differing=len(compared.source_rows) + compared.moving,
-            pending=len(compared.source_rows) - len(keys) + compared.moving,
-            is_whole=differing == compared_count,
+            differing=len(comparison.source_rows) + comparison.moving,
+            pending=len(comparison.source_rows) - len(keys) + comparison.moving,
+            is_whole=comparison.is_whole,
             bad=differing_rows.bad,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
-    def _check_newest(self) -> None:
+    def _check_primary(self) -> None:
         if self.database.is_replica:
             raise UsageError(
                 "the database is a replica or read-only: its rows may be older than the table's",
@@ -168,14 +169,14 @@ class _DifferingRows:
 
     Attributes:
         table_side, source_side: the table's and the database's side of the comparison.
-        wanted: key → the rows that the comparison has read from the database.
+        compared_rows: key → the rows that the comparison has read from the database.
         bad: why a row cannot be stored; empty if all rows can be.
     """
 
     backfill: DatabaseBackfill
     table_side: TableSums
     source_side: DatabaseSums
-    wanted: Mapping[bytes, HashedRows]
+    compared_rows: Mapping[bytes, HashedRows]
     bad: str = ""
 
     def add_to(self, state: SourceCheck) -> set[bytes]:
@@ -183,7 +184,7 @@ class _DifferingRows:
 
         Return the keys whose rows have not changed since the comparison.
         """
-        if not self.wanted:
+        if not self.compared_rows:
             return set()
         hashed_rows: HashedRows = Counter()
         pipeline = load_format(self.backfill.job_tables, self.backfill.table)
@@ -193,13 +194,15 @@ class _DifferingRows:
                 self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
-            high, low = (lane.tolist() for lane in row_hashes(rows, self.table_side.columns))
-            hashed_rows.update(zip(texts, high, low, strict=True))
+            high_hashes, low_hashes = (
+                lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
+            )
+            hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
             state.source.add(state.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {
             key
-            for key, rows in self.wanted.items()
+            for key, rows in self.compared_rows.items()
             # If several source tables have rows of a key, none of them is the right one.
             if read_rows.get(key, Counter()) == rows and rows.total() <= 1
         }
@@ -209,15 +212,15 @@ class _DifferingRows:
         loaded_database = LoadedDatabase(
             database.connection, database.url, self.backfill.job_tables
         )
-        digests = [hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.wanted]
+        digests = [
+            hashlib.md5(key, usedforsecurity=False).hexdigest() for key in self.compared_rows
+        ]
         for source, digest in zip(
             self.source_side.relations, self.source_side.key_digests, strict=True
         ):
             relation = loaded_database.relation(table.name, table.schema, source)
             name, now_ms = str(relation), table.clock.now_ms()
-            part = LoadPart(
-                name=table.name, table=table.location, relation=name, after=None, until=None
-            )
+            part = LoadPart(name=table.name, table=table.location, relation=name)
             for start in range(0, len(digests), _KEYS_MAX):
                 query = relation.row_query(
                     now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])

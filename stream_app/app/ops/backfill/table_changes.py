@@ -77,10 +77,10 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
 
 
 def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
-    """Refuse a table whose rows the newest row of each key does not determine.
+    """Refuse a table in which the newest row of a key does not always replace the older ones.
 
     Raises:
-        UnsupportedTableError: the table is of this kind.
+        UnsupportedTableError: this is such a table.
     """
     if reason := why_incomparable(table.schema, rules) or _why_unordered(table):
         raise UnsupportedTableError(
@@ -91,7 +91,7 @@ def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
 
 
 def _why_unordered(table: FileStoreTable) -> str:
-    """Return why a key's last written row may lose against an older one; else empty."""
+    """Return why a key's last written row may lose against an older one, or an empty text."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
 
@@ -117,25 +117,25 @@ class TableChanges:
     def __post_init__(self) -> None:
         # Keys without a message must not change.
         if self.is_whole and self.snapshot is not None:
-            doubled = doubled_keys(self.table, self.snapshot)
-            self._duplicates = None if doubled is None else self.scope(doubled)
+            duplicates = doubled_keys(self.table, self.snapshot)
+            self._duplicates = None if duplicates is None else self.scope(duplicates)
 
     def duplicate_deletes(self) -> Iterator[BucketRows]:
         """Yield deletes of all rows of keys that are in several partitions, and count them."""
         if self._duplicates is not None:
             rows = SnapshotRows.of_snapshot(self.table, self.snapshot)
-            for partition, bucket, part in deletes_of(
+            for partition, bucket, deletes in deletes_of(
                 rows, self.state.compared_table, self._duplicates
             ):
-                yield from self._count((partition, bucket), part)
+                yield from self._count((partition, bucket), deletes)
 
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
-        present = self.state.stored_rows(self.snapshot, self._duplicates)
-        buckets = {*self.state.source.buckets, *(present.buckets if self.is_whole else ())}
+        stored = self.state.stored_rows(self.snapshot, self._duplicates)
+        buckets = {*self.state.source.buckets, *(stored.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
-            stored_rows = self._in_scope(present.rows(bucket))
+            stored_rows = self._in_scope(stored.rows(bucket))
             for differing in differences(self.state.compared_table.layout(), stored_rows, expected):
                 yield from self._count(bucket, self._as_changes(differing))
 
@@ -154,24 +154,24 @@ class TableChanges:
 
     def _as_changes(self, differing: Differences) -> pa.RecordBatch:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
-        is_end = retract_mask(differing.batch)[differing.order]
-        ends = is_end[differing.newer]
-        is_changed = ~differing.same_values() & ~ends
+        is_delete = retract_mask(differing.batch)[differing.order]
+        becomes_delete = is_delete[differing.newer]
+        is_changed = ~differing.same_values() & ~becomes_delete
         old, new = differing.older[is_changed], differing.newer[is_changed]
-        first = np.minimum(old, new)
-        added = differing.added[~is_end[differing.added]]
+        update_keys = np.minimum(old, new)
+        added = differing.added[~is_delete[differing.added]]
         deleted = differing.removed if self.is_whole else differing.removed[:0]
-        deleted = np.concatenate((deleted, differing.older[ends]))
+        deleted = np.concatenate((deleted, differing.older[becomes_delete]))
         before_count = len(old) if self.table.options.writes_changelog else 0
         parts = [
-            (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
-            (new, RowKind.UPDATE_AFTER, first),
+            (old[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),
+            (new, RowKind.UPDATE_AFTER, update_keys),
             (added, RowKind.INSERT, added),
             (deleted, RowKind.DELETE, deleted),
         ]
-        rows = np.concatenate([part for part, _, _ in parts])
+        rows = np.concatenate([rows_of_kind for rows_of_kind, _, _ in parts])
         key_rows = np.concatenate([keys for _, _, keys in parts])
-        kinds = np.concatenate([np.full(len(part), kind, np.int8) for part, kind, _ in parts])
+        kinds = np.concatenate([np.full(len(keys), kind, np.int8) for _, kind, keys in parts])
         by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
         batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
         return self._with_kinds(batch, kinds[by_key])

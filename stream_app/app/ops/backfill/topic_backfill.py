@@ -1,15 +1,15 @@
 """Reads the topics of a table's job again, and commits what differs from the table.
 
 1. Read the table's newest snapshot, and the offsets up to which its job has read.
-2. Read the topics up to these offsets. Decode them as the job does, into separate files.
-3. Compare both states, bucket by bucket, to get the changes. If a key is in several partitions,
-   delete all its rows, and write its row again.
+2. Read the topics up to these offsets. Decode their messages as the job does, into separate files.
+3. Compare these rows with the table's, bucket by bucket, to get the changes. If a key is in several
+   partitions, delete all its rows, and write its row again.
 4. Write the changes as one snapshot on top of step 1's, or of later compactions.
 
 An interrupted run changes nothing. A second run finds no difference.
 
-The backfill replaces the replay of quarantined records that it reads (`covered_records`). `scope`
-restricts step 3 to some keys.
+Quarantined records that the backfill reads need no replay (`covered_records`). `scope` restricts
+step 3 to some keys.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TopicBackfillOutcome:
 
     Attributes:
         read: the number of changes that were read from the topics.
-        is_whole: whether the topics have all rows; if not, keys that they lack were left alone.
+        is_whole: whether the topics have all rows; if not, rows of keys that they lack stay.
         covered: the number of quarantined records whose changes the table has by now.
     """
 
@@ -78,7 +78,8 @@ class TopicBackfill:
         since_ms: the time of the oldest message to read, in ms since 1970, or None to read all.
         splitter: assigns the table's messages to index 0.
         choice: the source tables whose records the table accepts.
-        quarantines: the folders with waiting records of the table; empty if `scope` excludes keys.
+        quarantines: the folders with unresolved records of the table; empty if `scope` excludes
+            keys.
         scope: selects the rows whose keys may be written.
     """
 
@@ -104,20 +105,20 @@ class TopicBackfill:
         check_newest_row_decides(self.table, self.rules)
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
-        covered = CoveredRecords(self.quarantines)
+        covered_records = CoveredRecords(self.quarantines)
         users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
         omissions = Omissions(self.table.location, format_named(self.source.format))
         with scratch_folder("backfill") as folder:
             state = SourceCheck(self.table, folder, append.basis)
-            read = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
-            messages = covered.pass_through(own_messages(read, self.splitter), users)
+            batches = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
+            messages = covered_records.pass_through(own_messages(batches, self.splitter), users)
             count = replay_source(
                 state, messages, self.source, self.rules, omissions, self.choice
-            )  # 2
+            )  # step 2
             self._check_messages(omissions)
             is_whole = self.since_ms is None and not omissions.has_gaps
-            difference = TableChanges(
+            changes = TableChanges(
                 table=self.table,
                 state=state,
                 snapshot=append.known_snapshot,
@@ -126,39 +127,37 @@ class TopicBackfill:
             )  # step 3
             snapshot = None
             if dry_run:
-                for _ in itertools.chain(
-                    difference.duplicate_deletes(), difference.bucket_changes()
-                ):
+                for _ in itertools.chain(changes.duplicate_deletes(), changes.bucket_changes()):
                     pass
-            elif changes := append.write_buckets(
-                difference.bucket_changes(), difference.duplicate_deletes()
+            elif files := append.write_buckets(
+                changes.bucket_changes(), changes.duplicate_deletes()
             ):  # step 4
-                covered.mark(name, append.commit_user)
-                snapshot = append.commit(changes, {})
-                covered.mark(name, append.commit_user, snapshot.snapshot_id)
+                covered_records.mark(name, append.commit_user)
+                snapshot = append.commit(files, {})
+                covered_records.mark(name, append.commit_user, snapshot.snapshot_id)
             else:
-                covered.mark(name, "")
+                covered_records.mark(name, "")
         return TopicBackfillOutcome(
             read=count,
             is_whole=is_whole,
-            covered=covered.count,
-            written=difference.written_rows(snapshot, waiting_line(self.table, snapshot)),
+            covered=covered_records.count,
+            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_messages(self, omissions: Omissions) -> None:
         """Refuse a recreated topic, and messages that cannot be decoded."""
-        if omissions.is_other_topic:
+        if omissions.is_recreated:
             raise SourceError(
                 "a topic ends before the place up to which the table's job has read: it was "
                 "recreated, and lacks rows of the table",
                 where=", ".join(self.source.topic_names),
                 fix="let a job with a new checkpoint read the topic",
             )
-        count, first = omissions.bad
+        count, first_record = omissions.bad
         if count:
             raise UsageError(
                 f"{count} records cannot be decoded, so the rows of their keys are not known",
-                where=first,
+                where=first_record,
                 fix="give the job's configuration (--conf) with which it has read them, correct "
                 "the configuration, or begin behind them (--from)",
             )

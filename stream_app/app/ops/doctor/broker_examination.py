@@ -1,7 +1,7 @@
 """Checks a job's broker: whether it responds, the rights to describe and read topics, its clock.
 
-It reads the newest record of each topic, and checks its format. It commits no offsets and needs no
-consumer group.
+It reads the newest record of each topic, and checks the record's format. It commits no offsets and
+needs no consumer group.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BrokerExamination:
     """Facts from the broker, which the doctor compares with the checkpoint.
 
     Attributes:
-        topics: the job's topics; empty before the broker was asked.
+        topics: the job's topics; empty until the broker has described them.
         begins: partition → the offset of its oldest record.
         timeout_s: the timeout of connecting, and of each request.
     """
@@ -67,14 +67,14 @@ class BrokerExamination:
             times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
-        records = sum(
+        message_count = sum(
             ends[kafka_partition] - self.begins.get(kafka_partition, 0) for kafka_partition in ends
         )
         servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
         yield good_observation(
             "broker",
             f"{servers}: {len(self.topics)} topics, {len(ends)} partitions, "
-            f"about {records:,} messages",
+            f"about {message_count:,} messages",
         )
         yield from self._read_rights(ends)
         if times:
@@ -116,11 +116,11 @@ class BrokerExamination:
     def _denied_topics(self, ranges: Sequence[OffsetRange]) -> list[str]:
         """Return the topics from which not even one record can be read."""
         names = []
-        for one_record in ranges:
+        for record_range in ranges:
             try:
-                self._read([one_record])
+                self._read([record_range])
             except WrongSourceError:
-                names.append(one_record.topic)
+                names.append(record_range.topic)
         return sorted(names)
 
     def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:

@@ -7,7 +7,7 @@ It does not create missing tables.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -64,58 +64,55 @@ class Examination:
     Attributes:
         quarantine: the folder of the job's bad records, or None without one.
         spark: settings of Spark.
-        broker_s: the timeout of the broker's responses in seconds.
+        broker_timeout_s: the timeout of connecting to the broker, and of each request.
     """
 
     job_tables: SingleTable | WholeDatabase
     quarantine: str | None
     spark: Mapping[str, str]
     clock: Clock
-    broker_s: float = 10.0
+    broker_timeout_s: float = 10.0
     _broker: BrokerExamination = field(init=False)
 
     def __post_init__(self) -> None:
-        self._broker = BrokerExamination(self.job_tables.source, self.clock, self.broker_s)
+        self._broker = BrokerExamination(self.job_tables.source, self.clock, self.broker_timeout_s)
 
     def observations(self) -> Iterator[Observation]:
         """Yield observations of all parts. An error in one part does not stop the others."""
-        spark, section = self.spark, self.job_tables.section
-        yield from guarded_observations("java", machine.java_observations)
-        yield from guarded_observations("python", machine.package_observations)
-        cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
-        total = machine.machine_memory()
-        yield from guarded_observations(
-            "memory", partial(machine.memory_observations, spark, total, buffer, cores)
-        )
-        has_folder = names_folder(self.job_tables.catalog)
+        for part, check in self._checks():
+            yield from guarded_observations(part, check)
+
+    def _checks(self) -> Iterator[tuple[str, Callable[[], Iterator[Observation]]]]:
+        """Yield each part with its check, which runs before the next part is yielded."""
+        job_tables, section = self.job_tables, self.job_tables.section
+        has_folder = names_folder(job_tables.catalog)
+        cores, buffer_size = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
+        memory = machine.machine_memory()
+        yield "java", machine.java_observations
+        yield "python", machine.package_observations
+        yield "memory", partial(machine.memory_observations, self.spark, memory, buffer_size, cores)
         if has_folder:
-            yield from guarded_observations(
-                "disk", partial(machine.disk_observations, section.warehouse)
-            )
-        yield from guarded_observations("broker", self._broker.observations)
-        job_tables, topics = self.job_tables, self._broker.topics
-        yield from guarded_observations("columns", partial(column_observations, job_tables, topics))
+            yield "disk", partial(machine.disk_observations, section.warehouse)
+        yield "broker", self._broker.observations
+        yield "columns", partial(column_observations, job_tables, self._broker.topics)
         if has_folder:
-            yield from guarded_observations(
-                "warehouse", partial(self._store, "warehouse", section.warehouse)
-            )
+            yield "warehouse", partial(self._store, "warehouse", section.warehouse)
         if job_tables.catalog:
-            yield from guarded_observations("catalog", self._catalog)
-        yield from guarded_observations("checkpoint", self._checkpoint)
+            yield "catalog", self._catalog
+        yield "checkpoint", self._checkpoint
         if self.quarantine is not None:
-            folder = self.quarantine
-            if can_open(folder):
-                yield from guarded_observations(
-                    "quarantine", partial(self._store, "quarantine", folder)
-                )
-            else:
-                yield _spark_only_warning("quarantine", folder)
+            yield "quarantine", partial(self._quarantine, self.quarantine)
         match job_tables:
             case SingleTable():
-                examined = partial(self._table, job_tables)
+                yield "table", partial(self._table, job_tables)
             case WholeDatabase():
-                examined = partial(self._tables_of, job_tables)
-        yield from guarded_observations("table", examined)
+                yield "table", partial(self._tables_of, job_tables)
+
+    def _quarantine(self, location: str) -> Iterator[Observation]:
+        if can_open(location):
+            yield from self._store("quarantine", location)
+        else:
+            yield _spark_only_warning("quarantine", location)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
@@ -157,8 +154,8 @@ class Examination:
         )
         if not state.location:
             yield good_observation("checkpoint", "new: the job begins at source.starting-offsets")
-        elif lost := recreated_topics(state.topic_ids, self._broker.topics):
-            text = f"the topic {', '.join(sorted(lost))} was recreated since the job has begun"
+        elif recreated := recreated_topics(state.topic_ids, self._broker.topics):
+            text = f"the topic {', '.join(sorted(recreated))} was recreated since the job has begun"
             yield problem("checkpoint", text, RECREATED_FIX)
         else:
             yield from self._position(folder)
@@ -171,16 +168,16 @@ class Examination:
             fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
-        lost = {
+        lost_texts = {
             str(lost_range)
             for position in positions.values()
             for lost_range in lost_ranges(position, self._broker.begins)
         }
-        if not lost:
+        if not lost_texts:
             text = "belongs to this job, which continues where it was"
             yield good_observation("checkpoint", text)
             return
-        text = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        text = f"records that the job has not read are gone: {'; '.join(sorted(lost_texts))}"
         if self.job_tables.source.fail_on_data_loss:
             yield problem(
                 "checkpoint",

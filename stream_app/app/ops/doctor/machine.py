@@ -22,10 +22,12 @@ from stream_app.spark.driver.supported_versions import check_spark
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"
 _MEMORY_SHARE = 0.75
+"""The share of the machine's memory that the heap and the write buffers may fill."""
 _OVERHEAD_MIN = 384 << 20
 _OVERHEAD_SHARE = 0.1
+"""Spark's default of ``spark.executor.memoryOverhead``, a share of the heap."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
-DISK_MIN = 5 << 30
+FREE_DISK_MIN = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
@@ -82,10 +84,10 @@ def memory_observations(
     else:
         yield good_observation("memory", requirement)
     if not tasks:
-        yield from _executors(spark, buffer)
+        yield from _executor_memory_observations(spark, buffer)
 
 
-def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
+def _executor_memory_observations(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
     """Yield whether an executor on a cluster leaves enough memory for its Python workers.
 
     Source: Spark's documentation of ``spark.executor.memoryOverhead``.
@@ -131,11 +133,11 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdecimal() else total
 
 
-def disk_observations(location: str, least: int = DISK_MIN) -> Iterator[Observation]:
+def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[Observation]:
     """Yield the free space of a local folder's disk; nothing for other stores.
 
     Args:
-        least: the number of bytes that should be free.
+        free_min: the number of bytes that should be free.
     """
     if not is_local(location):
         return
@@ -144,7 +146,7 @@ def disk_observations(location: str, least: int = DISK_MIN) -> Iterator[Observat
         existing_folder = existing_folder.parent
     free = shutil.disk_usage(existing_folder).free
     free_text = f"{size_text(free)} are free at {existing_folder}"
-    if free < least:
+    if free < free_min:
         yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
     else:
         yield good_observation("disk", free_text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 
-_CLOCKS_APART_S = 5.0
+_CLOCK_DIFFERENCE_MAX_S = 5.0
 
 
 class Severity(enum.Enum):
@@ -43,7 +43,7 @@ class Observation:
 
 
 def good_observation(part: str, text: str) -> Observation:
-    """Return an observation of something that is in order."""
+    """Return an observation that needs no remedy."""
     return Observation(part=part, level=Severity.OK, text=text)
 
 
@@ -76,16 +76,18 @@ def clock_observations(
     """Yield whether a time and this machine's clock are at most five seconds apart.
 
     Args:
-        owner: the name of the other time's source.
+        owner: the machine or message whose time this is, as text.
         time_ms: the other time in ms since 1970, in UTC.
         may_be_behind: whether it is the time of a message, which may be old.
     """
-    apart_s = (time_ms - clock.now_ms()) / 1000
-    if apart_s > _CLOCKS_APART_S or (apart_s < -_CLOCKS_APART_S and not may_be_behind):
-        direction = "ahead of" if apart_s > 0 else "behind"
+    difference_s = (time_ms - clock.now_ms()) / 1000
+    if difference_s > _CLOCK_DIFFERENCE_MAX_S or (
+        difference_s < -_CLOCK_DIFFERENCE_MAX_S and not may_be_behind
+    ):
+        direction = "ahead of" if difference_s > 0 else "behind"
         yield warning(
             part,
-            f"the time of {owner} is {abs(apart_s):.0f} s {direction} this machine's clock",
+            f"the time of {owner} is {abs(difference_s):.0f} s {direction} this machine's clock",
             "let both machines follow a time server: expiry, tags and freshness go by these times",
         )
     elif may_be_behind:

@@ -93,7 +93,7 @@ def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> It
     Args:
         paths: name → folder of each table.
     """
-    bad = 0
+    problem_count = 0
     for path in paths.values():
 
         def observations(path: str = path) -> Iterator[Observation]:
@@ -106,9 +106,9 @@ def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> It
             yield from iceberg_reader_lag(table, table.name)
 
         for observation in guarded_observations("table", observations):
-            bad += observation.part == "table"
+            problem_count += observation.part == "table"
             yield observation
-    if not bad:
+    if not problem_count:
         verdict = (
             "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
         )
@@ -125,38 +125,42 @@ def refused_sources_warnings(reasons: Mapping[Origin, str]) -> Iterator[Observat
 def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
     """Yield a warning for each table that an error holds back."""
     state = state_or_empty(checkpoint)
-    for name, held in sorted(state.held_tables.items()):
-        if held.has_failed:
-            [reason, *_] = held.reason.splitlines() or [""]
+    for name, held_table in sorted(state.held_tables.items()):
+        if held_table.has_failed:
+            [reason, *_] = held_table.reason.splitlines() or [""]
             fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"
             yield warning("table", f"{name} is held back: {reason}", fix)
 
 
-_PART = "columns"
+_COLUMNS_PART = "columns"
 
 
 def column_observations(
     job_tables: JobTables, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
-    """Yield remarks on the columns of each table's messages; none if the broker was not asked."""
+    """Yield warnings about the columns of each table's messages; none without known topics."""
     if not topics:
         return
     messages = in_one_table(first_messages(job_tables.source, topics))
-    parts = dict(messages_by_origin(job_tables.source.facts.origins, messages))
+    messages_of = dict(messages_by_origin(job_tables.source.facts.origins, messages))
     is_quiet = True
-    for origin, part in parts.items():
-        for remark in _remarks(job_tables, origin, part):
+    for origin, messages_of_origin in messages_of.items():
+        for remark in _remarks(job_tables, origin, messages_of_origin):
             is_quiet = False
             remedy = remark.remedy(job_tables.full_key)
-            yield warning(_PART, f"{origin}: {remark.text()}", remedy)
-    for root, leaves in partition_roots(tables_in_messages(parts)).items():
+            yield warning(_COLUMNS_PART, f"{origin}: {remark.text()}", remedy)
+    for root, leaves in partition_roots(tables_in_messages(messages_of)).items():
         is_quiet = False
-        yield warning(_PART, root_warning(root, leaves), PUBLISH_FIX)
-    if parts and is_quiet:
-        yield good_observation(_PART, f"some messages of {len(parts)} source tables lose nothing")
+        yield warning(_COLUMNS_PART, root_warning(root, leaves), PUBLISH_FIX)
+    if messages_of and is_quiet:
+        yield good_observation(
+            _COLUMNS_PART, f"some messages of {len(messages_of)} source tables lose nothing"
+        )
 
 
-def _remarks(job_tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Iterable[TableRemark]:
+def _remarks(
+    job_tables: JobTables, origin: Origin, messages: pa.RecordBatch
+) -> Iterable[TableRemark]:
     location, options = job_tables.target_path(origin), job_tables.mapping_options
     reader = job_tables.source.facts
     if location is None:
@@ -164,13 +168,13 @@ def _remarks(job_tables: JobTables, origin: Origin, part: pa.RecordBatch) -> Ite
     describe: Describe = reader.describe
     if job_tables.lowers_names:
         describe = LowerCaseDescription(describe)
-    description = describe(part, options)
+    description = describe(messages, options)
     if description is not None:
-        yield from _beside_table(job_tables, location, description)
-    yield from snapshot_only_remarks(reader, part, options)
+        yield from _remarks_beside_table(job_tables, location, description)
+    yield from snapshot_only_remarks(reader, messages, options)
 
 
-def _beside_table(
+def _remarks_beside_table(
     job_tables: JobTables, location: str, description: SourceTable
 ) -> Iterable[TableRemark]:
     try:
@@ -179,8 +183,8 @@ def _beside_table(
         columns = job_tables.declared_columns
         if columns is None:
             return remarks_of_new(description.columns)
-        ids = frozenset(field.field_id for field in columns)
-        return remarks_of_existing(description, columns, ids, inexact=INEXACT)
-    first = table.schemas.schema(min(table.schemas.ids()))
-    ids = frozenset(field.field_id for field in first.fields)
-    return remarks_of_existing(description, table.schema.fields, ids, inexact=INEXACT)
+        first_ids = frozenset(field.field_id for field in columns)
+        return remarks_of_existing(description, columns, first_ids, inexact=INEXACT)
+    first_schema = table.schemas.schema(min(table.schemas.ids()))
+    first_ids = frozenset(field.field_id for field in first_schema.fields)
+    return remarks_of_existing(description, table.schema.fields, first_ids, inexact=INEXACT)

@@ -48,7 +48,7 @@ def job_replays(
 
     Args:
         quarantine: the quarantine of the whole job.
-        name: a table of a whole database, or None for records that belonged to no table.
+        name: a table of a whole database, or None for the records of no table.
         read: reads ranges of the topics; None uses the native reader.
 
     Raises:
@@ -76,8 +76,8 @@ def job_replays(
             table = open_job_table(job_tables, job_tables.location)
             names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            only = _replay(job_tables, quarantine, table, epoch_log, reader)
-            return {job_tables.name: replace(only, source_tables=source_tables)}
+            replay = _replay(job_tables, quarantine, table, epoch_log, reader)
+            return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
             database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
@@ -94,18 +94,18 @@ def _replay(
 ) -> Replay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
-    rows = row_settings(job_tables, table, quarantines_non_inserts=True)
+    settings = row_settings(job_tables, table, quarantines_non_inserts=True)
     return Replay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
-        message_format=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        message_format=replace(settings, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
         read=read,
-        rules=rows.evolution,
-        truncate_empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=settings.evolution,
+        truncate_empties=settings.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
@@ -140,30 +140,30 @@ class _DatabaseReplays:
                 replay = self._replay_of_table(
                     name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
                 )
-                replays[name] = replace(replay, selects=functools.partial(self._belong_to, name))
+                replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _replay_of_table(
-        self, name: str, waiting: Quarantine, *, other_folder: Quarantine
+        self, name: str, quarantine: Quarantine, *, other_folder: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
-        passed = _passed_offsets(self.epoch_log, name)
+        passed_offsets = _passed_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.job_tables, waiting, table, self.epoch_log, read),
-            passed_offsets=passed,
+            _replay(self.job_tables, quarantine, table, self.epoch_log, read),
+            passed_offsets=passed_offsets,
             other_folder=other_folder,
         )
 
     def _own_messages(
-        self, name: str, where: KafkaPartition, begin: int, end: int
+        self, name: str, kafka_partition: KafkaPartition, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
         splitter = named_splitter(self.job_tables, [name], self.origins)
-        yield from own_messages(self.read(where, begin, end), splitter)
+        yield from own_messages(self.read(kafka_partition, begin, end), splitter)
 
-    def _belong_to(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
+    def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
         return [table == name for table in self._table_names(records)]
 
     def _table_names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
@@ -183,8 +183,10 @@ def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]
     state = state_or_empty(epoch_log.folder)
     if state.epoch < 0:
         return {}
-    held = state.held_tables.get(name)
-    ends: Offsets = json.loads(epoch_log.source_end(state.epoch)) if held is None else held.begin
+    held_table = state.held_tables.get(name)
+    ends: Offsets = (
+        json.loads(epoch_log.source_end(state.epoch)) if held_table is None else held_table.begin
+    )
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()

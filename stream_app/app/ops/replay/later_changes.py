@@ -1,7 +1,8 @@
 """Finds quarantined records that are overtaken: the table has a newer change of their row.
 
-It reads the topics again, from each record up to the offsets that the table's jobs have read, and
-compares rows by key. It skips other quarantined records, because the table does not have them.
+`record_replay` calls it. It reads the topics again, from each record up to the offsets that the
+table's jobs have read, and compares rows by key. It skips the other quarantined records, because
+the table does not have them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition, OffsetRange
 ReadRange = Callable[[KafkaPartition, int, int], Iterator[pa.RecordBatch]]
 """Reads the messages of a partition between two offsets, excluding the second."""
 
-_ROW, _OFFSET, _OUR_OFFSET = "\0row", "\0offset", "\0our offset"
+_ROW, _OFFSET, _RECORD_OFFSET = "\0row", "\0offset", "\0record offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class LaterChanges:
     """The comparison of quarantined changes with later messages.
 
     Attributes:
-        message_format: decodes messages without the table's filter, because a row that it drops is
-            a newer state, too.
+        message_format: decodes messages without the table's filter, because a row that the filter
+            drops is a newer state too.
         ends: partition → the offset up to which jobs have read it.
-        waiting: partition → offsets of the records that wait in the quarantine.
+        unresolved_offsets: partition → offsets of the unresolved records.
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
@@ -43,7 +44,7 @@ class LaterChanges:
     message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
-    waiting: Mapping[KafkaPartition, Collection[int]]
+    unresolved_offsets: Mapping[KafkaPartition, Collection[int]]
     merges_by_key: bool = True
 
     def is_overtaken(
@@ -62,36 +63,36 @@ class LaterChanges:
         is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
             return is_overtaken
-        waiting_rows = pa.table(
+        record_rows = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
-            [*self.primary_keys, _ROW, _OUR_OFFSET],
+            [*self.primary_keys, _ROW, _RECORD_OFFSET],
         )
-        first = pc.min(offsets).as_py() + 1
-        for batch in self.read(kafka_partition, first, self.ends[kafka_partition]):
-            messages = self._without_waiting(kafka_partition, batch)
+        begin = pc.min(offsets).as_py() + 1
+        for batch in self.read(kafka_partition, begin, self.ends[kafka_partition]):
+            messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
-            later = self._changes(messages, decoded)
-            if self.merges_by_key and later.num_rows:
-                newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                same_keys = waiting_rows.join(newest, list(self.primary_keys), join_type="inner")
-                newer = same_keys.filter(
-                    pc.greater(same_keys.column(f"{_OFFSET}_max"), same_keys.column(_OUR_OFFSET))
+            later_keys = self._changes(messages, decoded)
+            if self.merges_by_key and later_keys.num_rows:
+                newest = later_keys.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
+                row_pairs = record_rows.join(newest, list(self.primary_keys), join_type="inner")
+                newer_pairs = row_pairs.filter(
+                    pc.greater(row_pairs.column(f"{_OFFSET}_max"), row_pairs.column(_RECORD_OFFSET))
                 )
-                is_overtaken[newer.column(_ROW).to_numpy()] = True
+                is_overtaken[newer_pairs.column(_ROW).to_numpy()] = True
         return is_overtaken
 
-    def _without_waiting(
+    def _without_unresolved(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the messages that do not wait in the quarantine."""
-        waiting_offsets = pa.array(sorted(self.waiting.get(kafka_partition, ())), pa.int64())
-        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waiting_offsets)))
+        offsets = pa.array(sorted(self.unresolved_offsets.get(kafka_partition, ())), pa.int64())
+        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), offsets)))
 
     def _decode(self, kafka_partition: KafkaPartition, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode messages that the table has already."""
+        """Decode messages whose changes the table has already."""
         decoded = self.message_format.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = kafka_partition

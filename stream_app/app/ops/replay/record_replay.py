@@ -1,15 +1,15 @@
 """Writes quarantined records into their table, once and never over a newer change.
 
 1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
-2. Choose waiting records. Leave records whose epoch the table lacks to the job.
-3. Decode them with the table's current schema and the job's current configuration, in the order of
-   the source. Records that are still bad keep waiting.
+2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
+3. Decode the others with the table's current schema and the job's current configuration, in the
+   order of the source. Records that are still bad stay unresolved.
 4. Leave out rows of which the table has newer changes (`later_changes`).
 5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
    After other commits, begin again.
 
-The mark is written before the commit and counts only with it. So a crash leaves either a waiting
-record without a commit, or a commit with its mark.
+The mark is written before the commit and counts only with it. So a crash leaves either an
+unresolved record without a commit, or a commit with its mark.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from stream_app.table.stream_commit.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "replay-"
-_ATTEMPTS = 5
+_ATTEMPTS_MAX = 5
 _RecordAndOutcome = tuple[QuarantinedRecord, RecordOutcome]
 _BadRecord = tuple[QuarantinedRecord, str]
 """A record that is still bad, and the current reason."""
@@ -90,13 +90,13 @@ class Replay:
     Attributes:
         job_commit_user: the commit user of the table's job.
         message_format: decodes messages into the table's rows.
-        unfiltered_format: the same without the table's filter.
+        unfiltered_format: decodes messages into the table's rows without its filter.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
         passed_offsets: the offsets up to which the job has finished each partition for this table,
             where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
-        other_folder: another folder that may contain waiting records of the table.
+        other_folder: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
@@ -123,11 +123,11 @@ class Replay:
             CommitConflictError: other commits interrupted every attempt.
         """
         check_replayable(self.table)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS_MAX):
             try:
                 return self._attempt(choice, dry_run=dry_run)
             except CommitConflictError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _ATTEMPTS_MAX - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -138,57 +138,58 @@ class Replay:
         epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
         if append.known_snapshot is not None and not dry_run:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
+        self._check_one_job(epochs)
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
-        self._check_one_job(epochs)
-        waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        selected_records = self._select(choice.select(waiting))
+        unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
+        selected = self._select(choice.select(unresolved))
         if self.other_folder is not None:
-            waiting += self.other_folder.waiting(epochs.keys())
-        current_records = [record for record in selected_records if not record.is_replaced]
-        early = [
-            record
-            for record in current_records
-            if record.offset >= job_ends.get(_partition_of(record), 0)
-        ]
-        ready = sorted(
-            (
-                record
-                for record in current_records
-                if record.offset < job_ends.get(_partition_of(record), 0)
-            ),
-            key=lambda record: (record.topic, record.partition, record.offset),
-        )
+            unresolved += self.other_folder.unresolved_records(epochs.keys())
+        current = [record for record in selected if not record.is_replaced]
+        ready, early = _split_at_ends(current, job_ends)
         self._check_places(ready)
-        rows, marks, bad = self._decide(ready, waiting, ends)  # steps 3 and 4
+        rows, outcomes, bad = self._decide(ready, unresolved, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
-            replayed=[record for record, outcome in marks if outcome is RecordOutcome.REPLAYED],
-            overtaken=[record for record, outcome in marks if outcome is RecordOutcome.OVERTAKEN],
+            replayed=[record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED],
+            overtaken=[
+                record for record, outcome in outcomes if outcome is RecordOutcome.OVERTAKEN
+            ],
             bad=bad,
             early=early,
-            old=[record for record in selected_records if record.is_replaced],
-            rows=sum(part.num_rows for part in rows),
+            old=[record for record in selected if record.is_replaced],
+            rows=sum(batch.num_rows for batch in rows),
             snapshot=None,
         )
-        if dry_run or not marks:
+        if dry_run or not outcomes:
             return replay_outcome
-        mark = RecordMark(
-            name=name,
-            user=append.commit_user if replay_outcome.rows else "",
-            records=tuple(record.identity for record, _ in marks),
-            outcomes=tuple(outcome for _, outcome in marks),
-        )
-        if not replay_outcome.rows:
-            self.quarantine.write_mark(mark)
-            return replay_outcome
-        changes = append.write(pa.concat_batches(rows))  # step 5
-        self.quarantine.write_mark(mark)
-        snapshot = append.commit(changes, {REPLAY_PROPERTY: name})
-        self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
+        snapshot = self._write(name, append, rows, outcomes)  # step 5
         return replace(
             replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
         )
+
+    def _write(
+        self,
+        name: str,
+        append: SingleAppend,
+        rows: Sequence[pa.RecordBatch],
+        outcomes: Sequence[_RecordAndOutcome],
+    ) -> Snapshot | None:
+        """Write the mark and the rows, and return the snapshot, or None without rows."""
+        mark = RecordMark(
+            name=name,
+            user=append.commit_user if rows else "",
+            records=tuple(record.identity for record, _ in outcomes),
+            outcomes=tuple(outcome for _, outcome in outcomes),
+        )
+        if not rows:
+            self.quarantine.write_mark(mark)
+            return None
+        files = append.write(pa.concat_batches(rows))
+        self.quarantine.write_mark(mark)
+        snapshot = append.commit(files, {REPLAY_PROPERTY: name})
+        self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
+        return snapshot
 
     def _select(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """Return the records that belong to the table."""
@@ -203,44 +204,40 @@ class Replay:
     def _decide(
         self,
         ready: Sequence[QuarantinedRecord],
-        waiting: Sequence[QuarantinedRecord],
+        unresolved_records: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
-        """Return the rows to write, the good records' outcomes, and the bad records' reasons."""
-        offsets_of: dict[KafkaPartition, list[int]] = defaultdict(list)
-        for record in waiting:
-            offsets_of[_partition_of(record)].append(record.offset)
+        """Steps 3 and 4: return the rows to write, and the outcomes of good and of bad records."""
+        offsets_of = {
+            kafka_partition: [record.offset for record in records]
+            for kafka_partition, records in _by_partition(unresolved_records).items()
+        }
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
         later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
-        by_partition: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
-        for record in ready:
-            by_partition[_partition_of(record)].append(record)
         rows: list[pa.RecordBatch] = []
-        marks: list[_RecordAndOutcome] = []
+        outcomes: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
-        for where, records in by_partition.items():
+        for kafka_partition, records in _by_partition(ready).items():
             decoded = self.message_format.decode(as_messages(records))
             self._check_tables(decoded.tables)
-            self._check_columns(decoded.description, where)
-            reasons = dict(
-                zip(*(decoded.bad.column(name).to_pylist() for name in ("offset", "reason")),
-                    strict=True)
-            )  # fmt: skip
-            message_index, part = decoded.changes.message_index, decoded.changes.rows
+            self._check_columns(decoded.description, kafka_partition)
+            bad_columns = (decoded.bad.column(name).to_pylist() for name in ("offset", "reason"))
+            reasons = dict(zip(*bad_columns, strict=True))
+            message_index, changes = decoded.changes.message_index, decoded.changes.rows
             is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
-                is_fresh = ~later.is_overtaken(where, part, pa.array(offsets))
-            rows.append(part.filter(pa.array(is_fresh)))
+                is_fresh = ~later.is_overtaken(kafka_partition, changes, pa.array(offsets))
+            rows.append(changes.filter(pa.array(is_fresh)))
             overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad.append((record, reasons[record.offset]))
+                elif index in overtaken:
+                    outcomes.append((record, RecordOutcome.OVERTAKEN))
                 else:
-                    is_overtaken = index in overtaken
-                    outcome = RecordOutcome.OVERTAKEN if is_overtaken else RecordOutcome.REPLAYED
-                    marks.append((record, outcome))
-        return [part for part in rows if part.num_rows], marks, bad
+                    outcomes.append((record, RecordOutcome.REPLAYED))
+        return [batch for batch in rows if batch.num_rows], outcomes, bad
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
@@ -253,9 +250,9 @@ class Replay:
             )
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
-        """Refuse a table without a key if several jobs write it.
+        """Refuse a table without a key that several jobs have written.
 
-        Nothing shows whether another job has stored the record.
+        Nothing shows whether another job has stored the records.
         """
         jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
         if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
@@ -267,7 +264,9 @@ class Replay:
                 "of their own that reads the files (source.kind = 'files')",
             )
 
-    def _check_columns(self, description: SourceTable | None, where: KafkaPartition) -> None:
+    def _check_columns(
+        self, description: SourceTable | None, kafka_partition: KafkaPartition
+    ) -> None:
         """Refuse records with columns, or column types, that the table lacks."""
         if description is None:
             return
@@ -276,12 +275,13 @@ class Replay:
         if any(isinstance(change, (AddColumn, ChangeType)) for change in new_columns.changes):
             raise UsageError(
                 "records have columns that the table lacks, or has with another type",
-                where=f"topic {where[0]}, partition {where[1]}",
+                where="topic {}, partition {}".format(*kafka_partition),
                 fix="give the table these columns first (stream-app alter), or choose other "
                 "records",
             )
 
     def _check_tables(self, tables: Mapping[str, int]) -> None:
+        """Refuse records of source tables whose rows the table does not have."""
         if self.source_tables and (foreign := set(tables) - self.source_tables):
             raise UsageError(
                 f"a record is of the source's table {min(foreign)}, and the job reads "
@@ -345,37 +345,56 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     """Return the records as messages of `MESSAGE_SCHEMA`."""
     times_us = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
-    columns = [
-        [record.topic for record in records],
-        [record.partition for record in records],
-        [record.offset for record in records],
-        times_us,
-        [record.key for record in records],
-        [record.value for record in records],
-    ]
-    arrays = [
-        pa.array(values, kind) for values, kind in zip(columns, MESSAGE_SCHEMA.types, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
+    columns = {
+        "topic": [record.topic for record in records],
+        "partition": [record.partition for record in records],
+        "offset": [record.offset for record in records],
+        "timestamp": times_us,
+        "key": [record.key for record in records],
+        "value": [record.value for record in records],
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=MESSAGE_SCHEMA)
 
 
-def _partition_of(record: QuarantinedRecord) -> KafkaPartition:
-    return record.topic, record.partition
+def _by_partition(
+    records: Iterable[QuarantinedRecord],
+) -> dict[KafkaPartition, list[QuarantinedRecord]]:
+    records_of: dict[KafkaPartition, list[QuarantinedRecord]] = defaultdict(list)
+    for record in records:
+        records_of[record.topic, record.partition].append(record)
+    return records_of
+
+
+def _split_at_ends(
+    records: Iterable[QuarantinedRecord], ends: Mapping[KafkaPartition, int]
+) -> tuple[list[QuarantinedRecord], list[QuarantinedRecord]]:
+    """Return the records before these ends, in the order of the source, and those after them."""
+    earlier: list[QuarantinedRecord] = []
+    later: list[QuarantinedRecord] = []
+    for record in records:
+        end = ends.get((record.topic, record.partition), 0)
+        (earlier if record.offset < end else later).append(record)
+    return sorted(
+        earlier, key=lambda record: (record.topic, record.partition, record.offset)
+    ), later
 
 
 def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     """Return the largest offset of each partition up to which these epochs have read."""
-    farthest: dict[KafkaPartition, int] = {}
+    ends: dict[KafkaPartition, int] = {}
     for epoch in epochs:
         for topic, partitions in json.loads(epoch.source_end or "{}").items():
             # The end of a source of files has no partitions in it.
             for partition, end in partitions.items() if isinstance(partitions, dict) else ():
-                where = topic, int(partition)
-                farthest[where] = max(farthest.get(where, 0), int(end))
-    return farthest
+                kafka_partition = topic, int(partition)
+                ends[kafka_partition] = max(ends.get(kafka_partition, 0), int(end))
+    return ends
 
 
 def _largest_ends(
     ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
-    return {where: max(ends.get(where, 0), others.get(where, 0)) for where in {*ends, *others}}
+    return {
+        kafka_partition: max(ends.get(kafka_partition, 0), others.get(kafka_partition, 0))
+        for kafka_partition in {*ends, *others}
+    }

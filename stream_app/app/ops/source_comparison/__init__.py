@@ -1,4 +1,5 @@
-"""Compares tables with their source, by reading topics again or by checksums.
+"""Compares tables with their sources.
 
-Start with `comparison`.
+`comparison` reads the topics of a job again. `sum_sides` compares checksums with those of a
+database or of another table.
 """

@@ -1,7 +1,7 @@
 """Compares the rows of a table and its source by checksums, and finds those that differ.
 
 1. Each side computes the sums of 4,096 groups of keys. Equal totals end the comparison.
-2. Each side hashes the rows of groups that differ, for as many groups as `ROWS_MAX` allows.
+2. Each side hashes the rows of differing groups, of as many groups as `ROWS_MAX` allows.
 3. The source may be ahead of the table. So differing rows are compared again until they agree or
    the time is up. Rows that the source changes meanwhile count as moving, not as different.
 """
@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,11 +52,12 @@ class SumComparison:
 
     Attributes:
         total: the checksum of the source's rows.
-        missing, wrong, unexpected: texts of the keys that the table lacks, has with other values,
-            or has without the source having them.
+        missing, wrong, unexpected: texts of the keys that only the source has, that both sides have
+            with different values, and that only the table has.
         moving: the number of keys that the source changed during the comparison.
-        groups: the numbers of differing groups, and of those whose rows were compared.
-        source_rows: each differing key → the source's rows for it.
+        differing_groups: the number of groups of keys with different sums.
+        compared_groups: the number of these groups whose rows were compared.
+        source_rows: differing key → the rows that the source has for this key.
     """
 
     total: RowSum
@@ -64,15 +65,20 @@ class SumComparison:
     wrong: tuple[bytes, ...] = ()
     unexpected: tuple[bytes, ...] = ()
     moving: int = 0
-    groups: tuple[int, int] = (0, 0)
+    differing_groups: int = 0
+    compared_groups: int = 0
     source_rows: HashedRowsByKey = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows of all differing groups were compared."""
+        return self.differing_groups == self.compared_groups
 
     @property
     def is_equal(self) -> bool:
         """Whether all rows were compared, none differ, and none changed meanwhile."""
-        differing, compared = self.groups
         differs = self.missing or self.wrong or self.unexpected
-        return not (differs or self.moving) and differing == compared
+        return self.is_whole and not (differs or self.moving)
 
 
 def compare_sums(
@@ -83,7 +89,7 @@ def compare_sums(
     Args:
         wait_s: how long to wait until the table has changes that the source has already.
     """
-    table_total = table.total()
+    table_total = table.total()  # step 1
     if table_total is not None and table_total == source.total():
         return SumComparison(total=table_total)
     source_groups = source.groups()
@@ -91,52 +97,45 @@ def compare_sums(
     if table_total == total:
         return SumComparison(total=total)
     table_groups = table.groups()
-    differing = [
+    differing_groups = [
         group
         for group in sorted({*table_groups, *source_groups})
         if table_groups.get(group) != source_groups.get(group)
     ]
-    read_groups = _groups_up_to(
-        differing, lambda group: _rows_of(table_groups, group) + _rows_of(source_groups, group)
-    )
-    if not read_groups:
-        return SumComparison(total=total, groups=(len(differing), 0))
-    first_rows, table_rows = (
-        group_by_key(source.rows(read_groups)),
-        group_by_key(table.rows(read_groups)),
-    )
-    differing_keys, moving_keys = _differing_keys(table_rows, first_rows), set[bytes]()
-    deadline = clock.steady_seconds() + wait_s
-    while differing_keys and clock.steady_seconds() < deadline:
+    groups = _groups_within_limit(differing_groups, table_groups, source_groups)
+    if not groups:
+        return SumComparison(total=total, differing_groups=len(differing_groups))
+    source_rows = group_by_key(source.rows(groups))  # step 2
+    table_rows = group_by_key(table.rows(groups))
+    differing_keys, moving_keys = _differing_keys(table_rows, source_rows), set[bytes]()
+    deadline_s = clock.steady_seconds() + wait_s
+    while differing_keys and clock.steady_seconds() < deadline_s:  # step 3
         clock.sleep(_RETRY_INTERVAL_S)
-        table_rows = group_by_key(table.rows(read_groups))
-        source_rows = group_by_key(source.rows(read_groups))
+        table_rows = group_by_key(table.rows(groups))
+        later_rows = group_by_key(source.rows(groups))
         moving_keys |= {
-            key for key in differing_keys if source_rows.get(key) != first_rows.get(key)
+            key for key in differing_keys if later_rows.get(key) != source_rows.get(key)
         }
-        differing_keys &= _differing_keys(table_rows, first_rows) - moving_keys
+        differing_keys &= _differing_keys(table_rows, source_rows) - moving_keys
+    common_keys = table_rows.keys() & source_rows.keys()
     return SumComparison(
         total=total,
-        missing=tuple(sorted(key for key in differing_keys if key not in table_rows)),
-        wrong=tuple(
-            sorted(key for key in differing_keys if key in table_rows and key in first_rows)
-        ),
-        unexpected=tuple(sorted(key for key in differing_keys if key not in first_rows)),
+        missing=tuple(sorted(differing_keys - table_rows.keys())),
+        wrong=tuple(sorted(differing_keys & common_keys)),
+        unexpected=tuple(sorted(differing_keys - source_rows.keys())),
         moving=len(moving_keys),
-        groups=(len(differing), len(read_groups)),
-        source_rows={key: first_rows.get(key, Counter()) for key in differing_keys},
+        differing_groups=len(differing_groups),
+        compared_groups=len(groups),
+        source_rows={key: source_rows.get(key, Counter()) for key in differing_keys},
     )
 
 
-def _rows_of(sums: Mapping[int, RowSum], group: int) -> int:
-    return sums.get(group, NO_ROWS).rows
-
-
-def _groups_up_to(groups: Sequence[int], size: Callable[[int], int]) -> list[int]:
+def _groups_within_limit(groups: Sequence[int], *sides: Mapping[int, RowSum]) -> list[int]:
+    """Return the first groups, at least one of them, with at most `ROWS_MAX` rows on all sides."""
     first_groups: list[int] = []
     rows = 0
     for group in groups:
-        rows += size(group)
+        rows += sum(sums.get(group, NO_ROWS).rows for sums in sides)
         if first_groups and rows > ROWS_MAX:
             break
         first_groups.append(group)

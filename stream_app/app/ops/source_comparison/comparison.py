@@ -45,8 +45,8 @@ class ComparedTable:
     Attributes:
         snapshot: the newest snapshot, with whose rows the changes are compared.
         ends: the offsets up to which the table's job has read.
-        replay: decodes the messages; None if the table cannot be compared, as `omissions`
-            explains.
+        replay: decodes the messages; None if the table cannot be compared, for the reason in
+            `omissions`.
     """
 
     snapshot: Snapshot
@@ -82,9 +82,9 @@ class ComparedTable:
             self.replay = None
 
     @property
-    def waiting_rows(self) -> int:
+    def buffered_rows(self) -> int:
         """The number of changes in memory."""
-        return 0 if self.replay is None else self.replay.waiting_rows
+        return 0 if self.replay is None else self.replay.buffered_rows
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
         """Yield findings about differences, and about rows that were not compared.
@@ -99,8 +99,9 @@ class ComparedTable:
                     self.snapshot, *self.omissions.key_names.values()
                 )
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
-            changes = f"{self.replay.count} changes of {topics}, up to where the table is"
-            report.replayed.append(changes)
+            report.replayed.append(
+                f"{self.replay.count} changes of {topics}, up to where the table is"
+            )
         yield from self.omissions.findings()
 
 
@@ -182,7 +183,8 @@ class Comparison:
             for part in splitter.split(messages):
                 if part.table >= 0 and part.messages.num_rows:
                     self._tables[part.table].add_messages(part.messages)
-            while sum(table.waiting_rows for table in self._tables) >= self.chunk_rows:
-                max(self._tables, key=lambda table: table.waiting_rows).run_step(SourceReplay.flush)
+            while sum(table.buffered_rows for table in self._tables) >= self.chunk_rows:
+                fullest = max(self._tables, key=lambda table: table.buffered_rows)
+                fullest.run_step(SourceReplay.flush)
         for table in self._tables:
             table.run_step(SourceReplay.finish)

@@ -29,7 +29,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.network.jdbc import JdbcUrl
 
-_ANSWER_S = 6 * 3600
+_STATEMENT_TIMEOUT_S = 6 * 3600
 """The timeout of a statement, which may read a whole table."""
 
 
@@ -66,16 +66,16 @@ class SummedDatabase:
 
     @property
     def is_replica(self) -> bool:
-        """Whether the database may lag behind another one, because it accepts no changes itself.
+        """Whether the database accepts no changes, so that it may lag behind the primary database.
 
         Raises:
             SourceError: see `rows_of_query`.
         """
-        [(answer,)] = self.rows_of_query(dialect_of(self.url.driver).replica)
-        return str(answer) not in ("0", "OFF", "False")
+        [(setting,)] = self.rows_of_query(dialect_of(self.url.driver).replica)
+        return str(setting) not in ("0", "OFF", "False")
 
     def definitions(self, relations: Sequence[str]) -> list[JdbcTable]:
-        """Return the definitions of tables. Missing tables are left out if another one exists.
+        """Return the definitions of tables, without missing ones if at least one exists.
 
         Raises:
             UsageError: no table exists.
@@ -103,17 +103,18 @@ class SummedDatabase:
         if not gone_codes:
             return
         schema, _, name = relation.rpartition(".")
-        path = dialect_of(self.url.driver).name(schema or self.url.database, name)
+        sql_name = dialect_of(self.url.driver).name(schema or self.url.database, name)
         with database_errors(self.url):
             try:
-                query_rows(self.connection, f"select 1 from {path} limit 0")
+                query_rows(self.connection, f"select 1 from {sql_name} limit 0")
             except self.url.driver.load().Error as error:
                 if error.args[0] not in gone_codes:
                     raise
 
     def _definition(self, relation: str) -> JdbcTable:
-        read = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
-        return replace(read, source_types=with_enums(self.connection, self.url, read.source_types))
+        table = read_table(self.connection, self.url, relation, NO_MAPPING_OPTIONS)
+        source_types = with_enums(self.connection, self.url, table.source_types)
+        return replace(table, source_types=source_types)
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
         UsageError: the driver is not installed.
         SourceError: the database does not respond, or refuses the user.
     """
-    with open_connection(replace(url, answer_s=_ANSWER_S)) as connection:
+    with open_connection(replace(url, answer_s=_STATEMENT_TIMEOUT_S)) as connection:
         with connection.cursor() as cursor:
             for setting in dialect_of(url.driver).settings:
                 cursor.execute(setting)
@@ -138,6 +139,7 @@ class DatabaseSums:
     Attributes:
         relations: the definitions of the database's tables.
         columns: the names of the table's hashed columns.
+        left_out: the other columns, with the reasons, but without those that the job makes.
         hashes: the query that hashes all rows.
         key_digests: the SQL expression of a key's digest, for each of the tables.
     """
@@ -145,6 +147,7 @@ class DatabaseSums:
     database: SummedDatabase
     relations: Sequence[JdbcTable]
     columns: tuple[str, ...]
+    left_out: Sequence[str]
     hashes: str
     key_digests: Sequence[str]
 
@@ -162,20 +165,20 @@ class DatabaseSums:
     def groups(self) -> Mapping[int, RowSum]:
         """Let the database sum up all rows in one query."""
         return {
-            int(digits, 16): RowSum.of_totals(int(rows), int(high), int(low))
-            for digits, rows, high, low in self.database.rows_of_query(
+            int(digits, 16): RowSum.of_totals(int(rows), int(high_sum), int(low_sum))
+            for digits, rows, high_sum, low_sum in self.database.rows_of_query(
                 self._dialect.sums_query(self.hashes)
             )
         }
 
     def rows(self, groups: Collection[int]) -> HashedRows:
         """Let the database hash the rows of some groups."""
-        counted: HashedRows = Counter()
+        row_counts: HashedRows = Counter()
         query = self._dialect.rows_query(self.hashes, sorted(groups))
         for key, digits in self.database.rows_of_query(query):
             text = key.encode() if isinstance(key, str) else bytes(key)
-            counted[text, int(digits[:16], 16), int(digits[16:], 16)] += 1
-        return counted
+            row_counts[text, int(digits[:16], 16), int(digits[16:], 16)] += 1
+        return row_counts
 
     @property
     def _dialect(self) -> SumDialect:
@@ -183,13 +186,12 @@ class DatabaseSums:
 
 
 def database_sums(
-    database: SummedDatabase, source: SummedSource, schema: TableSchema, left_out: list[str]
+    database: SummedDatabase, source: SummedSource, schema: TableSchema
 ) -> DatabaseSums:
     """Return the database's side of a comparison, for the columns that SQL can hash.
 
     Args:
         schema: the schema of the compared table.
-        left_out: a list to which the other columns are appended, except those that the job makes.
 
     Raises:
         UsageError: the table does not exist, or SQL cannot hash its key.
@@ -197,33 +199,37 @@ def database_sums(
     """
     dialect = dialect_of(database.url.driver)
     relations = database.definitions(source.relations)
-    texts: list[dict[str, SummedColumn]] = [{} for _ in relations]
+    columns_of: list[dict[str, SummedColumn]] = [{} for _ in relations]
+    left_out: list[str] = []
     for position, field in enumerate(schema.fields):
         pairs = [_column_text(dialect, relation, source, field) for relation in relations]
         if all(text is not None for _, text in pairs):
-            for columns, (_, text) in zip(texts, pairs, strict=True):
+            for columns, (_, text) in zip(columns_of, pairs, strict=True):
                 columns[field.name] = SummedColumn(position=position, text=text or "")
         elif field.name not in source.job_columns:
             kind = next(kind for kind, text in pairs if text is None)
             left_out.append(f"{field.name} ({kind or 'not there'})")
-    if missing := [name for name in schema.primary_keys if name not in texts[0]]:
+    if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
-            f"the database cannot hash column {missing[0]!r} of the key",
+            f"the database cannot hash column {missing_keys[0]!r} of the key",
             where=f"{database.url} {_names(relations)}",
             fix="compare with the topics instead (--conf)",
         )
     queries, digests = [], []
-    for relation, columns in zip(relations, texts, strict=True):
+    for relation, columns in zip(relations, columns_of, strict=True):
         keys = [columns[name] for name in columns if name in schema.primary_keys]
-        summed = list(columns.values())
+        summed_columns = list(columns.values())
         queries.append(
-            dialect.hashes(dialect.name(relation.schema, relation.name), summed, keys or summed)
+            dialect.hashes(
+                dialect.name(relation.schema, relation.name), summed_columns, keys or summed_columns
+            )
         )
-        digests.append(dialect.digest.format(dialect.row(keys or summed)))
+        digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
     return DatabaseSums(
         database=database,
         relations=relations,
-        columns=tuple(texts[0]),
+        columns=tuple(columns_of[0]),
+        left_out=left_out,
         hashes=" union all ".join(queries),
         key_digests=digests,
     )

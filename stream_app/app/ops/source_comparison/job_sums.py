@@ -64,7 +64,7 @@ class JobSums:
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
-        """Return the source tables, as `source_of` does, of a table that the command line names.
+        """Return the result of `source_of` for a table that the command line names.
 
         Raises:
             UsageError: the table's rows come from other databases.
@@ -100,13 +100,12 @@ class JobSums:
                 )
 
     def _knows(self, origin: Origin) -> bool:
-        origin_groups = (self.state.origins, self.state.refused_tables)
+        """Return whether the job has met a message of a source table."""
         return any(
             known_origin.table == origin.table
             and known_origin.database in ("", origin.database)
             and known_origin.schema in ("", origin.schema)
-            for origins in origin_groups
-            for known_origin in origins
+            for known_origin in chain(self.state.origins, self.state.refused_tables)
         )
 
     def _has_rows(self, schema: str, name: str) -> bool:
@@ -128,9 +127,9 @@ class JobSums:
     def _check_clusters(
         self, table: FileStoreTable, origins: Sequence[Origin], *, is_named: bool
     ) -> None:
-        """Refuse a table whose rows a database has only in part, or that may be another database's.
+        """Refuse a table whose rows come from several clusters, or perhaps from another one.
 
-        Source tables of several databases may have the same name, in several clusters.
+        Databases of several clusters may have source tables of the same name.
         """
         clusters = {origin.cluster for origin in origins}
         names = {replace(origin, cluster="") for origin in origins}
@@ -140,14 +139,14 @@ class JobSums:
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
-        others = [
+        foreign = [
             str(origin)
             for origin in self.state.origins
             if origin.cluster not in clusters and replace(origin, cluster="") in names
         ]
-        if others and not is_named:
+        if foreign and not is_named:
             raise UnsupportedTableError(
-                f"other clusters have a table of this name too: {', '.join(sorted(others))}",
+                f"other clusters have a table of this name too: {', '.join(sorted(foreign))}",
                 where=table.location,
                 fix="name the table, and the one in the database by --source-table, if the "
                 "database is that of this table's cluster",
@@ -168,9 +167,11 @@ class JobSums:
         """Return the names of the source tables in this database; empty if all are elsewhere."""
         own_origins = [origin for origin in origins if _names_table(self.database.url, origin)]
         if own_origins and len(own_origins) < len(origins):
-            others = ", ".join(str(origin) for origin in origins if origin not in own_origins)
+            foreign_origins = ", ".join(
+                str(origin) for origin in origins if origin not in own_origins
+            )
             raise UnsupportedTableError(
-                f"the table has rows of other databases too: {others}",
+                f"the table has rows of other databases too: {foreign_origins}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )

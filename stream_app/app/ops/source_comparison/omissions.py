@@ -21,31 +21,31 @@ from stream_app.epochs.stages.decode_counts import RecordSighting
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.finding import Finding, FindingKind
 
-_FIX_COLUMNS = {
+_COLUMN_FIXES = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
     "topic again",
     DriftKind.MISSING: "give the table's column the name that the source has",
-    DriftKind.CUT: "give the column a finer type, or make the table anew with STRING or BIGINT",
+    DriftKind.CUT: "give the column a finer type, or create the table again with STRING or BIGINT",
 }
 
 
 @dataclass(slots=True)
 class Omissions:
-    """The omissions of a comparison, in the order of their discovery.
+    """The omissions of one table's comparison, in the order of their discovery.
 
     Attributes:
         where: the location of the table.
         message_format: the message format of the source.
         key_names: topic → the field names of its first message's key.
         has_gaps: whether the topics have deleted their oldest messages.
-        is_other_topic: whether a topic was recreated after the table's job had read it.
+        is_recreated: whether a topic was recreated after the table's job had read it.
     """
 
     where: str
     message_format: FormatDeclaration
     key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     has_gaps: bool = False
-    is_other_topic: bool = False
+    is_recreated: bool = False
     _findings: list[Finding] = field(init=False, default_factory=list)
     _reasons: Counter[str] = field(init=False, default_factory=Counter)
     _first_bad: str = field(init=False, default="")
@@ -66,7 +66,7 @@ class Omissions:
 
     def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
         """See `LostOffsets.add_early_end`."""
-        self.is_other_topic = True
+        self.is_recreated = True
         self.add(
             f"{_partition(kafka_partition)} ends at {last}, and the table has read up to {end}: "
             "the topic was recreated, and its older records were not compared",
@@ -116,11 +116,10 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            counted = (
-                f"; such records: {sighting.records}, the first is {_place_text(*sighting.place)}"
-            )
-            ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
-            yield _finding(problem + counted, self.where, f"{_FIX_COLUMNS[kind]}; or {ignore}")
+            first = _place_text(*sighting.place)
+            count = f"; such records: {sighting.records}, the first is {first}"
+            ignore_fix = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
+            yield _finding(problem + count, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}")
 
     def _note_key_names(self, messages: pa.RecordBatch) -> None:
         topic = messages.column("topic")[0].as_py()

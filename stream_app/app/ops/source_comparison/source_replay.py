@@ -1,7 +1,8 @@
-"""Decodes a job's messages again, as the job does, into sorted runs on local disk.
+"""Decodes the messages of a job's table again, as the job does, into sorted runs on local disk.
 
-A job's newest snapshot records the end offsets of its epoch, where the replay ends.
-`topic_messages` reads the messages.
+A table's newest snapshot of an epoch records the epoch's end offsets, where the replay ends.
+`topic_messages` reads the messages. `comparison` and `app.ops.backfill` compare the runs with the
+table.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ CHUNK_ROWS = 200_000
 
 
 class SourceReplay:
-    """A decoding of a table's messages, as its job does it, into sorted runs beside the table.
+    """A second decoding of a table's messages, into sorted runs beside the table.
 
     Attributes:
         count: the number of changes so far.
-        waiting_rows: the number of changes in memory.
+        buffered_rows: the number of changes in memory.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class SourceReplay:
         self._pipeline = replay_pipeline(check.table, source, rules, choice)
         self._assigner = check.assigner
         self._check, self._omissions = check, omissions
-        self._waiting: list[pa.RecordBatch] = []
-        self.count = self.waiting_rows = 0
+        self._buffer: list[pa.RecordBatch] = []
+        self.count = self.buffered_rows = 0
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table, which arrive in offset order for each Kafka partition."""
@@ -67,25 +68,25 @@ class SourceReplay:
         self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
         if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
-            self._waiting, self.waiting_rows = [], 0
+            self._buffer, self.buffered_rows = [], 0
             self._check.source.empty()
             changes = changes.changes_after(decoded.truncated)
         rows = with_messages(changes, messages)
-        self._waiting.append(rows)
-        self.waiting_rows += rows.num_rows
+        self._buffer.append(rows)
+        self.buffered_rows += rows.num_rows
         self.count += rows.num_rows
 
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
-        if self.waiting_rows:
-            self._check.source.add(self._assigner.assign(concat_rows(self._waiting)))
-        self._waiting, self.waiting_rows = [], 0
+        if self.buffered_rows:
+            self._check.source.add(self._assigner.assign(concat_rows(self._buffer)))
+        self._buffer, self.buffered_rows = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused := self._check.source.refused:
-            self._omissions.add_bad(bad_records_of_refused(refused))
+        if refused_rows := self._check.source.refused:
+            self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 
 def replay_pipeline(
@@ -112,11 +113,11 @@ def replay_source(
     omissions: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
-    """Decode all messages of a table, and return the number of changes. See `SourceReplay`."""
+    """Decode all messages of a table by a `SourceReplay`, and return the number of changes."""
     replay = SourceReplay(check, source, rules, omissions, choice)
     for batch in messages:
         replay.add_messages(batch)
-        if replay.waiting_rows >= CHUNK_ROWS:
+        if replay.buffered_rows >= CHUNK_ROWS:
             replay.flush()
     replay.finish()
     return replay.count

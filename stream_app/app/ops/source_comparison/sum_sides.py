@@ -5,7 +5,7 @@ This module creates the sides and describes the outcome, and `compared_sums` com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.app.ops.source_comparison.compared_sums import (
@@ -25,7 +25,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import Version
 
 JDBC, TAG = "jdbc:", "tag:"
-_SHOWN = 20
+_KEYS_SHOWN = 20
 _FIX = (
     "run stream-app backfill TABLE --conf FILE, which writes the differences by the topics, or "
     "with --source by the database; `stream-app changelog` shows a row that another writer changed"
@@ -44,13 +44,13 @@ class SumSides:
 
     table: TableSums
     source: SummedSide
-    left_out: list[str]
+    left_out: Sequence[str]
     wait_s: float
     job_columns: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
 
     def findings(self) -> Iterator[Finding]:
-        """Compare the sides, and yield what differs and what was not compared.
+        """Compare the sides, and yield findings about differences and about omissions.
 
         Raises:
             SourceError: the database does not respond.
@@ -83,16 +83,19 @@ class SumSides:
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
-        differing, compared = outcome.groups
-        rows = "rows" if compared == differing else f"rows in {compared} of {differing} groups"
+        rows = "rows"
+        if not outcome.is_whole:
+            rows = f"rows in {outcome.compared_groups} of {outcome.differing_groups} groups"
         for problem, keys in (
             ("are missing", outcome.missing),
             ("have other values", outcome.wrong),
             ("are not in the source", outcome.unexpected),
         ):
             if keys:
-                texts = "; ".join(readable_texts(key, self.table.keys) for key in keys[:_SHOWN])
-                more = f"; and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+                texts = "; ".join(
+                    readable_texts(key, self.table.keys) for key in keys[:_KEYS_SHOWN]
+                )
+                more = f"; and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows} {problem}, compared with {label}: {texts}{more}",
@@ -117,13 +120,12 @@ def table_sides(
     Raises:
         UsageError: the table or tag does not exist, or the keys cannot be compared.
     """
-    left_out: list[str] = []
-    other, version = (
+    other_table, version = (
         (table, Version(tag=source.removeprefix(TAG)))
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side = table_sums(table, other, version, left_out)
+    own_side, source_side, left_out = table_sums(table, other_table, version)
     return SumSides(table=own_side, source=source_side, left_out=left_out, wait_s=0.0)
 
 
@@ -139,13 +141,11 @@ def database_sides(
         UsageError: the table does not exist, or the keys cannot be compared.
         SourceError: the database does not respond.
     """
-    left_out: list[str] = []
-    source_side = database_sums(database, source, table.schema, left_out)
-    own_side = own_sums(table, source_side.columns)
+    source_side = database_sums(database, source, table.schema)
     return SumSides(
-        table=own_side,
+        table=own_sums(table, source_side.columns),
         source=source_side,
-        left_out=left_out,
+        left_out=source_side.left_out,
         wait_s=wait_s,
         job_columns=source.job_columns,
     )

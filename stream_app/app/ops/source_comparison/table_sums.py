@@ -30,9 +30,8 @@ class TableSums:
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
-        keys, columns: columns with their positions in the compared table, and their types in this
-            one.
-        has_all: whether `columns` are all of the table's columns, at their own positions.
+        keys, columns: columns of this table, with their positions in the table that is compared.
+        has_all: whether `columns` are all columns of this table, at their own positions.
     """
 
     table: FileStoreTable
@@ -72,74 +71,79 @@ class TableSums:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         table, snapshot = self._open()
         names = dict.fromkeys(field.name for _, field in (*self.keys, *self.columns))
-        read = SplitRead(table, tuple(names))
+        split_read = SplitRead(table, tuple(names))
         splits = SplitScan(table).splits(snapshot)
         threads = os.cpu_count() or 1
-        return interleaved((partial(read.read, split) for split in splits), threads)
+        return interleaved((partial(split_read.read, split) for split in splits), threads)
 
     def _open(self) -> tuple[FileStoreTable, Snapshot | None]:
         return at_version(self.table, self.version)
 
 
 def table_sums(
-    compared: FileStoreTable, other: FileStoreTable, version: Version, left_out: list[str]
-) -> tuple[TableSums, TableSums]:
+    table: FileStoreTable, other_table: FileStoreTable, version: Version
+) -> tuple[TableSums, TableSums, list[str]]:
     """Return both sides of a comparison of tables, for the columns of the same kind in both.
+
+    The third value lists the columns that are left out, with the reasons.
 
     Args:
         version: the version of the other table.
-        left_out: a list to which the other columns are appended.
 
     Raises:
         UsageError: a column of the key cannot be compared, or the version does not exist.
     """
-    version_table, _ = at_version(other, version)
+    version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
-    columns = []
-    for position, field in enumerate(compared.schema.fields):
-        twin = other_fields.pop(field.name, None)
-        if twin is None or text_kind(twin.data_type) != text_kind(field.data_type):
-            kind = "not there" if twin is None else f"{field.data_type} and {twin.data_type}"
+    columns, left_out = [], list[str]()
+    for position, field in enumerate(table.schema.fields):
+        other_field = other_fields.pop(field.name, None)
+        if other_field is None or text_kind(other_field.data_type) != text_kind(field.data_type):
+            kind = (
+                "not there"
+                if other_field is None
+                else f"{field.data_type} and {other_field.data_type}"
+            )
             left_out.append(f"{field.name} ({kind})")
         elif not has_text(field.data_type):
             left_out.append(f"{field.name} ({field.data_type})")
         else:
-            columns.append((position, field, twin))
+            columns.append((position, field, other_field))
     left_out += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
-    if missing := [name for name in compared.schema.primary_keys if name not in names]:
+    if missing_keys := [name for name in table.schema.primary_keys if name not in names]:
         raise UsageError(
-            f"column {missing[0]!r} of the key cannot be compared",
+            f"column {missing_keys[0]!r} of the key cannot be compared",
             where=version_table.location,
             fix="name a table that has the same key",
         )
-    keys = [column for column in columns if column[1].name in compared.schema.primary_keys]
+    keys = [column for column in columns if column[1].name in table.schema.primary_keys]
     is_whole = not left_out and names == list(version_table.schema.fields.names)
     own_side = TableSums(
-        table=compared,
+        table=table,
         version=Version(),
         keys=tuple((position, field) for position, field, _ in keys or columns),
         columns=tuple((position, field) for position, field, _ in columns),
-        has_all=len(columns) == len(compared.schema.fields),
+        has_all=len(columns) == len(table.schema.fields),
     )
     other_side = TableSums(
-        table=other,
+        table=other_table,
         version=version,
-        keys=tuple((position, twin) for position, _, twin in keys or columns),
-        columns=tuple((position, twin) for position, _, twin in columns),
+        keys=tuple((position, other_field) for position, _, other_field in keys or columns),
+        columns=tuple((position, other_field) for position, _, other_field in columns),
         has_all=is_whole,
     )
-    return own_side, other_side
+    return own_side, other_side, left_out
 
 
 def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:
     """Return the side of a table at its newest version, for some of its columns."""
-    placed = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
-    keys = [pair for pair in placed if pair[1].name in table.schema.primary_keys]
+    columns = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
+    keys = [pair for pair in columns if pair[1].name in table.schema.primary_keys]
     return TableSums(
         table=table,
         version=Version(),
-        keys=tuple(keys or placed),
-        columns=tuple(placed),
-        has_all=len(placed) == len(table.schema.fields),
+        keys=tuple(keys or columns),
+        columns=tuple(columns),
+        has_all=len(columns) == len(table.schema.fields),
     )

@@ -1,4 +1,4 @@
-"""Bar charts of pages: the newest epochs, rows over time, and the newest snapshots.
+"""Draws the bar charts of pages: the newest epochs, rows over time, and the newest snapshots.
 
 Heights are in pixels, in a drawing that is `HEIGHT` high. Horizontal positions are in percent of
 the chart's width. The axis of snapshots is logarithmic, so that small epochs can be seen beside a
@@ -22,17 +22,17 @@ from stream_app.model.tag import Tag
 SPANS = 40
 _SPAN_MIN_MS = 1000
 """The minimum length of a span; a shorter history is preceded by spans without rows."""
-SHOWN = 60
-_SLOTS = 40
+SNAPSHOTS_SHOWN = 60
+_BARS_MIN = 40
 """The minimum number of bars for which there is room, so that a few bars are thin as well."""
 
 HEIGHT = 96
 _BAR_HEIGHT_MIN = 2.0
 """The minimum height in pixels of a value's bar, so that it is visible."""
-_TICKS = 4
-_TOP = 7.0
+_TICKS_MAX = 4
+_TOP_MARGIN = 7.0
 """Pixels above the highest line, for its label."""
-_ROOM = HEIGHT - _TOP
+_AXIS_HEIGHT = HEIGHT - _TOP_MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ class ChartAxis:
 
     def height(self, value: float) -> float:
         """Return the height of a value's bar in pixels; zero has no bar."""
-        return round(max(_BAR_HEIGHT_MIN, _ROOM * self.share(value)), 1) if value > 0 else 0.0
+        return (
+            round(max(_BAR_HEIGHT_MIN, _AXIS_HEIGHT * self.share(value)), 1) if value > 0 else 0.0
+        )
 
 
 def linear_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
@@ -71,22 +73,24 @@ def linear_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
 def log_axis(largest: float, text: Callable[[float], str]) -> ChartAxis:
     """Return an axis with a step for each power of ten; 1 is one step above zero."""
     power = max(1, math.ceil(math.log10(max(1.0, largest)) - 1e-9))
-    every = math.ceil((power + 1) / _TICKS)
-    values = [10.0**exponent for exponent in range(power, -1, -every)][::-1]
+    step = math.ceil((power + 1) / _TICKS_MAX)
+    values = [10.0**exponent for exponent in range(power, -1, -step)][::-1]
     return _axis(lambda value: (math.log10(max(1.0, value)) + 1) / (power + 1), values, text)
 
 
 def _axis(
     share: Callable[[float], float], values: list[float], text: Callable[[float], str]
 ) -> ChartAxis:
-    ticks = [Tick(round(HEIGHT - _ROOM * share(value), 1), text(value)) for value in values]
+    ticks = [Tick(round(HEIGHT - _AXIS_HEIGHT * share(value), 1), text(value)) for value in values]
     return ChartAxis(share, tuple(ticks))
 
 
-def _round_step(least: float) -> float:
+def _round_step(minimum: float) -> float:
     """Return the smallest of 1, 2 and 5 times a power of ten that is not below a number."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
+    power = 10.0 ** math.floor(math.log10(minimum))
+    return next(
+        factor * power for factor in (1, 2, 5, 10) if factor * power >= minimum * (1 - 1e-9)
+    )
 
 
 def short_number(value: float) -> str:
@@ -135,45 +139,46 @@ class RowsChart:
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
-    """Return the chart of some snapshots, without compactions, which add no rows. Returns None if
-    fewer than two spans have rows.
+    """Return the chart of the rows that snapshots add, or None if fewer than two spans have rows.
+
+    Compactions are left out, because they add no rows.
 
     Args:
         snapshots: newest first.
     """
-    brought = [
+    rows_of_times = [
         (snapshot.time_ms, max(0, snapshot.delta_record_count or 0))
         for snapshot in snapshots
         if snapshot.commit_kind is not CommitKind.COMPACT
     ]
-    if not brought:
+    if not rows_of_times:
         return None
-    first, last = min(brought)[0], max(brought)[0]
-    span_ms = max(_SPAN_MIN_MS, (last - first) // (SPANS - 1) + 1)
-    begin = last - (SPANS - 1) * span_ms
+    first_ms, last_ms = min(rows_of_times)[0], max(rows_of_times)[0]
+    span_ms = max(_SPAN_MIN_MS, (last_ms - first_ms) // (SPANS - 1) + 1)
+    begin_ms = last_ms - (SPANS - 1) * span_ms
     sums = [0] * SPANS
-    for time, rows in brought:
-        sums[(time - begin) // span_ms] += rows
+    for time_ms, rows in rows_of_times:
+        sums[(time_ms - begin_ms) // span_ms] += rows
     if sum(map(bool, sums)) < 2:
         return None
-    a_second = 1000 / span_ms
-    axis = linear_axis(max(sums) * a_second, short_number)
+    spans_per_s = 1000 / span_ms
+    axis = linear_axis(max(sums) * spans_per_s, short_number)
     step = 100 / SPANS
     bars = []
     for index, rows in enumerate(sums):
         if rows:
-            from_ms = time_text(begin + index * span_ms)
+            begin_text = time_text(begin_ms + index * span_ms)
             bars.append(
                 Bar(
-                    **_bar_box(index, step, axis.height(rows * a_second)),
-                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {from_ms} on",
+                    **_bar_box(index, step, axis.height(rows * spans_per_s)),
+                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {begin_text} on",
                 )
             )
     return RowsChart(
         bars=tuple(bars),
         ticks=axis.ticks,
-        first=_to_the_second(begin),
-        last=_to_the_second(last + span_ms),
+        first=_to_the_second(begin_ms),
+        last=_to_the_second(last_ms + span_ms),
         rows=sum(sums),
     )
 
@@ -190,14 +195,14 @@ class SnapshotBar(Bar):
         records: records that it added to files or removed from them.
         kind: the kind in lower case, such as ``append``.
         marks: the names of tags and consumers at this snapshot.
-        is_going: whether the next expiry deletes the snapshot.
+        is_expiring: whether the next expiry deletes the snapshot.
     """
 
     snapshot: int
     records: int
     kind: str
     marks: tuple[str, ...]
-    is_going: bool
+    is_expiring: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,49 +226,49 @@ def snapshot_chart(
     snapshots: Sequence[Snapshot],
     tags: Iterable[Tag] = (),
     consumers: Iterable[Consumer] = (),
-    going: Collection[int] = (),
+    expiring: Collection[int] = (),
 ) -> SnapshotChart:
     """Return the chart of snapshots.
 
     Args:
-        snapshots: newest first; at most `SHOWN` are drawn.
-        going: numbers of snapshots that the next expiry deletes.
+        snapshots: newest first; at most `SNAPSHOTS_SHOWN` are drawn.
+        expiring: numbers of snapshots that the next expiry deletes.
     """
-    shown = list(snapshots[:SHOWN])[::-1]
+    shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
     marks: dict[int, list[str]] = defaultdict(list)
     for tag in tags:
         marks[tag.snapshot.snapshot_id].append(f"tag {tag.name}")
     for consumer in consumers:
         marks[consumer.next_snapshot].append(f"consumer {consumer.consumer_id}")
-    records = [abs(snapshot.delta_record_count or 0) for snapshot in shown]
+    records = [abs(snapshot.delta_record_count or 0) for snapshot in shown_snapshots]
     axis = log_axis(max(records, default=0), short_number)
-    step = 100 / max(len(shown), _SLOTS)
+    step = 100 / max(len(shown_snapshots), _BARS_MIN)
     bars = []
-    for index, (snapshot, count) in enumerate(zip(shown, records, strict=True)):
-        is_going = snapshot.snapshot_id in going
+    for index, (snapshot, count) in enumerate(zip(shown_snapshots, records, strict=True)):
+        is_expiring = snapshot.snapshot_id in expiring
         labels = tuple(marks[snapshot.snapshot_id])
-        notes = (*labels, *(["the next expiry deletes it"] if is_going else []))
+        notes = (*labels, *(["the next expiry deletes it"] if is_expiring else []))
         bars.append(
             SnapshotBar(
                 **_bar_box(index, step, max(1.0, axis.height(count))),
                 snapshot=snapshot.snapshot_id,
                 records=count,
                 kind=snapshot.commit_kind.value.lower(),
-                title=_title(snapshot, notes),
+                title=_snapshot_title(snapshot, notes),
                 marks=labels,
-                is_going=is_going,
+                is_expiring=is_expiring,
             )
         )
     return SnapshotChart(bars=tuple(bars), ticks=axis.ticks)
 
 
-def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:
+def _snapshot_title(snapshot: Snapshot, notes: Sequence[str]) -> str:
     return "; ".join(
         (
             f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} at "
             f"{time_text(snapshot.time_ms)}",
             f"{snapshot.delta_record_count or 0:+,} records in files",
-            *marks,
+            *notes,
         )
     )
 
@@ -298,22 +303,24 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
     axis = linear_axis(
         max(epoch.durations.seconds for epoch in epochs), lambda value: f"{value:g} s"
     )
-    step = 100 / max(len(epochs), _SLOTS)
+    step = 100 / max(len(epochs), _BARS_MIN)
     seconds = sum(epoch.durations.seconds for epoch in epochs)
     return EpochChart(
-        bars=tuple(_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)),
+        bars=tuple(
+            _epoch_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)
+        ),
         ticks=axis.ticks,
         messages_per_s=sum(epoch.messages for epoch in epochs) / seconds if seconds else 0.0,
     )
 
 
-def _bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
-    parts, below = [], 0.0
+def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
+    parts, part_top = [], 0.0
     bar_height = axis.height(epoch.durations.seconds)
     for kind, seconds in epoch.durations.by_name.items():
         height = bar_height * seconds / epoch.durations.seconds if seconds else 0.0
-        below += height
-        parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
+        part_top += height
+        parts.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),

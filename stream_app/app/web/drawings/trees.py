@@ -19,7 +19,7 @@ BUCKETS_OPEN = 6
 _GAP = 0.4
 _BOX_WIDTH_MIN = 0.6
 RUNS_SHOWN = 60
-"""Sorted runs of a level that are drawn; the rest are counted."""
+"""The number of sorted runs of a level that are drawn; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,13 @@ def bucket_trees(
     Args:
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
-    compactions = {(unit.partition, unit.bucket): unit for unit in under_way}
+    compactions = {
+        (compaction.partition, compaction.bucket): compaction for compaction in under_way
+    }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
-        _tree(bucket, list(members), planned, compactions.get(bucket)) for bucket, members in groups
+        _tree(bucket, list(bucket_runs), planned, compactions.get(bucket))
+        for bucket, bucket_runs in groups
     ]
     return sorted(
         trees, key=lambda tree: (not tree.compaction, -tree.runs, tree.partition, tree.bucket)
@@ -99,8 +102,8 @@ def _tree(
     by_level = groupby(runs, key=lambda run: run.level)
     levels = {run.level for run in runs}
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
-    for level, members in by_level:
-        lines.append(_line(level, list(members), largest, planned, compaction))
+    for level, level_runs in by_level:
+        lines.append(_line(level, list(level_runs), largest, planned, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -143,7 +146,7 @@ def _line(
                 x=round(x, 2),
                 width=width,
                 level=level,
-                title=_title(run),
+                title=_run_title(run),
                 is_next=is_next and compaction is None,
                 # Runs added after the compaction began are newer, and come first.
                 is_compacting=index >= len(runs) - compacting_count,
@@ -153,7 +156,7 @@ def _line(
     return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown_runs))
 
 
-def _title(run: LevelRow) -> str:
+def _run_title(run: LevelRow) -> str:
     files = "" if run.files == 1 else f" in {run.files} files"
     return (
         f"level {run.level}: {size_text(run.bytes)}, {run.rows:,} rows{files}, "

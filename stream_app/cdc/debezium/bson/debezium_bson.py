@@ -123,7 +123,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
         reader.read(group.payloads, group.message_index)
-    reader.unreadable.clear()
+    reader.unassigned.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
@@ -137,9 +137,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_rows] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unreadable, **rewritten.unreadable}
-    unreadable = {int(unread_rows[row]): reason for row, reason in reasons.items()}
-    return Origins(tables=tuple(tables), codes=origins.codes, unreadable=unreadable)
+    reasons = {**plain_origins.unassigned, **rewritten.unreadable}
+    unassigned = {int(unread_rows[row]): reason for row, reason in reasons.items()}
+    return Origins(tables=tuple(tables), codes=origins.codes, unassigned=unassigned)
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
@@ -164,7 +164,7 @@ _ORIGINS = OriginFields(
 def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     rewritten_messages = plain_messages(messages).put_into(messages)
     table = DEBEZIUM_JSON.facts({}).describe(rewritten_messages, options)
-    if table is None or options.documents is not JsonColumns.VARIANT:
+    if table is None or options.json_columns is not JsonColumns.VARIANT:
         return table
     return with_variants(table, messages.column("value"))
 

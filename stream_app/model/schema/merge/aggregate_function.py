@@ -54,7 +54,7 @@ class FunctionTraits:
         return data_type.root in self.roots and fits
 
     @property
-    def fitting(self) -> str:
+    def accepted_types(self) -> str:
         """A text about the types that the function accepts."""
         if self.unbounded:
             return "STRING"

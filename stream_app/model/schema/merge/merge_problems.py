@@ -67,8 +67,8 @@ def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
     name = CoreOptions(options)[ROWKIND_FIELD]
     if name not in columns.names:
         return
-    if (kind := columns.field(name).data_type).root not in STRING_ROOTS:
-        yield f"rowkind.field {name!r} is {kind}: it holds texts such as +I, so make it STRING"
+    if (data_type := columns.field(name).data_type).root not in STRING_ROOTS:
+        yield f"rowkind.field {name!r} is {data_type}: it holds texts such as +I, so make it STRING"
 
 
 def _lookup_problems(options: Mapping[str, str]) -> Iterator[str]:
@@ -96,28 +96,28 @@ def _partial_update_problems(
 ) -> Iterator[str]:
     """Yield problems with sequence groups and aggregate functions of partial-update."""
     core = CoreOptions(options)
-    yield from _conflicts(options)
+    yield from _option_conflicts(options)
     yield from _group_problems(columns, options)
     groups = sequence_groups(options)
-    in_sequence = {name for sequence, _ in groups for name in sequence}
-    following = {name for _, names in groups for name in names}
+    sequence_columns = {name for sequence, _ in groups for name in sequence}
+    following_columns = {name for _, names in groups for name in names}
     for name in _split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]):
-        if name not in in_sequence:
+        if name not in sequence_columns:
             key = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key
             yield f"{key} names {name!r}, which no sequence-group is ordered by"
     for column in columns:
         name, function = column.name, configured_function(options, column.name)
-        if function is None or name in in_sequence or name in primary_keys:
+        if function is None or name in sequence_columns or name in primary_keys:
             continue
         yield from _function_problems(columns, name, function, options)
-        if function != LAST_NON_NULL and name not in following:
+        if function != LAST_NON_NULL and name not in following_columns:
             yield (
                 f"column {name!r} has the aggregate function {function}, which partial-update "
                 "computes only for columns of a sequence-group: put it into one"
             )
 
 
-def _conflicts(options: Mapping[str, str]) -> Iterator[str]:
+def _option_conflicts(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     on_delete = PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE
     on_group = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP
@@ -142,12 +142,12 @@ def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
             for name in (*sequence, *following)
             if name not in columns.names
         )
-    times = Counter(
+    group_counts = Counter(
         name for sequence, following in groups for name in dict.fromkeys((*sequence, *following))
     )
     yield from (
         f"column {name!r} is in {count} sequence-groups: a column has one sequence"
-        for name, count in times.items()
+        for name, count in group_counts.items()
         if count > 1
     )
 
@@ -157,7 +157,7 @@ def _aggregation_problems(
 ) -> Iterator[str]:
     """Yield problems with the aggregate functions of merge-engine = aggregation."""
     core = CoreOptions(options)
-    in_sequence = core.columns(SEQUENCE_FIELD)
+    sequence_columns = core.columns(SEQUENCE_FIELD)
     for column in columns:
         name = column.name
         key = IGNORE_RETRACT.of(name).key
@@ -167,7 +167,7 @@ def _aggregation_problems(
                 "exclude each other: give one of them"
             )
         function = configured_function(options, name)
-        if function is not None and name not in in_sequence and name not in primary_keys:
+        if function is not None and name not in sequence_columns and name not in primary_keys:
             yield from _function_problems(columns, name, function, options)
 
 
@@ -193,11 +193,12 @@ def _function_problems(
 ) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
     if function in AGGREGATE_FUNCTIONS:  # see _unknown_functions
-        kind, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
-        if not traits.takes(kind):
-            yield f"{where}: {function} takes {traits.fitting}, and the column is {kind}"
+        data_type, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
+        if not traits.takes(data_type):
+            accepted_types = traits.accepted_types
+            yield f"{where}: {function} takes {accepted_types}, and the column is {data_type}"
         elif traits.needs_rows:
-            yield from _row_problems(kind, name, function, options)
+            yield from _row_problems(data_type, name, function, options)
         key = DISTINCT.of(name).key
         if is_on(options, key) and not LIST_AGG_DELIMITER.of(name).read(options):
             yield f"{where}: with {key} the delimiter cannot be empty"
@@ -208,25 +209,25 @@ def _row_problems(
 ) -> Iterator[str]:
     """Report problems with a function of the ROWs inside an ARRAY or MAP."""
     assert data_type.element is not None
-    inside = {field.name: field.data_type for field in data_type.element.fields}
+    field_types = {field.name: field.data_type for field in data_type.element.fields}
     prefix = f"fields.{name}."
-    no_field = f"which is not a field of the ROW: it has {', '.join(inside)}"
+    no_field = f"which is not a field of the ROW: it has {', '.join(field_types)}"
     for nested_name in nested_key(options, name):
-        if nested_name not in inside:
+        if nested_name not in field_types:
             yield f"{prefix}nested-key names {nested_name!r}, {no_field}"
     if function == "nested_partial_update" and not nested_key(options, name):
         yield f"{function} of column {name!r} needs {prefix}nested-key: name fields of the ROW"
     if function != "merge_map_with_keytime":
         return
-    time_field = options.get(f"{prefix}ts-field", [*inside][-1])
-    if len(inside) < 2:
+    time_field = options.get(f"{prefix}ts-field", [*field_types][-1])
+    if len(field_types) < 2:
         yield f"{function} of column {name!r} needs a ROW of two fields at least"
-    elif time_field not in inside:
+    elif time_field not in field_types:
         yield f"{prefix}ts-field names {time_field!r}, {no_field}"
-    elif inside[time_field].root not in STRING_ROOTS:
+    elif field_types[time_field].root not in STRING_ROOTS:
         yield (
             f"{function} of column {name!r} compares the field {time_field!r}, which is "
-            f"{inside[time_field]}: name a field of type STRING as {prefix}ts-field"
+            f"{field_types[time_field]}: name a field of type STRING as {prefix}ts-field"
         )
 
 

@@ -152,10 +152,12 @@ def _aggregation_rules(
     options: Mapping[str, str], names: Iterable[str], primary_keys: Collection[str]
 ) -> MergeRules:
     core = CoreOptions(options)
-    covered = core.columns(SEQUENCE_FIELD)
+    sequence_fields = core.columns(SEQUENCE_FIELD)
     return MergeRules(
         aggregates={
-            name: _aggregate(options, name, _function_of(options, name, primary_keys, covered))
+            name: _aggregate(
+                options, name, _function_of(options, name, primary_keys, sequence_fields)
+            )
             for name in names
         },
         removes_on_delete=core[AGGREGATION_REMOVE_RECORD_ON_DELETE],
@@ -167,15 +169,19 @@ def _partial_update_rules(
 ) -> MergeRules:
     """Return the rules of partial-update; only columns of a group have functions."""
     core = CoreOptions(options)
-    removing = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
+    removing_columns = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
     groups = tuple(
         SequenceGroup(
-            sequence=sequence, columns=columns, removes_record=not removing.isdisjoint(sequence)
+            sequence=sequence,
+            columns=columns,
+            removes_record=not removing_columns.isdisjoint(sequence),
         )
         for sequence, columns in sequence_groups(options)
     )
-    following = {name for group in groups for name in group.columns}.difference(primary_keys)
-    functions = {name: configured_function(options, name) for name in sorted(following)}
+    following_columns = {name for group in groups for name in group.columns}.difference(
+        primary_keys
+    )
+    functions = {name: configured_function(options, name) for name in sorted(following_columns)}
     return MergeRules(
         aggregates={
             name: _aggregate(options, name, function)

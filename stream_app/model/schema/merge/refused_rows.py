@@ -55,7 +55,8 @@ class UndoNotice:
     fix: str
 
 
-_EMPTYING = frozenset({LAST_VALUE, LAST_NON_NULL})
+_NULLING_FUNCTIONS = frozenset({LAST_VALUE, LAST_NON_NULL})
+"""The functions that undo a row by setting its column to null."""
 RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 OF_FIRST_ROW = RefusedRows(
     kinds=RETRACTS,
@@ -120,8 +121,8 @@ def cannot_undo(function: str) -> str:
 def _changes(refused: RefusedRows) -> str:
     """Return a text about the refused changes; an update counts only if any -U row is refused."""
     is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
-    failing = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
-    return " or ".join(change for change, fails in failing.items() if fails)
+    fails_by_change = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
+    return " or ".join(change for change, fails in fails_by_change.items() if fails)
 
 
 def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
@@ -152,17 +153,19 @@ def _refused_nulls(
     sent_kinds: frozenset[RowKind],
 ) -> Iterator[RefusedRows]:
     """Yield the NOT NULL columns that a delete would leave without a value."""
-    ordering = {name for group in rules.groups for name in group.sequence}
-    merged = rules.group_of.keys() - ordering if rules.groups else rules.aggregates.keys()
+    sequence_columns = {name for group in rules.groups for name in group.sequence}
+    merged_columns = (
+        rules.group_of.keys() - sequence_columns if rules.groups else rules.aggregates.keys()
+    )
     for column in columns:
         name = column.name
-        if name not in merged or name in primary_keys or column.data_type.nullable:
+        if name not in merged_columns or name in primary_keys or column.data_type.nullable:
             continue
         aggregate, kinds = rules.aggregates.get(name), sent_kinds
         if aggregate is None and _removes_row(rules, name):
             kinds -= {RowKind.DELETE}
         elif aggregate is not None and (
-            aggregate.ignores_retract or aggregate.function not in _EMPTYING
+            aggregate.ignores_retract or aggregate.function not in _NULLING_FUNCTIONS
         ):
             continue
         if kinds:

@@ -101,10 +101,10 @@ class AppendCompactCoordinator:
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
-        changed = set(buckets)
+        changed_buckets = set(buckets)
         self._changed_id = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
-            running.is_overtaken |= running.bucket_id in changed
+            running.is_overtaken |= running.bucket_id in changed_buckets
         self.planner_runs.request_round()
 
     def known_buckets(self) -> set[BucketId]:

@@ -104,7 +104,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
         removed_names = {file.file_name for file in change.removed}
         removed_names -= {file.file_name for file in change.added}
         changes = index_changes(
-            table, live_entries, bucket_id, deleted_files=removed_names, deleted=deleted
+            table, live_entries, bucket_id, deleted_files=removed_names, deleted_rows=deleted
         )
     except BaseException:
         table.discard([change])

@@ -46,11 +46,11 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
         rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        rewrite_check=_rewrite_check(table),
+        new_rewrite_check=_new_rewrite_check(table),
     )
 
 
-def _rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
+def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
     """Return a function that makes a pick's check of files.
 
     The check finds expired rows, and rows that deletion vectors mark. A pick reads the newest

@@ -81,7 +81,7 @@ def _advice(case: Case) -> str:
     if advice is None:
         return "fine"
     which = "large" if advice.is_large else "small"
-    return f"too {which}, {advice.mean >> 20} mb on average: {advice.option} = {advice.value}"
+    return f"too {which}, {advice.mean_bytes >> 20} mb on average: {advice.option} = {advice.value}"
 
 
 def _entries(case: Case) -> list[ManifestEntry]:
@@ -118,7 +118,7 @@ def _rescale(case: Case) -> str:
     wanted = case.args["to"]
     planned = planned_rescales(_entries(case), None if wanted == "auto" else int(wanted))
     return "\n".join(
-        f"{partition.partition.decode()}: {partition.before} to {partition.after}, "
+        f"{partition.partition.decode()}: {partition.old_buckets} to {partition.new_buckets}, "
         f"{partition.files} files, {partition.bytes >> 20} mb"
         for partition in planned
     )

@@ -25,10 +25,14 @@ from stream_app.model.files.index_file_meta import (
 )
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
+from stream_app.planning.commit.conflict_detection import (
+    SnapshotDelta,
+    cause_and_fix,
+    find_conflicts,
+)
 from stream_app.planning.commit.index_changes import choose_rewrites, combine_index, index_conflict
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
-from stream_app.planning.commit.merged_manifests import full_merge, manifest_groups
+from stream_app.planning.commit.merged_manifests import full_merge_names, manifest_groups
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.suite.manifest_texts import PARTITION, entry_of, show
 from tests.support.tables.lsm_files import int_key_of
@@ -76,7 +80,7 @@ def full(case: Case) -> str:
         )
         for index, word in enumerate(case.input.split())
     ]  # fmt: skip
-    merge = full_merge(
+    merge = full_merge_names(
         metas, target_size=int(case.args["target"]), threshold=int(case.args["threshold"])
     )
     names = [meta.file_name.partition(":")[2] for meta in metas if meta.file_name in merge]
@@ -98,10 +102,10 @@ def conflict(case: Case) -> str:
         files = frozenset(filter(None, case.args["looked-up"].split(",")))
         look_up = LookUp(output_level=int(case.args["output"]), files=files)
         look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
-    clashes = conflicts(live_entries(base), changes, int_key_of, look_ups)
+    conflicts = find_conflicts(live_entries(base), changes, int_key_of, look_ups)
     verdict = []
-    for clash in clashes:
-        message, fix = explanation(clash, reversed(history))
+    for clash in conflicts:
+        message, fix = cause_and_fix(clash, reversed(history))
         verdict += [message] if "brief" in case.args else [message, f"  to fix: {fix}"]
     return "\n".join(verdict) or "may be committed"
 
@@ -166,8 +170,8 @@ def rewrite(case: Case) -> str:
     rewritten = choose_rewrites(
         [index_entry_of(line) for line in case.input_lines],
         deleted_files=names_in(case, "gone"),
-        changed=names_in(case, "changed"),
-        in_one_file="in-one-file" in case.args,
+        changed_files=names_in(case, "changed"),
+        needs_one_file="in-one-file" in case.args,
     )
     lines = []
     for file in rewritten:
@@ -190,7 +194,7 @@ def index_conflicts(case: Case) -> str:
         changes,
         deleted_files=names_in(case, "deleted"),
         live_files=names_in(case, "live"),
-        in_one_file="in-one-file" in case.args,
+        needs_one_file="in-one-file" in case.args,
     )
     return conflict or "may be committed"
 

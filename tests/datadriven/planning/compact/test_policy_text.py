@@ -34,7 +34,7 @@ def sizes_of(case: Case, line: str) -> BucketSizes:
         round(float(number) * UNITS[unit]) for number, unit in map(str.split, line.split(", "))
     )
     levels = int(case.args.get("levels", 6))
-    return BucketSizes(size=size, flush=flush, level=levels - 1, num_levels=levels)
+    return BucketSizes(size=size, flush_size=flush, level=levels - 1, num_levels=levels)
 
 
 def chosen(case: Case, sizes: BucketSizes, present: PolicyChoice | None = None) -> PolicyChoice:
@@ -69,7 +69,7 @@ def advised(case: Case, line: str) -> str:
     buckets, *sizes, seconds, rate = line.split(", ")
     choice = chosen(case, sizes_of(case, ", ".join(sizes)))
     interval_s = float(seconds.removesuffix(" s"))
-    flushed = int(buckets) * choice.sizes.flush / interval_s / (1e6 * float(rate.split()[0]))
+    flushed = int(buckets) * choice.sizes.flush_size / interval_s / (1e6 * float(rate.split()[0]))
     cores = int(case.args["of"])
     return core_advice(
         lambda longer: flushed * choice.simulated.rewrites(longer), cores, interval_s

@@ -44,7 +44,7 @@ def _waiting(case: Case, line: str) -> int:
 def counted(case: Case) -> str:
     newest, pairs = int(case.args["newest"]), [line.split() for line in case.input_lines]
     return "\n".join(
-        str(rows_to_report(int(rows), newest=newest, age_s=float(age.removesuffix("s"))))
+        str(rows_to_report(int(rows), newest_count=newest, age_s=float(age.removesuffix("s"))))
         for rows, age in pairs
     )
 

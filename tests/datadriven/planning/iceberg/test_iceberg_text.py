@@ -18,11 +18,11 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.planning.iceberg.kept_history import (
     kept_snapshots,
     next_version,
-    operation,
+    snapshot_operation,
 )
 from stream_app.planning.iceberg.manifest_merge import (
     ManifestMergeLimits,
-    full_manifest_entries,
+    full_manifest_entry_count,
     manifests_to_merge,
 )
 from stream_app.planning.iceberg.visible_files import (
@@ -84,7 +84,7 @@ def run(case: Case) -> str:
         case "unseen":
             return unseen(case)
         case "full":
-            return "\n".join(str(full_manifest_entries(int(line))) for line in case.input_lines)
+            return "\n".join(str(full_manifest_entry_count(int(line))) for line in case.input_lines)
         case "merge":
             return merge(case)
         case "kept":
@@ -101,7 +101,7 @@ def run(case: Case) -> str:
             )
         case "operation":
             return "\n".join(
-                operation(
+                snapshot_operation(
                     has_added="added" in words,
                     has_removed="removed" in words,
                     keeps_rows="same-rows" in words,

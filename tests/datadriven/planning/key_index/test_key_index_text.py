@@ -10,7 +10,7 @@ from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.key_index.layer_chain import (
     LayerSnapshot,
     LayerSpan,
-    merged_from,
+    lowest_merged_layer,
     newest_chain,
 )
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
@@ -67,7 +67,7 @@ def _chain(case: Case) -> str:
 
 def _merge(case: Case) -> str:
     rows = [int(text) for text in case.input.split()]
-    first = merged_from(rows)
+    first = lowest_merged_layer(rows)
     return " ".join(map(str, [*rows[:first], sum(rows[first:])]))
 
 

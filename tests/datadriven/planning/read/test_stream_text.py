@@ -18,7 +18,7 @@ from stream_app.planning.read.stream_step import (
     AdmittedSplits,
     StepLimits,
     follow_up,
-    least_full_level,
+    min_full_level,
 )
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file
@@ -82,7 +82,7 @@ def means(case: Case) -> str:
 
 
 def level(case: Case) -> str:
-    return str(least_full_level(producer_traits(case.args["producer"]), int(case.args["levels"])))
+    return str(min_full_level(producer_traits(case.args["producer"]), int(case.args["levels"])))
 
 
 def take(case: Case) -> str:

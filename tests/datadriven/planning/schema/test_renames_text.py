@@ -91,9 +91,9 @@ def _renames(case: Case) -> str:
         )
         parts = [f"rename {old} → {new}" for old, new in decision.renames]
         parts += [f"{old} means {new}" for old, new in sorted(decision.aliases.items())]
-        if decision.awaited:
+        if decision.awaited_columns:
             parts.append(
-                f"{'await' if decision.waits else 'unknown'} {', '.join(decision.awaited)}"
+                f"{'await' if decision.waits else 'unknown'} {', '.join(decision.awaited_columns)}"
             )
         shown.append(
             f"{decision.problem}\n  to fix: {decision.fix}"

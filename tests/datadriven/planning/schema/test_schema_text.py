@@ -24,7 +24,7 @@ from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.alteration import Casting, altered_schema
 from stream_app.planning.schema.evolution import evolution, merge_types
-from stream_app.planning.schema.option_changes import way_out
+from stream_app.planning.schema.option_changes import difference_fix
 from stream_app.planning.schema.schema_changes import SchemaChange, schema_differences
 from tests.support.suite.datadriven import Case, run_file
 
@@ -91,7 +91,10 @@ class _Table:
         options = self.schema.options
         if differences := option_differences(self.schema, configured):
             return "\n".join(
-                [*map(str, differences), f"to fix: {way_out('shop.db/t', options, differences)}"]
+                [
+                    *map(str, differences),
+                    f"to fix: {difference_fix('shop.db/t', options, differences)}",
+                ]
             )
         job = with_configured(options, configured)
         return "\n".join(f"{key} = {value}" for key, value in sorted(job.items()))

@@ -59,7 +59,7 @@ def _rules(case: Case) -> SyncRules:
         table_mapping=_pairs(arguments.get("table-mapping", "")),
         merge_shards=arguments.get("merge-shards", "true") == "true",
         case_sensitive=arguments.get("case-sensitive", "true") == "true",
-        share=TableShare.parsed(arguments.get("share", "")),
+        share=TableShare.parse(arguments.get("share", "")),
     )
 
 

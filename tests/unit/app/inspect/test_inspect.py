@@ -15,8 +15,8 @@ from stream_app.app.inspect.bucket_trees import (
     level_rows,
     levels_picture,
     next_compactions,
-    not_due,
     run_rows,
+    why_not_due,
 )
 from stream_app.app.inspect.table_listings import listing, option_rows
 from stream_app.app.text.listing import size_text, time_text
@@ -56,7 +56,7 @@ def test_a_tall_level_0_is_shortened_in_the_picture(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_why_nothing_is_due(runs: int, reason: str) -> None:
-    assert not_due(runs, 5) == reason
+    assert why_not_due(runs, 5) == reason
 
 
 def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
         rows = level_rows(small.table, latest, planned=planned)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
-    assert inspected() == (f"nothing is due: {not_due(2, 2)}", [None])
+    assert inspected() == (f"nothing is due: {why_not_due(2, 2)}", [None])
     small.commit(("+I", {"k": 8, "v": "x" * 9}))
     line, levels = inspected()
     assert re.fullmatch(

@@ -149,7 +149,7 @@ def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
 
 def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
-    aside = Quarantined(file=None, first="", reasons={"not-json": 2, "value": 1})
+    aside = Quarantined(file=None, first_text="", reasons={"not-json": 2, "value": 1})
     for epoch in range(2):
         metrics.count_epoch(EpochReport(epoch=epoch, quarantined=aside))
     metrics.count_drift(DriftKind.UNKNOWN, "phone", 3)
@@ -164,7 +164,7 @@ def test_bad_records_by_reason_and_columns() -> None:
 
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
     job = JobMetrics("db")
-    aside = Quarantined(file="f", first="", reasons={"not-json": 3, "no-table": 1})
+    aside = Quarantined(file="f", first_text="", reasons={"not-json": 3, "no-table": 1})
     EventLog(StandingClock(0), metrics=job).report_unassigned(4, aside)
     of_job = {"table": "db"}
     assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4
@@ -253,7 +253,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
         }
 
     quarantine = Quarantine(*file_io_of(str(tmp_path)))
-    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.set_waiting_records)
+    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.set_unresolved_records)
     assert waiting() == {"db": 0}
     (tmp_path / "orders").mkdir()
     quarantine_records(tmp_path / "orders", 1, 5, 6)

@@ -24,7 +24,7 @@ from tests.support.servers.http_receiver import HttpReceiver
 from tests.support.tables.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
-ASIDE = Quarantined(file="f", first="", reasons={"value": 2})
+ASIDE = Quarantined(file="f", first_text="", reasons={"value": 2})
 
 
 def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:

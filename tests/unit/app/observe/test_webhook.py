@@ -20,8 +20,8 @@ import pytest
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.channels.webhook import (
     QUARANTINE_PAUSE_S,
+    QUEUE_MAX,
     SIGNATURE,
-    WAITING_MAX,
     Receiver,
     Webhook,
 )
@@ -45,7 +45,7 @@ def held(tries: int) -> HeldTable:
 
 
 def quarantine_report(**reasons: int) -> EpochReport:
-    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first="", reasons=reasons))
+    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first_text="", reasons=reasons))
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -110,7 +110,9 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook.on_epoch("shop.orders", quarantine_report(value=2))
         webhook.on_epoch("shop.orders", quarantine_report(value=1))
         webhook.on_epoch("shop.orders", quarantine_report(value=1, partition=4))
-        webhook.on_quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
+        webhook.on_quarantined(
+            "shop", Quarantined(file="f", first_text="", reasons={"not-json": 1})
+        )
         webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)
         webhook.on_heartbeat()
@@ -217,7 +219,7 @@ def test_an_absent_receiver_does_not_block_the_job(caplog: pytest.LogCaptureFixt
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
-        for number in range(WAITING_MAX + 3):
+        for number in range(QUEUE_MAX + 3):
             webhook.on_held(f"shop.t{number}", held(1))
         assert len(caplog.messages) == 3
         assert caplog.messages[0] == "the webhook is behind: a notice is dropped: held"

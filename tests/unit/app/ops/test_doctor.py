@@ -330,7 +330,7 @@ def test_without_java_doctor_names_the_remedy(
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
-    seen = only(list(machine.disk_observations(str(tmp_path / "not" / "there"), least=1 << 62)))
+    seen = only(list(machine.disk_observations(str(tmp_path / "not" / "there"), free_min=1 << 62)))
     assert seen.level is Severity.WARNING
     assert str(tmp_path) in seen.text
     assert not list(machine.disk_observations("s3://bucket/warehouse"))

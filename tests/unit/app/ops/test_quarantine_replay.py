@@ -193,7 +193,7 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
 def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
-    (record,) = bench.quarantine.waiting(())
+    (record,) = bench.quarantine.unresolved_records(())
     left = RecordMark(
         name="1",
         user="replay-1",
@@ -219,7 +219,7 @@ def test_a_crash_behind_the_commit_replays_nothing_twice(tmp_path: Path) -> None
     assert not bench.replay().replayed
     assert bench.rows() == [(1, "a")]
     # Now the mark tells it, whatever the table forgets.
-    assert bench.quarantine.waiting(committed=()) == []
+    assert bench.quarantine.unresolved_records(committed=()) == []
 
 
 def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     assert [(line.offset, reason) for line, reason in done.bad] == [
         (1, "NOT NULL column 'v' is null")
     ]
-    assert [record.offset for record in bench.quarantine.waiting(())] == [1]
+    assert [record.offset for record in bench.quarantine.unresolved_records(())] == [1]
 
 
 def test_a_message_behind_that_cannot_be_read_stops_the_replay(tmp_path: Path) -> None:

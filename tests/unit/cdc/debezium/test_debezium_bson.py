@@ -244,14 +244,14 @@ def test_messages_describe_their_source() -> None:
     origins = reader.origins(messages)
     assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
     assert [str(name) for name in origins.tables] == ["shop.users"]
-    assert set(origins.unreadable) == {5}
+    assert set(origins.unassigned) == {5}
     table = reader.describe(messages, NO_MAPPING_OPTIONS)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns] == [
         "_id STRING NOT NULL", "name STRING", "n STRING"
     ]  # fmt: skip
     assert table.primary_keys == ("_id",)
-    mapping = parse_mapping_options([], documents=JsonColumns.VARIANT)
+    mapping = parse_mapping_options([], json_columns=JsonColumns.VARIANT)
     nested = batch([message("c", document(name="{}", n="[1]", t='"[]"'))], [KEY])
     table = reader.describe(nested, mapping)
     assert table is not None

@@ -28,7 +28,7 @@ from tests.support.tables.small_table import StandingClock
 def test_the_pace_keeps_rows_fresh_if_epochs_can(
     freshness: float, epochs: list[tuple[float, float]], expected: str
 ) -> None:
-    times = [PastEpochTimes(covers=covers, took=took) for covers, took in epochs]
+    times = [PastEpochTimes(covered_s=covers, duration_s=took) for covers, took in epochs]
     assert chosen_pace(freshness, times).text().startswith(expected)
 
 
@@ -60,7 +60,7 @@ class EvenJob:
             if self.last is None:
                 self.last = now
                 self.pace.note_poll(now)
-            until = self.last + self.pace.pause(is_full=False)
+            until = self.last + self.pace.pause_s(is_full=False)
             self.clock.sleep(max(0.0, until - now))
             look = self.clock.steady_seconds()
             self.pace.note_poll(look)

@@ -69,7 +69,7 @@ def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> 
     assert can_be_read_as(old, new)
     assert not can_be_read_as(new, old)
 
-    renumbered = new.numbered(count(7))  # fields of other ids are other fields, added since
+    renumbered = new.with_new_ids(count(7))  # fields of other ids are other fields, added since
     assert can_be_read_as(old, renumbered)
     cells = read_as(pa.array(values, arrow_type(old)), old, renumbered)
     assert cells.to_pylist() == [[{"a": None, "m": None}, None], None, []]

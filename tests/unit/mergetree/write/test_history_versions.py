@@ -27,7 +27,7 @@ COLUMNS = HistoryColumns(
     valid_from="since",
     valid_to="until",
     is_current="current",
-    untracked=frozenset(),
+    untracked_columns=frozenset(),
 )
 SCHEMA = pa.schema(
     [
@@ -51,7 +51,7 @@ class TableOfVersions:
     """The rows of one bucket, in memory."""
 
     def __init__(self, untracked: frozenset[str] = frozenset()) -> None:
-        self.rule = replace(RULE, columns=replace(COLUMNS, untracked=untracked))
+        self.rule = replace(RULE, columns=replace(COLUMNS, untracked_columns=untracked))
         self.rows = pa.RecordBatch.from_pylist([], schema=SCHEMA)
         self.hidden = HiddenInMemory(SCHEMA, "since")
         self.number = 0

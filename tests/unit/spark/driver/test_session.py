@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.spark.driver.session import STACK, THROUGHPUT, launch_settings
+from stream_app.spark.driver.session import STACK, THROUGHPUT_OPTIONS, launch_settings
 
 
 def test_a_local_driver_stays_on_loopback() -> None:
@@ -46,7 +46,7 @@ def test_what_a_running_jvm_cannot_take_is_said_at_its_start_and_the_user_wins()
     assert launch["spark.driver.host"] == "h"
     assert launch["spark.driver.memory"] == "3g"
     assert launch["spark.jars"] == "mine.jar"
-    options = " ".join((STACK, *THROUGHPUT, "-Xss1g"))
+    options = " ".join((STACK, *THROUGHPUT_OPTIONS, "-Xss1g"))
     assert launch["spark.driver.extraJavaOptions"] == options, "the last one counts"
     assert "spark.sql.session.timeZone" not in launch
 
@@ -62,7 +62,7 @@ def test_files_are_named_as_their_readers_read_them() -> None:
     assert launch["spark.scheduler.allocation.file"] == "file:/with space/fair.xml"
     assert launch["spark.driver.extraJavaOptions"] == (
         f"{STACK} -Dlog4j2.configurationFile=file:///with%20space/log4j2.properties "
-        + " ".join(THROUGHPUT)
+        + " ".join(THROUGHPUT_OPTIONS)
     )
 
 

@@ -27,8 +27,8 @@ BOUNDS = [("a", 3), ("b", 1), ("b", 4), ("d", 0)]
 def parts() -> list[LoadPart]:
     ends = zip([None, *BOUNDS], [*BOUNDS, None], strict=True)
     return [
-        LoadPart(name="t", table="t", relation="shop.t", after=after, until=until)
-        for after, until in ends
+        LoadPart(name="t", table="t", relation="shop.t", key_before=key_before, last_key=last_key)
+        for key_before, last_key in ends
     ]
 
 

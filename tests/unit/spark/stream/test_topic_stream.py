@@ -202,7 +202,7 @@ def test_a_topic_that_has_less_than_was_read(
     with pytest.raises(WrongSourceError, match="t/0 ends at 4, and was read up to 9"):
         drain(checkpoint, topics, Sink())
     drain(checkpoint, topics, Sink(), EpochRules(fails_on_loss=False))
-    assert "t/0 ends at 4, and was read up to 9; going on without it" in caplog.text
+    assert "t/0 ends at 4, and was read up to 9; the job continues without it" in caplog.text
     topics.newest["0"] = 6
     sink = Sink()
     drain(checkpoint, topics, sink)
@@ -288,7 +288,7 @@ class NotedPace:
     def note_commit(self, epoch: int) -> None:
         raise AssertionError(f"the committer's word, not the stream's: {epoch}")
 
-    def pause(self, *, is_full: bool) -> float:
+    def pause_s(self, *, is_full: bool) -> float:
         self.full.append(is_full)
         return 0.0
 

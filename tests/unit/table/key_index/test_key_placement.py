@@ -151,7 +151,7 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
     [refused] = assigner.placement.refused
     assert refused.column(MESSAGE).to_pylist() == [{"offset": 1}]
     [reason] = refused.column(REASON).to_pylist()
-    assert "its row moves to another partition" in reason
+    assert "the row moves to another partition" in reason
 
 
 def test_an_old_bucket_is_left_out_of_a_new_index(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
 def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
     table, noise = a_table(tmp_path), np.random.default_rng(seed)
     entries = files(table, noise, 100, 100, 100)
-    cache = HashCache(kept_bytes=900)
+    cache = HashCache(cached_bytes=900)
     first = cache.read(table, entries[0])
     cache.read(table, entries[2])
     assert cache.read(table, entries[0]) is first

@@ -85,8 +85,8 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
         for partition in expiry.partitions
     ]
     yield from text_lines(_COLUMNS, rows)
-    if expiry.undated:
-        yield f"kept, because they have no time: {count_text(expiry.undated, 'partition')}"
+    if expiry.undated_count:
+        yield f"kept, because they have no time: {count_text(expiry.undated_count, 'partition')}"
 
 
 def run(args: argparse.Namespace) -> int:

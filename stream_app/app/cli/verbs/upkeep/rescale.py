@@ -114,7 +114,7 @@ def new_option(
 ) -> SetOption | None:
     """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
     if bucket_count is None and not table.schema.partition_keys and plan:
-        bucket_count = plan[0].after
+        bucket_count = plan[0].new_buckets
     if bucket_count is None or table.kind.postpones:
         return None
     option = SetOption("bucket", str(bucket_count))
@@ -131,8 +131,8 @@ def _plan_lines(
         yield "all partitions have their number of buckets"
     for planned in plan:
         files = f"{count_text(planned.files, 'file')}, {size_text(planned.bytes)}"
-        buckets = count_text(planned.after, "bucket")
-        yield f"{_partition_name(table, planned)}: {planned.before} → {buckets} ({files})"
+        buckets = count_text(planned.new_buckets, "bucket")
+        yield f"{_partition_name(table, planned)}: {planned.old_buckets} → {buckets} ({files})"
     if plan and table.schema.history is not None:
         yield (
             "their hidden changes are dropped: changes that arrive late, from before the rescale, "

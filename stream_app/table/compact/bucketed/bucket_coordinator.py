@@ -25,6 +25,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.bucketed.rest_times import RestTimes
 from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
@@ -36,7 +37,6 @@ from stream_app.table.compact.compaction_metrics import (
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compactions import DroppedCompactions
-from stream_app.table.compact.rest_times import RestTimes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -78,11 +78,13 @@ class BucketCoordinator:
         That decodes all manifests of their partitions. So it keeps the files of the partitions'
         other buckets in packed form, until an epoch writes to them or another writer commits.
         """
-        missing = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
+        missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live: dict[BucketId, FilesOfBucket] = {}
-        if unknown := missing - self._idle_buckets.buckets:
-            live = files_by_bucket(self.table, snapshot, unknown | self._neighbours(missing))
-        for bucket_id in missing:
+        if unread_buckets := missing_buckets - self._idle_buckets.buckets:
+            live = files_by_bucket(
+                self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
+            )
+        for bucket_id in missing_buckets:
             files = live.pop(bucket_id) if bucket_id in live else self._idle_buckets.take(bucket_id)
             self._managers[bucket_id] = self.manager_of(self.table, bucket_id, files)
         self._idle_buckets.keep(live)
@@ -93,8 +95,10 @@ class BucketCoordinator:
         count = self.table.options.bucket
         if len(partitions) * count > self._idle_buckets.buckets_max:
             return set()
-        others = {(partition, number) for partition in partitions for number in range(count)}
-        return others - self._managers.keys() - self._idle_buckets.buckets
+        partition_buckets = {
+            (partition, number) for partition in partitions for number in range(count)
+        }
+        return partition_buckets - self._managers.keys() - self._idle_buckets.buckets
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact only these partitions."""
@@ -113,9 +117,9 @@ class BucketCoordinator:
 
         Running compactions continue.
         """
-        stale = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
-        self._rest_times.note_filled(stale, rows=0)
-        self._read_levels(stale, snapshot)
+        stale_buckets = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
+        self._rest_times.note_filled(stale_buckets, rows=0)
+        self._read_levels(stale_buckets, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets whose levels this coordinator keeps."""

@@ -41,8 +41,8 @@ class RestTimes:
         filled_at_s = self._filled_at_s.get(bucket_id, -math.inf)
         return self.clock.steady_seconds() - filled_at_s >= REST_S
 
-    def rows_to_report(self, waiting: int) -> int:
+    def rows_to_report(self, waiting_rows: int) -> int:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
         filled_at_s, newest_rows = self._newest_fill
         age_s = self.clock.steady_seconds() - filled_at_s
-        return rows_to_report(waiting, newest=newest_rows, age_s=age_s)
+        return rows_to_report(waiting_rows, newest_count=newest_rows, age_s=age_s)

@@ -16,7 +16,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
     replay_pipeline,
     table_end,
 )
-from stream_app.app.source.kafka_reader import end_offsets, reader_without_spark
+from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.topic_checks import RECREATED_FIX
 from stream_app.app.source.topic_messages import reader_of
 from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
@@ -31,7 +31,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingMessages:
+class UnreadMessages:
     """The messages after the newest epoch of a table.
 
     Attributes:
@@ -51,7 +51,7 @@ class WaitingMessages:
     @classmethod
     def of_job(
         cls, table: FileStoreTable, job_tables: JobTables, state: JobState, source: SourceConfig
-    ) -> WaitingMessages:
+    ) -> UnreadMessages:
         """Return the messages that a job has not read into one of its tables.
 
         Args:
@@ -91,11 +91,11 @@ class WaitingMessages:
             if self._has_messages(topic):
                 positions.setdefault(topic, {})[str(partition)] = begin
         with reader_of(self.source) as reader:
-            newest = end_offsets(self.source, reader_without_spark(self.source))
+            newest = end_offsets(self.source, reader.settings)
             ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
-            if lost := vanished_partitions(positions, ends):
+            if lost_partitions := vanished_partitions(positions, ends):
                 raise WrongSourceError(
-                    f"the topics lack what the table has read: {'; '.join(lost)}",
+                    f"the topics lack what the table has read: {'; '.join(lost_partitions)}",
                     where=self.table.location,
                     fix=RECREATED_FIX,
                 )
