@@ -211,16 +211,12 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     committer = started(tables, runner)
     tables.send([{"k": 50, "v": "ours"}], [])
     run(committer, tables, runner, 1)
-    other_tables = TwoTables.__new__(TwoTables)
-    other_tables.folder, other_tables.tables, other_tables.query = (
-        tmp_path / "other",
-        tables.tables,
-        "another job",
-    )
-    other_tables.sent, other_tables.takes_repeats = [], True
-    other_tables.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
-    stranger = other_tables.started(EpochHere())
-    stranger.process_epoch(other_tables.messages(0).combine_chunks().to_batches(), 0)
+    rival = TwoTables.__new__(TwoTables)
+    rival.folder, rival.tables, rival.query = tmp_path / "other", tables.tables, "another job"
+    rival.sent, rival.takes_repeats = [], True
+    rival.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
+    stranger = rival.started(EpochHere())
+    stranger.process_epoch(rival.messages(0).combine_chunks().to_batches(), 0)
     tables.send([{"k": 3, "v": "the newest"}], [])
     run(committer, tables, runner, 2)
     rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}
