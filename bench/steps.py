@@ -177,10 +177,10 @@ def _write_step(
     folder: Path, decoded: list[pa.RecordBatch], runs: int, *, profile: bool = False
 ) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
-    parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
+    parts: dict[BucketId, list[pa.RecordBatch]] = {}
     for rows in decoded:
         for partition, bucket, part in bucket_assigner(table).assign(rows):
-            parts.setdefault((partition, bucket), []).append(part)
+            parts.setdefault(BucketId(partition, bucket), []).append(part)
 
     def write() -> list[BucketChange]:
         with table_write(table, next_sequence_number=0) as task:
@@ -190,9 +190,7 @@ def _write_step(
             return task.prepare_commit()
 
     written_rows = [
-        file_rows(table, (message.partition, message.bucket), file)
-        for message in write()
-        for file in message.written
+        file_rows(table, message.bucket_id, file) for message in write() for file in message.written
     ]
 
     def encode_all() -> None:
@@ -220,15 +218,15 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     """Measure a compaction of runs that overlap everywhere, with some keys in several runs."""
     table = create_or_open(fresh_folder(folder, "compact"), shop_schema())
     rng = np.random.default_rng(11)
-    bucket = (serialize_row(("2026-01-01",), table.schema.partition_type.types), 0)
+    bucket = BucketId(serialize_row(("2026-01-01",), table.schema.partition_type.types), 0)
     files: list[DataFileMeta] = []
     for run in range(RUNS_MERGED):
         writer = bucket_writer(table, *bucket, next_sequence_number=run * 10_000_000)
         writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
         files += flushed_files(writer, *bucket).added
     request = CompactRequest(
-        partition=bucket[0],
-        bucket=bucket[1],
+        partition=bucket.partition,
+        bucket=bucket.bucket,
         unit=CompactUnit(5, tuple(files), "bench"),
         drop_deletes=True,
         max_level=5,

@@ -26,6 +26,7 @@ from bench.shop.shop_changes import fresh_folder
 from bench.steps import encode, file_rows, in_turns
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -43,7 +44,7 @@ CELLS = 6_000_000
 KEYS = {"int": "BIGINT", "string": "STRING", "composite": "STRING, INT"}
 COLUMNS = (10, 100)
 RUNS = (2, 5, 20)
-BUCKET = (serialize_row((), ()), 0)
+BUCKET = BucketId(serialize_row((), ()), 0)
 _VALUE_TYPES = ("BIGINT", "DOUBLE", "STRING", "INT", "TIMESTAMP(6)")
 
 
@@ -144,8 +145,8 @@ def sorted_runs(
 
 def full_compaction(files: tuple[DataFileMeta, ...]) -> CompactRequest:
     return CompactRequest(
-        partition=BUCKET[0],
-        bucket=BUCKET[1],
+        partition=BUCKET.partition,
+        bucket=BUCKET.bucket,
         unit=CompactUnit(5, files, "bench"),
         drop_deletes=True,
         max_level=5,

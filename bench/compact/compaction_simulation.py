@@ -30,6 +30,7 @@ from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.universal_compaction import UniversalCompaction
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
@@ -44,7 +45,7 @@ from stream_app.table.opening import create_or_open
 
 KEYS = 10**12
 """The number of keys, from 0; a file with unordered keys covers all."""
-BUCKET = (serialize_row((), ()), 0)
+BUCKET = BucketId(serialize_row((), ()), 0)
 WARM_UP = 100
 """The number of flushes before space counts, because the first files are the whole table."""
 TRIGGERS = (3, 5, 10)
@@ -267,7 +268,7 @@ class Simulation:
         self.flushed += file.file_size
         finished = self.coordinator.finished_compactions()
         self.coordinator.add_new_files(
-            [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
+            [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added=(file,))]
         )
         self.live[file.file_name] = file
         self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])

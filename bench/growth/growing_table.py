@@ -173,8 +173,8 @@ def _load(table: FileStoreTable, batches: Iterable[pa.RecordBatch]) -> Iterator[
         for partition, bucket, part in assigner.assign(_as_changes(batch)):
             if (partition, bucket) not in writers:
                 writer = bucket_writer(table, partition, bucket, next_sequence_number=0)
-                writers[partition, bucket] = writer
-            writers[partition, bucket].write(part)
+                writers[BucketId(partition, bucket)] = writer
+            writers[BucketId(partition, bucket)].write(part)
     for (partition, bucket), writer in writers.items():
         yield flushed_files(writer, partition, bucket)
 
@@ -192,7 +192,7 @@ def _write(
     parts: dict[BucketId, list[pa.RecordBatch]] = {}
     for batch in batches:
         for partition, bucket, part in assigner.assign(_as_changes(batch)):
-            parts.setdefault((partition, bucket), []).append(part)
+            parts.setdefault(BucketId(partition, bucket), []).append(part)
     with table_write(table, next_sequence_number=next_sequence_number) as task:
         for bucket_id, blocks in parts.items():
             for block in blocks:

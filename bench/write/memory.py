@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from bench.shop.shop_changes import fresh_folder, random_orders, shop_schema
 from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.opening import create_or_open
 
@@ -77,7 +78,7 @@ def run_worker(folder: Path, times: int) -> int:
 def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) -> None:
     with table_write(table, next_sequence_number=0) as task:  # type: ignore[arg-type]
         for block in blocks:
-            task.write((partition, 0), block)
+            task.write(BucketId(partition, 0), block)
         task.prepare_commit()
 
 

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-BucketId = tuple[bytes, int]
-"""The partition, as a serialized BinaryRow of the partition columns, and the bucket's number."""
+from typing import NamedTuple
+
+
+class BucketId(NamedTuple):
+    """The identity of a bucket in a table.
+
+    Attributes:
+        partition: a serialized BinaryRow of the partition columns.
+        bucket: the bucket's number in the partition.
+    """
+
+    partition: bytes
+    bucket: int
+
 
 POSTPONED = -2
 """The number of ``bucket-postpone``, whose rows still get their buckets; it is no real bucket."""

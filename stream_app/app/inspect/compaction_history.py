@@ -64,7 +64,7 @@ def compactions_of(
     """Return the compactions of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.chosen_entries(table, FileStoreScan(table).delta(snapshot)):
-        changes.setdefault((entry.partition, entry.bucket), []).append(entry)
+        changes.setdefault(entry.bucket_id, []).append(entry)
     reports_of: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():
         reports_of.setdefault((report.partition, report.bucket), []).append(report)

@@ -12,6 +12,7 @@ from itertools import islice
 
 from stream_app.clock import Clock
 from stream_app.format.snapshot_properties.proof_json import proof_of
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
@@ -126,10 +127,10 @@ def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
 
     Each file of level 0 is a sorted run.
     """
-    runs_of: dict[tuple[bytes, int], set[str | int]] = {}
+    runs_of: dict[BucketId, set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
-        runs_of.setdefault((entry.partition, entry.bucket), set()).add(run)
+        runs_of.setdefault(entry.bucket_id, set()).add(run)
     return max(map(len, runs_of.values()), default=0)
 
 

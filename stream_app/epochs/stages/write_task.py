@@ -32,6 +32,7 @@ from stream_app.epochs.stages.epoch_plan import EpochPlan
 from stream_app.epochs.stages.partial_changes import bad_records_of_refused, incomplete_schema
 from stream_app.epochs.task_errors import failure_bytes
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.bucket_id import BucketId
 from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
@@ -123,7 +124,7 @@ class _TableWriting:
                 try:
                     rows = pa.ipc.read_record_batch(block.data, schemas[block.kind])
                     with storage_errors(self._table.location):
-                        self._table_write().write((block.partition, block.bucket), rows)
+                        self._table_write().write(BucketId(block.partition, block.bucket), rows)
                 except Exception as error:
                     has_failed = True
                     yield from self._report_failure(error)

@@ -61,7 +61,7 @@ class BucketChange:
     @property
     def bucket_id(self) -> BucketId:
         """The bucket that changes."""
-        return self.partition, self.bucket
+        return BucketId(self.partition, self.bucket)
 
     @property
     def written(self) -> tuple[DataFileMeta, ...]:

@@ -66,7 +66,7 @@ class CompactRequest:
     @property
     def bucket_id(self) -> BucketId:
         """The bucket to compact."""
-        return self.partition, self.bucket
+        return BucketId(self.partition, self.bucket)
 
     def change(
         self,

@@ -97,7 +97,7 @@ class IndexManifestEntry:
     @property
     def bucket_id(self) -> BucketId:
         """The bucket of the file."""
-        return self.partition, self.bucket
+        return BucketId(self.partition, self.bucket)
 
     @property
     def holds_deletion_vectors(self) -> bool:

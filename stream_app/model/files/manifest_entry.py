@@ -52,7 +52,7 @@ class ManifestEntry:
     @property
     def bucket_id(self) -> BucketId:
         """The bucket of the file."""
-        return self.partition, self.bucket
+        return BucketId(self.partition, self.bucket)
 
     @property
     def identity(self) -> FileIdentity:

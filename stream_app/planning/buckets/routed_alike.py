@@ -42,9 +42,11 @@ def is_routed_alike(
     if not routed_on.keys() <= newest_index.keys():
         return False
     return all(
-        _grew_alike(routed_on.get(bucket), file, open_buckets_of(bucket[0]), replacements)
-        for bucket, file in newest_index.items()
-        if routed_on.get(bucket) != file
+        _grew_alike(
+            routed_on.get(bucket_id), file, open_buckets_of(bucket_id.partition), replacements
+        )
+        for bucket_id, file in newest_index.items()
+        if routed_on.get(bucket_id) != file
     )
 
 

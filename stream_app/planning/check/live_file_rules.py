@@ -41,7 +41,7 @@ class LiveFiles:
         delta = list(delta)
         for entry in delta:
             if entry.kind is FileKind.ADD:
-                bucket = self._buckets[entry.partition, entry.bucket]
+                bucket = self._buckets[entry.bucket_id]
                 if entry.identity in bucket:
                     impossible_entries.append(entry)
                     continue
@@ -49,16 +49,16 @@ class LiveFiles:
                 self._count(entry, 1)
         for entry in delta:
             if entry.kind is FileKind.DELETE:
-                deleted = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
+                deleted = self._buckets[entry.bucket_id].pop(entry.identity, None)
                 if deleted is None:
                     impossible_entries.append(entry)
                 else:
                     self._count(deleted, -1)
         return impossible_entries
 
-    def bucket(self, bucket: BucketId) -> Collection[ManifestEntry]:
+    def bucket(self, bucket_id: BucketId) -> Collection[ManifestEntry]:
         """Return the live files of a bucket."""
-        return self._buckets.get(bucket, {}).values()
+        return self._buckets.get(bucket_id, {}).values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
         """Return the bucket counts in a partition's files, ascending; at most one is correct.

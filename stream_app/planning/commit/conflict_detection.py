@@ -134,7 +134,7 @@ def _lookup_conflicts(
     live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
-    bucket: BucketId,
+    bucket_id: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
     """Return conflicts of look-ups: a file above was added or is missing, which changes rows."""
@@ -143,7 +143,7 @@ def _lookup_conflicts(
         for change in changes
         if change.kind is FileKind.DELETE
         and change.file.level == 0
-        and (change.partition, change.bucket) == bucket
+        and change.bucket_id == bucket_id
     ]
     key_ranges = [
         (key_of(change.file.min_key), key_of(change.file.max_key)) for change in lifted_entries
@@ -151,7 +151,7 @@ def _lookup_conflicts(
     files_above = {
         entry.file.file_name: entry
         for entry in live_entries
-        if (entry.partition, entry.bucket) == bucket
+        if entry.bucket_id == bucket_id
         and entry.file.level > look_up.output_level
         and any(
             key_of(entry.file.min_key) <= max_key and min_key <= key_of(entry.file.max_key)

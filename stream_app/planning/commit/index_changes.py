@@ -143,5 +143,5 @@ def _vector_conflict(
 
 def _buckets_with_several(entries: Iterable[IndexManifestEntry]) -> list[int]:
     """Return the buckets with more than one of these files."""
-    buckets = Counter((entry.partition, entry.bucket) for entry in entries)
+    buckets = Counter(entry.bucket_id for entry in entries)
     return [bucket for (_, bucket), files in buckets.items() if files > 1]

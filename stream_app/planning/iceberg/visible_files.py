@@ -70,12 +70,14 @@ def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) ->
     rows: Counter[BucketId] = Counter()
     visible_ms: dict[BucketId, int] = {}
     for entry in live_entries:
-        bucket = (entry.partition, entry.bucket)
+        bucket_id = entry.bucket_id
         if levels.is_visible(entry):
-            visible_ms[bucket] = max(visible_ms.get(bucket, 0), entry.file.creation_time_ms or 0)
+            visible_ms[bucket_id] = max(
+                visible_ms.get(bucket_id, 0), entry.file.creation_time_ms or 0
+            )
         else:
-            rows[bucket] += entry.file.row_count
-    newest_visible_ms = [visible_ms.get(bucket, 0) for bucket in rows]
+            rows[bucket_id] += entry.file.row_count
+    newest_visible_ms = [visible_ms.get(bucket_id, 0) for bucket_id in rows]
     return UnseenRows(rows.total(), len(rows), min(newest_visible_ms, default=0) or None)
 
 

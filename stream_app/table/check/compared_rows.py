@@ -110,7 +110,7 @@ class RowsOnDisk:
         row_count_max = 0
         scratch_table = self._scratch_table()
         for partition, bucket, rows in rows_of_buckets:
-            files = self._files[partition, bucket]
+            files = self._files[BucketId(partition, bucket)]
             writer = bucket_writer(
                 scratch_table,
                 partition,
@@ -176,7 +176,7 @@ class SnapshotRows:
         """See `ComparedRows.rows`."""
         files = self.files.get(bucket_id, ())
         bucket_files = self.table.bucket_files(*bucket_id)
-        if bucket_id[1] == POSTPONED:
+        if bucket_id.bucket == POSTPONED:
             return (batch for file in replay_order(files) for batch in bucket_files.read(file))
         return merged_rows(self.table, bucket_files, files)
 
@@ -196,7 +196,9 @@ def rows_by_key(
     assigner = bucket_assigner(compared)
     batches: list[pa.RecordBatch] = []
     count = 0
-    for bucket_id in sorted(table_rows.buckets, key=lambda bucket_id: bucket_id[1] == POSTPONED):
+    for bucket_id in sorted(
+        table_rows.buckets, key=lambda bucket_id: bucket_id.bucket == POSTPONED
+    ):
         for batch in table_rows.rows(bucket_id):
             remaining_rows = batch
             if left_out_keys is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from stream_app.model.bucket_id import POSTPONED
+from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.finding import Finding, FindingKind
@@ -211,7 +211,7 @@ class MetadataCheck:
             where = self.table.paths.partition_folder(partition)
             yield from bucket_count_findings(self._live.total_buckets(partition), where)
         for partition, bucket in buckets:
-            entries = list(self._live.bucket((partition, bucket)))
+            entries = list(self._live.bucket(BucketId(partition, bucket)))
             where = self.table.paths.bucket_folder(partition, bucket)
             yield from placement_findings(entries, where)
             if self._has_sorted_runs and bucket != POSTPONED:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.manifest_entry import (
     FileIdentity,
     FileKind,
@@ -67,7 +68,7 @@ class ManifestMerger:
             for entry in self._read(meta)
             if entry.kind is FileKind.DELETE
         }
-        buckets = {(identity.partition, identity.bucket) for identity in deleted_files}
+        buckets = {BucketId(identity.partition, identity.bucket) for identity in deleted_files}
         scan = FileStoreScan(self.table)
         unchanged: list[ManifestFileMeta] = []
 

@@ -93,7 +93,7 @@ class PartitionChoice:
             and self.is_named(table, partition)
             and self._passes_where(table, partition)
         }
-        return {(partition, bucket) for partition, bucket in all_buckets if partition in partitions}
+        return {bucket_id for bucket_id in all_buckets if bucket_id.partition in partitions}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
         """Return whether `partitions` selects this partition."""

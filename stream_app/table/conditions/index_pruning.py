@@ -81,13 +81,13 @@ class IndexPruning:
         """
         return file.embedded_index is None or self._may_match(file, file.embedded_index)
 
-    def is_worth_reading(self, bucket: BucketId, file: DataFileMeta) -> bool:
+    def is_worth_reading(self, bucket_id: BucketId, file: DataFileMeta) -> bool:
         """Return whether a row of a file may match, by the index in a file beside it.
 
         Raises:
             CorruptFileError: the index is missing or cannot be read.
         """
-        for path in self.table.paths.extra_files(*bucket, file):
+        for path in self.table.paths.extra_files(*bucket_id, file):
             if not path.endswith(INDEX_SUFFIX):
                 continue
             try:

@@ -121,7 +121,7 @@ class IndexBuilding:
         """Return the files to read, without buckets whose files are all older than the TTL."""
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
-        files = [KeyFile(entry, buckets.code((entry.partition, entry.bucket))) for entry in entries]
+        files = [KeyFile(entry, buckets.code(entry.bucket_id)) for entry in entries]
         ttl_ms = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         if ttl_ms is None:
             return files

@@ -209,7 +209,7 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.shares)}
         added_files = [
-            KeyFile(entry, index.buckets.code((entry.partition, entry.bucket)), age)
+            KeyFile(entry, index.buckets.code(entry.bucket_id), age)
             for age, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD

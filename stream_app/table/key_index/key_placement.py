@@ -27,6 +27,7 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
@@ -257,7 +258,9 @@ class _PlacedRows:
         distinct_pairs, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
         pair_codes = [
-            self.index.buckets.code((self._partitions[pair // _PAIR_BASE], pair % _PAIR_BASE))
+            self.index.buckets.code(
+                BucketId(self._partitions[pair // _PAIR_BASE], pair % _PAIR_BASE)
+            )
             for pair in distinct_pairs.tolist()
         ]
         new_codes[has_row] = np.array(pair_codes, np.int64)[pair_of_key]

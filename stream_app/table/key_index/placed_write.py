@@ -113,9 +113,9 @@ class PlacedWrite(TableWrite):
         self._unplaced_rows: list[pa.RecordBatch] = []
         self._unplaced_bytes = 0
 
-    def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
+    def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
         """Add rows of a key share, which takes the place of a bucket; see `TableWrite.write`."""
-        _, share = bucket
+        share = bucket_id.bucket
         if share != self._share or self._unplaced_bytes > self._part_bytes:
             self._place()
         if share != self._share:
@@ -137,7 +137,7 @@ class PlacedWrite(TableWrite):
         self._unplaced_bytes = 0
         self._part_begin = len(self._changes)
         for partition, bucket, bucket_rows in self._placement.place(self._share, rows):
-            super().write((partition, bucket), bucket_rows)
+            super().write(BucketId(partition, bucket), bucket_rows)
         self.refused += self._placement.refused
         self._placement.refused.clear()
         # A later part may have newer rows of the same keys for the bucket.

@@ -48,15 +48,15 @@ class CodedBuckets:
     _codes: dict[BucketId, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._codes = {bucket: code for code, bucket in enumerate(self.ids)}
+        self._codes = {bucket_id: code for code, bucket_id in enumerate(self.ids)}
 
-    def code(self, bucket: BucketId) -> int:
+    def code(self, bucket_id: BucketId) -> int:
         """Return the code of a bucket; an unknown bucket gets a new code."""
-        if bucket not in self._codes:
-            self._codes[bucket] = len(self.ids)
-            self.ids.append(bucket)
+        if bucket_id not in self._codes:
+            self._codes[bucket_id] = len(self.ids)
+            self.ids.append(bucket_id)
             self.key_counts.append(0)
-        return self._codes[bucket]
+        return self._codes[bucket_id]
 
     def count(self, bucket_codes: npt.NDArray[np.int32], step: int) -> None:
         """Add `step` to the count of each key's bucket.
@@ -72,8 +72,8 @@ class CodedBuckets:
     def to_bytes(self) -> bytes:
         """Serialize the buckets."""
         columns = [
-            pa.array([partition for partition, _ in self.ids], pa.binary()),
-            pa.array([bucket for _, bucket in self.ids], pa.int32()),
+            pa.array([bucket_id.partition for bucket_id in self.ids], pa.binary()),
+            pa.array([bucket_id.bucket for bucket_id in self.ids], pa.int32()),
             pa.array(self.key_counts, pa.int64()),
         ]
         rows = pa.RecordBatch.from_arrays(columns, schema=_BUCKETS_SCHEMA)
@@ -84,7 +84,7 @@ class CodedBuckets:
         """Parse the bytes of `to_bytes`."""
         rows = pa.ipc.read_record_batch(pa.py_buffer(data), _BUCKETS_SCHEMA)
         partitions, buckets, key_counts = (column.to_pylist() for column in rows.columns)
-        return cls(list(zip(partitions, buckets, strict=True)), key_counts)
+        return cls([BucketId(*pair) for pair in zip(partitions, buckets, strict=True)], key_counts)
 
 
 @dataclass(frozen=True, slots=True)

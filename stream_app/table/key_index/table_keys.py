@@ -97,7 +97,7 @@ class TableKeys:
         files = self.table.bucket_files(
             entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
         )
-        vectors = self.vectors.get((entry.partition, entry.bucket), {})
+        vectors = self.vectors.get(entry.bucket_id, {})
         for rows in replace(files, vectors=vectors).read(entry.file):
             keys = self.with_hashes(rows.select(self.rule.keys))
             row_count = rows.num_rows

@@ -184,7 +184,9 @@ def bucket_lookup(
         layout=table.layout(read),
         key_of=table.key_of,
         key_at=partial(_key_at, table.schema.key_type),
-        read=_reader_of_keys(table, (partition, bucket), read, vectors, lookup_copies(table)),
+        read=_reader_of_keys(
+            table, BucketId(partition, bucket), read, vectors, lookup_copies(table)
+        ),
         ignores_deletes=table.options[IGNORE_DELETE],
     )
 
@@ -205,7 +207,9 @@ def version_lookup(
         key_at=partial(_key_at, source_key),
         file_key_of=lambda key: table.key_of(key)[:count],
         # Local copies find rows by the whole key.
-        read=_reader_of_keys(table, (partition, bucket), schema.fields, vectors, copies=None),
+        read=_reader_of_keys(
+            table, BucketId(partition, bucket), schema.fields, vectors, copies=None
+        ),
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.options.bucket_options import POSTPONE_BATCH_WRITE_FIXED_BUCKET
@@ -138,7 +139,7 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
     with kind.table_write(emptied_table, 0, basis) as write:
         assigner = kind.bucket_assigner(emptied_table, basis)
         for partition, bucket, bucket_rows in assigner.assign(batch):
-            write.write((partition, bucket), bucket_rows)
+            write.write(BucketId(partition, bucket), bucket_rows)
         changes = write.prepare_commit()
     upgrades: bool = table.options[OVERWRITE_UPGRADE]
     if table.kind.merges_by_key and upgrades:

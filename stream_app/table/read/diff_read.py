@@ -54,14 +54,14 @@ class DiffRead:
     keep_deletes: bool
 
     def read(
-        self, bucket: BucketId, before: BucketVersion, after: BucketVersion
+        self, bucket_id: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
         """Yield added and changed rows as key-value batches, in key order.
 
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        access = self.table.bucket_files(*bucket)
+        access = self.table.bucket_files(*bucket_id)
         changed_vectors = {
             name
             for name in before.vectors.keys() | after.vectors.keys()

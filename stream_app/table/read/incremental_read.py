@@ -199,15 +199,15 @@ class IncrementalRead:
         if snapshot is not None and self.table.merges_by_vectors:
             vectors = deletion_vectors(self.table, snapshot)
         return {
-            bucket: BucketVersion(files=files, vectors=vectors.get(bucket, {}))
-            for bucket, files in files_of_buckets(live).items()
+            bucket_id: BucketVersion(files=files, vectors=vectors.get(bucket_id, {}))
+            for bucket_id, files in files_of_buckets(live).items()
         }
 
     def _bucket(
-        self, bucket: BucketId, before: BucketVersion, after: BucketVersion
+        self, bucket_id: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
         for batch in DiffRead(self.table, keep_deletes=self.shows_row_kinds).read(
-            bucket, before, after
+            bucket_id, before, after
         ):
             yield from self._choose(batch)
 

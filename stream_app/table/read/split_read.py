@@ -23,6 +23,7 @@ from stream_app.mergetree.merged_section import (
     merged_section,
     without_deletes,
 )
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.data_split import DataSplit
 from stream_app.model.files.joined_files import group_joined_files
@@ -119,7 +120,9 @@ class SplitRead:
         """Yield the files in which a row may match, according to the index files beside them."""
         indexes = index_pruning(self.table, self.row_filter, self._unknown_indexes)
         for file in files:
-            if indexes is None or indexes.is_worth_reading((split.partition, split.bucket), file):
+            if indexes is None or indexes.is_worth_reading(
+                BucketId(split.partition, split.bucket), file
+            ):
                 yield file
 
     def _bucket_files(

@@ -113,7 +113,7 @@ class SplitScan:
     def _split(
         self,
         snapshot: Snapshot,
-        bucket: BucketId,
+        bucket_id: BucketId,
         group: SplitGroup,
         vectors: Sequence[IndexManifestEntry],
     ) -> DataSplit:
@@ -122,8 +122,8 @@ class SplitScan:
         return DataSplit(
             snapshot_id=snapshot.snapshot_id,
             schema_id=self.table.schema.schema_id,
-            partition=bucket[0],
-            bucket=bucket[1],
+            partition=bucket_id.partition,
+            bucket=bucket_id.bucket,
             files=group.files,
             is_raw=group.is_raw,
             index_files=tuple(
@@ -190,5 +190,5 @@ class SplitScan:
         if not self.table.kind.merges_by_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
-                    files_by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
+                    files_by_bucket.setdefault(entry.bucket_id, []).append(entry)
         return files_by_bucket

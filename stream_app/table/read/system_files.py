@@ -68,18 +68,21 @@ class FilesSummary:
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """Return summaries by partition and bucket, in the order of the partitions' folder names."""
     files_of = files_of_buckets(FileStoreScan(table).live(snapshot))
-    order = sorted(files_of, key=lambda bucket: (table.paths.partition_path(bucket[0]), bucket[1]))
+    order = sorted(
+        files_of,
+        key=lambda bucket_id: (table.paths.partition_path(bucket_id.partition), bucket_id.bucket),
+    )
     return [
         FilesSummary(
-            partition=bucket[0],
-            bucket=bucket[1],
+            partition=bucket_id.partition,
+            bucket=bucket_id.bucket,
             buckets=1,
-            rows=sum(file.row_count for file in files_of[bucket]),
-            bytes=sum(file.file_size for file in files_of[bucket]),
-            files=len(files_of[bucket]),
-            updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket]),
+            rows=sum(file.row_count for file in files_of[bucket_id]),
+            bytes=sum(file.file_size for file in files_of[bucket_id]),
+            files=len(files_of[bucket_id]),
+            updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
-        for bucket in order
+        for bucket_id in order
     ]
 
 

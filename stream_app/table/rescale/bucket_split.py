@@ -99,6 +99,6 @@ class BucketSplit:
 
     def _read_run(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         for entry in entries:
-            vectors = self.vectors.get((self.partition, entry.bucket), {})
+            vectors = self.vectors.get(BucketId(self.partition, entry.bucket), {})
             files = self.table.bucket_files(self.partition, entry.bucket)
             yield from replace(files, vectors=vectors).read(entry.file)

@@ -135,14 +135,13 @@ class _PartitionRescale:
                 fix="roll the table back to a version before that: stream-app check names the "
                 "first such version",
             )
-        buckets = {(entry.partition, entry.bucket) for entry in live}
+        buckets = {entry.bucket_id for entry in live}
         vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)
         split = BucketSplit(self.table, self.partition, self.bucket_count, vectors)
 
         def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:
             file_vectors = (
-                vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name)
-                for entry in group
+                vectors.get(entry.bucket_id, {}).get(entry.file.file_name) for entry in group
             )
             counts = (0 if vector is None else vector.cardinality for vector in file_vectors)
             return frozenset(zip((entry.identity for entry in group), counts, strict=True))

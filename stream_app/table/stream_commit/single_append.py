@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stream_app.errors import CommitConflictError, CommitError
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -69,7 +70,7 @@ class SingleAppend:
             bucket_counts=self.basis.bucket_counts,
         ) as writer:
             for partition, bucket, rows in deletes:
-                writer.write((partition, bucket), rows)
+                writer.write(BucketId(partition, bucket), rows)
                 next_sequence_number += rows.num_rows
             delete_changes = writer.prepare_commit()
         try:
@@ -77,7 +78,7 @@ class SingleAppend:
                 self.table, next_sequence_number=next_sequence_number, basis=self.basis
             ) as writer:
                 for partition, bucket, rows in rows_of_buckets:
-                    writer.write((partition, bucket), rows)
+                    writer.write(BucketId(partition, bucket), rows)
                 return [*delete_changes, *writer.prepare_commit()]
         except BaseException:
             self.table.discard(delete_changes)

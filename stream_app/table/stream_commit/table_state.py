@@ -195,7 +195,8 @@ class TableState:
                 latest = self.follow()
                 wanted_buckets = self._wanted_buckets(latest, buckets)
                 self.coordinator.restore(
-                    {bucket_id for bucket_id in wanted_buckets if bucket_id[1] != POSTPONED}, latest
+                    {bucket_id for bucket_id in wanted_buckets if bucket_id.bucket != POSTPONED},
+                    latest,
                 )
             except CorruptFileError:
                 earlier_id, newest_id = newest_id, self.table.snapshots.latest_id() or 0

@@ -38,14 +38,14 @@ def deletion_vectors(
     entries = table.manifests.read_index_manifest(snapshot.index_manifest)
     if buckets is not None:
         wanted_buckets = set(buckets)
-        entries = [entry for entry in entries if (entry.partition, entry.bucket) in wanted_buckets]
+        entries = [entry for entry in entries if entry.bucket_id in wanted_buckets]
     return table.deletion_vector_files.read_buckets(entries)
 
 
 def index_changes(
     table: FileStoreTable,
     live: Sequence[IndexManifestEntry],
-    bucket: BucketId,
+    bucket_id: BucketId,
     *,
     deleted_files: Collection[str] = (),
     deleted_rows: Mapping[str, DeletionVector] | None = None,
@@ -63,7 +63,7 @@ def index_changes(
     deleted_rows = deleted_rows or {}
     assert deleted_rows.keys().isdisjoint(deleted_files), "no rows are deleted from a deleted file"
     plan = choose_rewrites(
-        [entry for entry in live if (entry.partition, entry.bucket) == bucket],
+        [entry for entry in live if entry.bucket_id == bucket_id],
         deleted_files=deleted_files,
         changed_files=deleted_rows.keys(),
         needs_one_file=table.kind.has_buckets,
@@ -80,7 +80,7 @@ def index_changes(
                 moved_vectors[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
     vectors = moved_vectors | changed_vectors
-    return changes + files.write(*bucket, vectors, in_one_file=table.kind.has_buckets)
+    return changes + files.write(*bucket_id, vectors, in_one_file=table.kind.has_buckets)
 
 
 def new_index_manifest(

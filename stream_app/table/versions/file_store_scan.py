@@ -116,7 +116,7 @@ class FileStoreScan:
                 continue
             entries = self.table.manifests.read_manifest(meta.file_name, meta.file_size)
             for entry in entries if pruning is None else pruning.entries(entries):
-                if wanted_buckets is None or (entry.partition, entry.bucket) in wanted_buckets:
+                if wanted_buckets is None or entry.bucket_id in wanted_buckets:
                     yield entry
 
     def may_hold(self, meta: ManifestFileMeta, wanted_buckets: set[BucketId]) -> bool:
@@ -124,9 +124,9 @@ class FileStoreScan:
         low_bucket, high_bucket = meta.min_bucket, meta.max_bucket
         if low_bucket is not None and high_bucket is not None:
             wanted_buckets = {
-                (partition, bucket)
-                for partition, bucket in wanted_buckets
-                if low_bucket <= bucket <= high_bucket
+                bucket_id
+                for bucket_id in wanted_buckets
+                if low_bucket <= bucket_id.bucket <= high_bucket
             }
         return self.may_hold_partitions(meta, {partition for partition, _ in wanted_buckets})
 

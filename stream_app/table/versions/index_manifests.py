@@ -82,7 +82,7 @@ class IndexManifest:
     def hash_files(self) -> Mapping[BucketId, str]:
         """Bucket → the name of the file with the hashes of its keys."""
         return {
-            (partition, bucket): entry.index_file.file_name
+            BucketId(partition, bucket): entry.index_file.file_name
             for partition, buckets in self.hashes.items()
             for bucket, entry in buckets.items()
         }

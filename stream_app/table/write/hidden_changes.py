@@ -28,6 +28,7 @@ from stream_app.mergetree.key_value_batch import (
     with_sequence_number,
 )
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
 from stream_app.model.files.index_file_meta import (
     HIDDEN_CHANGES,
@@ -178,11 +179,11 @@ class HiddenChangesOfBucket:
         if self._entries is None:
             latest = None if self.table.is_emptied else self.table.snapshots.latest()
             manifest = index_manifest(self.table, latest.index_manifest if latest else None)
-            bucket = self.partition, self.bucket
+            bucket_id = BucketId(self.partition, self.bucket)
             self._entries = [
                 entry
                 for entry in manifest.entries
-                if entry.holds_hidden_changes and (entry.partition, entry.bucket) == bucket
+                if entry.holds_hidden_changes and entry.bucket_id == bucket_id
             ]
         return self._entries
 

@@ -17,6 +17,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, RowsOfKeys
 from stream_app.mergetree.lookup.version_lookup import VersionLookup
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -77,7 +78,7 @@ class OldRowsOfBucket:
         return bucket_lookup(self.table, *bucket, columns, self._vectors)
 
     def _read(self, snapshot: Snapshot | None) -> None:
-        buckets = [(self.partition, self.bucket)]
+        buckets = [BucketId(self.partition, self.bucket)]
         entries = FileStoreScan(self.table).live(snapshot, buckets)
         self._snapshot = snapshot
         self._files = [entry.file for entry in entries]

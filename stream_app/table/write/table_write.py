@@ -72,7 +72,7 @@ class TableWrite:
         self._bucket_counts = bucket_counts or {}
         self._index: BucketIndex | None = None
         self._next_sequence_number = next_sequence_number
-        self._bucket: BucketId | None = None
+        self._bucket_id: BucketId | None = None
         self._writer: BucketWriter | None = None
         self._changes: list[BucketChange] = []
         self.refused: list[pa.RecordBatch] = []
@@ -80,21 +80,21 @@ class TableWrite:
         self.late_changes = 0
         """Changes to finished buckets that came too late; see `WrittenFiles.late_changes`."""
 
-    def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
+    def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
         """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
 
         All rows of a bucket must be consecutive, because rows of another bucket finish it.
         """
-        if bucket != self._bucket:
+        if bucket_id != self._bucket_id:
             self.finish_bucket()
-            self._bucket = bucket
+            self._bucket_id = bucket_id
             self._writer = self._bucket_writer(
-                self._table, *bucket, next_sequence_number=self._next_sequence_number
+                self._table, *bucket_id, next_sequence_number=self._next_sequence_number
             )
             if self._bucket_index is not None:
-                self._index = self._bucket_index(self._table, *bucket)
+                self._index = self._bucket_index(self._table, *bucket_id)
         assert self._writer is not None
-        with merge_errors(self._table.paths.bucket_folder(*bucket)):
+        with merge_errors(self._table.paths.bucket_folder(*bucket_id)):
             self._writer.write(rows)
         if self._index is not None:
             self._index.add(rows)
@@ -106,16 +106,16 @@ class TableWrite:
 
     def finish_bucket(self) -> None:
         """Finish the current bucket, so that its writer frees its memory."""
-        if self._writer is not None and self._bucket is not None:
-            with merge_errors(self._table.paths.bucket_folder(*self._bucket)):
+        if self._writer is not None and self._bucket_id is not None:
+            with merge_errors(self._table.paths.bucket_folder(*self._bucket_id)):
                 files = self._writer.prepare_commit()
-            total_buckets = self._bucket_counts.get(self._bucket[0])
-            self._changes.append(change_of(files, *self._bucket, total_buckets))
+            total_buckets = self._bucket_counts.get(self._bucket_id.partition)
+            self._changes.append(change_of(files, *self._bucket_id, total_buckets))
             self.refused += files.refused
             self.late_changes += files.late_changes
             if self._index is not None:
                 self._changes[-1] = replace(self._changes[-1], index=self._index.finish())
-        self._writer = self._bucket = None
+        self._writer = self._bucket_id = None
 
     def prepare_commit(self) -> list[BucketChange]:
         """Finish, wait until each file is synced, and return a change for each bucket.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.consumer import Consumer
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.finding import Finding
@@ -155,7 +156,7 @@ def _followed(case: Case) -> str:
     for line in (*case.input_lines, "then"):
         if line == "then":
             impossible = live.apply(delta)
-            names = " ".join(sorted(e.file.file_name for e in live.bucket((b"", 0))))
+            names = " ".join(sorted(e.file.file_name for e in live.bucket(BucketId(b"", 0))))
             wrong = "".join(f", impossible: {e.kind.name} {e.file.file_name}" for e in impossible)
             lines.append(f"{names or 'none'} ({live.rows} rows){wrong}")
             delta = []

@@ -86,7 +86,7 @@ def marked(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
     return sorted(
         f"{records([entry])} {vectors[place][entry.file.file_name].positions().tolist()}"
         for entry in FileStoreScan(table).live(snapshot)
-        if entry.file.file_name in vectors.get(place := (entry.partition, entry.bucket), {})
+        if entry.file.file_name in vectors.get(place := entry.bucket_id, {})
     )
 
 

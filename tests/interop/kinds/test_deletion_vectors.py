@@ -81,7 +81,7 @@ def keys_of(table: FileStoreTable, entry: ManifestEntry) -> list[int]:
 def rows_of(table: FileStoreTable, entry: ManifestEntry) -> pa.Table:
     """The rows of a file that are left, read in small batches."""
     file = stored(table, entry)
-    vectors = deletion_vectors(table, latest_of(table)).get((entry.partition, entry.bucket), {})
+    vectors = deletion_vectors(table, latest_of(table)).get(entry.bucket_id, {})
     batches = file.iter_batches(batch_size=7)
     if entry.file.file_name in vectors:
         placed = zip(count(0, 7), batches, strict=False)
@@ -130,7 +130,7 @@ def test_we_read_the_vectors_of_javas_deletes(
         gone |= {keys_of(table, entry)[row] for entry, rows in places.items() for row in rows}
         assert_all_read(paimon_java, table, gone)
     vectors = deletion_vectors(table, latest_of(table))
-    positions_of_file = vectors[first.partition, first.bucket][first.file.file_name]
+    positions_of_file = vectors[first.bucket_id][first.file.file_name]
     assert positions_of_file.positions().tolist() == [0, 1, 2, 20, 21]
     assert {vector.is_64 for bucket in vectors.values() for vector in bucket.values()} == {is_64}
 
@@ -241,7 +241,7 @@ def delete_rows(
     for entry, rows in places.items():
         live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
         vector = DeletionVector.of_positions(rows, bitmap64=is_64)
-        bucket = (entry.partition, entry.bucket)
+        bucket = entry.bucket_id
         changes = index_changes(table, live, bucket, deleted_rows={entry.file.file_name: vector})
         publish(table, CommitKind.OVERWRITE, changes)
     return {keys_of(table, entry)[row] for entry, rows in places.items() for row in rows}
@@ -257,7 +257,7 @@ def compact(table: FileStoreTable, entry: ManifestEntry) -> None:
         entry.file, file_name=name, row_count=rows.num_rows, file_size=path.stat().st_size
     )
     live = table.manifests.read_index_manifest(latest_of(table).index_manifest)
-    bucket = (entry.partition, entry.bucket)
+    bucket = entry.bucket_id
     changes = index_changes(table, live, bucket, deleted_files=[entry.file.file_name])
     publish(table, CommitKind.COMPACT, changes, [entry.as_delete(), replace(entry, file=file)])
 
@@ -285,7 +285,7 @@ def test_java_and_pypaimon_honour_our_vectors(
     compact(table, first)
     assert_all_read(paimon_java, table, gone, other_reader)
     vectors = deletion_vectors(table, latest_of(table))
-    assert first.file.file_name not in vectors.get((first.partition, first.bucket), {})
+    assert first.file.file_name not in vectors.get(first.bucket_id, {})
     for entry in (second, last):
         compact(table, entry)
     assert_all_read(paimon_java, table, gone, other_reader)
@@ -353,7 +353,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
             needs_one_file=table.kind.has_buckets,
         )  # fmt: skip
 
-    bucket = (first.partition, first.bucket)
+    bucket = first.bucket_id
     before_first = index_changes(table, index(), bucket, deleted_files=[name])
     assert problem(before_first) is None
     paimon_java.delete_rows(location, {name: [0]})

@@ -12,6 +12,7 @@ import pytest
 
 from stream_app.app.inspect.bucket_trees import planned_compactions
 from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
@@ -329,7 +330,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     units = planned(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    some = planned(table, latest, [(partition, 0)], full=True)
+    some = planned(table, latest, [BucketId(partition, 0)], full=True)
     assert [request.partition for request in some] == [partition] * buckets
     result = compact_bucket(table, some[0])
     assert result.removed == some[0].unit.files

@@ -14,6 +14,7 @@ from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.compacted_buckets import PartitionChoice
@@ -93,9 +94,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
-def delete(
-    table: FileStoreTable, bucket: tuple[bytes, int], name: str, positions: list[int]
-) -> None:
+def delete(table: FileStoreTable, bucket: BucketId, name: str, positions: list[int]) -> None:
     """DELETE FROM, as Spark does it with deletion vectors: only the index changes."""
     latest = table.snapshots.latest()
     assert latest is not None
@@ -157,7 +156,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
     latest = table.snapshots.latest()
     assert latest is not None
     changes = index_changes(
-        table, table.manifests.read_index_manifest(latest.index_manifest), (first, 0),
+        table, table.manifests.read_index_manifest(latest.index_manifest), BucketId(first, 0),
         deleted_rows={first_files[0].file_name: DeletionVector.of_positions([3]),
                  others[first]: DeletionVector.of_positions([0])},
     )  # fmt: skip
@@ -174,7 +173,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
         )
     )  # fmt: skip
     executor.run()
-    delete(table, (second, 0), second_files[0].file_name, [5])
+    delete(table, BucketId(second, 0), second_files[0].file_name, [5])
     # The second is dropped alone; the first has seen its deletions and goes in.
     snapshot = commit.commit_idle()
     assert snapshot is not None

@@ -143,7 +143,7 @@ def test_idle_partitions_are_compacted_when_their_time_has_come(tmp_path: Path) 
     follower.coordinator.restrict(set())
     assert follower.compact_due() == []
     latest = table.snapshots.latest()
-    buckets = {(e.partition, e.bucket) for e in FileStoreScan(table).live(latest)}
+    buckets = {e.bucket_id for e in FileStoreScan(table).live(latest)}
     follower.state.follow_and_load(buckets)
     follower.coordinator.restrict({partition for partition, _ in buckets})
     follower.compact_due()

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 from bench.commit.scaling import PARTITION, EndsAtOnce, MadeFiles, build
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table
@@ -44,4 +45,6 @@ def test_buckets_that_come_one_by_one_are_read_once(tmp_path: Path) -> None:
     _epoch(other_job, 0, BUCKETS - 1, generator)
     assert _epoch(job, BUCKETS, BUCKETS - 1, generator) != [], "another writer changed the bucket"
     runs = job.coordinator.back_pressure.sorted_runs()
-    assert runs[PARTITION, BUCKETS - 1] == 3, "the run that was there, the other's file, and ours"
+    assert runs[BucketId(PARTITION, BUCKETS - 1)] == 3, (
+        "the run that was there, the other's file, and ours"
+    )

@@ -28,8 +28,8 @@ from tests.support.tables.small_table import TIME_MS, SteppingClock
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 COLUMNS = parse_columns("k INT NOT NULL, dt STRING NOT NULL")
-IN_A = (serialize_row(["a"], COLUMNS.types[1:]), 0)
-IN_B = (serialize_row(["b"], COLUMNS.types[1:]), 0)
+IN_A = BucketId(serialize_row(["a"], COLUMNS.types[1:]), 0)
+IN_B = BucketId(serialize_row(["b"], COLUMNS.types[1:]), 0)
 ROWS = DeletionVector.of_positions([0, 5])
 OTHER_ROWS = DeletionVector.of_positions([7])
 FAR_ROWS = DeletionVector.of_positions([2**33], bitmap64=True)
@@ -96,7 +96,7 @@ def test_vectors_are_found_by_bucket_and_data_file(tmp_path: Path, bucket: str) 
     in_a = {"d1": ROWS, "d2": OTHER_ROWS, "d3": FAR_ROWS}
     assert deletion_vectors(table, snapshot) == {IN_A: in_a, IN_B: {"d4": ROWS}}
     assert deletion_vectors(table, snapshot, [IN_B]) == {IN_B: {"d4": ROWS}}
-    assert deletion_vectors(table, snapshot, [(IN_B[0], 1)]) == {}
+    assert deletion_vectors(table, snapshot, [BucketId(IN_B.partition, 1)]) == {}
     assert len(entries_of(table, snapshot)) == (3 if bucket == "-1" else 2)
 
 

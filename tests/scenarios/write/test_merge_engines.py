@@ -13,6 +13,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.mergetree.merged_section import merged_section
 from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
@@ -52,7 +53,7 @@ def test_an_error_of_a_merge_names_its_bucket(tmp_path: Path) -> None:
 
     def write_all() -> None:
         with table_write(small.table, next_sequence_number=0) as write:
-            write.write((serialize_arrow_row([], [], 0), 0), batch)
+            write.write(BucketId(serialize_arrow_row([], [], 0), 0), batch)
             write.prepare_commit()
 
     with pytest.raises(MergeError) as raised:

@@ -71,8 +71,8 @@ class CompactOnDemand:
     uncommitted: set[str] = field(default_factory=set)
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
-        bucket = (request.partition, request.bucket)
-        assert all(bucket != (request.partition, request.bucket) for request, _ in self.waiting)
+        bucket = request.bucket_id
+        assert all(bucket != request.bucket_id for request, _ in self.waiting)
         check_deletes_may_go(self.table, request)
         self.waiting.append((request, Future()))
         return self.waiting[-1][1]
@@ -82,7 +82,7 @@ class CompactOnDemand:
         try:
             future.set_result(compact_bucket(self.table, request))
             self.uncommitted |= {file.file_name for file in future.result().written}
-            self.failures.pop((request.partition, request.bucket), None)
+            self.failures.pop(request.bucket_id, None)
         except Exception as error:  # as on a cluster: the future's
             future.set_exception(error)
             self._count_failure(request)
@@ -105,21 +105,21 @@ class CompactOnDemand:
         self.left_behind |= {file.file_name for file in result.written}
 
     def _count_failure(self, request: CompactRequest) -> None:
-        bucket = (request.partition, request.bucket)
+        bucket = request.bucket_id
         self.failures[bucket] = self.failures.get(bucket, 0) + 1
 
 
 def live_files(table: FileStoreTable) -> dict[BucketId, list[DataFileMeta]]:
     files: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(table.snapshots.latest()):
-        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+        files.setdefault(entry.bucket_id, []).append(entry.file)
     return files
 
 
 def check_deletes_may_go(table: FileStoreTable, request: CompactRequest) -> None:
     """Check that the rest is newer than all compacted files if the compaction drops deletes."""
     taken = {(file.level, file.file_name) for file in request.unit.files}
-    live = live_files(table).get((request.partition, request.bucket), [])
+    live = live_files(table).get(request.bucket_id, [])
     if not request.drop_deletes or not taken <= {(file.level, file.file_name) for file in live}:
         return  # decided before another writer changed the bucket: it will not be committed
     newest = max(file.max_sequence_number for file in request.unit.files)

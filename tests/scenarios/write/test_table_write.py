@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
@@ -58,9 +59,9 @@ def rows(*ids: int) -> pa.RecordBatch:
 def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) -> None:
     disk = WatchedFileIO()
     with table_write(table(tmp_path, disk), next_sequence_number=7) as write:
-        write.write((PARTITION, 0), rows(1, 2))
-        write.write((PARTITION, 0), rows(2, 3))
-        write.write((PARTITION, 2), rows(4))
+        write.write(BucketId(PARTITION, 0), rows(1, 2))
+        write.write(BucketId(PARTITION, 0), rows(2, 3))
+        write.write(BucketId(PARTITION, 2), rows(4))
         assert not disk.synced, "writing does not wait for the disk"
         disk.gate.set()
         changes = write.prepare_commit()
@@ -78,7 +79,7 @@ def test_a_disk_that_fails_is_noticed_before_the_commit(tmp_path: Path) -> None:
     disk = WatchedFileIO(broken=True)
     disk.gate.set()
     write = table_write(table(tmp_path, disk), next_sequence_number=0)
-    write.write((PARTITION, 0), rows(1))
+    write.write(BucketId(PARTITION, 0), rows(1))
     with pytest.raises(OSError, match="No space left"):
         write.prepare_commit()
 
@@ -93,6 +94,6 @@ def test_a_failed_task_leaves_no_file(tmp_path: Path) -> None:
 
 def _write_and_fail(target: FileStoreTable) -> None:
     with table_write(target, next_sequence_number=0) as write:
-        write.write((PARTITION, 0), rows(1))
-        write.write((PARTITION, 1), rows(2))
+        write.write(BucketId(PARTITION, 0), rows(1))
+        write.write(BucketId(PARTITION, 1), rows(2))
         raise ZeroDivisionError

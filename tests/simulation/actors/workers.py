@@ -317,7 +317,7 @@ def by_bucket(
     kind = schema.kind
     if kind.indexes_hashes or kind.crosses_partitions or kind.postpones or basis.bucket_counts:
         assigned = bucket_assigner(table, basis).assign(batch)
-        return [((partition, bucket), part) for partition, bucket, part in assigned]
+        return [(BucketId(partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)
     if schema.kind.has_buckets:
         keys = [rows.column(name) for name in schema.bucket_keys]
@@ -327,5 +327,5 @@ def by_bucket(
     places: dict[BucketId, list[int]] = {}
     for place, bucket in enumerate(buckets):
         partition = serialize_arrow_row(parts, schema.partition_type.types, place)
-        places.setdefault((partition, bucket), []).append(place)
+        places.setdefault(BucketId(partition, bucket), []).append(place)
     return [(place, batch.take(pa.array(indices))) for place, indices in places.items()]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
@@ -49,7 +50,7 @@ class CrossPartitionJob:
             self.table, next_sequence_number=first, basis=BucketBasis(snapshot_id=basis_id)
         ) as write:
             for _, share, rows in bucket_assigner(self.table).assign(self.rows(changes)):
-                write.write((b"", share), rows)
+                write.write(BucketId(b"", share), rows)
             return write.prepare_commit()
 
     def write_into(self, bucket: int, *changes: Change) -> None:

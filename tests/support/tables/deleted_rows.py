@@ -41,7 +41,7 @@ def planned_delete(
     if latest is None or not entries:
         return None
     entry = rng.choice(entries)
-    bucket = entry.partition, entry.bucket
+    bucket = entry.bucket_id
     stored_vector = (
         deletion_vectors(table, latest, [bucket]).get(bucket, {}).get(entry.file.file_name)
     )

@@ -14,6 +14,7 @@ from stream_app.clock import Clock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.row_kind import RowKind
@@ -127,7 +128,7 @@ def write_changes(
     if schema.kind.indexes_hashes or schema.kind.postpones or basis.bucket_counts:
         with table_write(table, next_sequence_number=first, basis=basis) as write:
             for partition, bucket, part in bucket_assigner(table, basis).assign(batch):
-                write.write((partition, bucket), part)
+                write.write(BucketId(partition, bucket), part)
             return write.prepare_commit()
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types

@@ -127,7 +127,7 @@ class TableChanges:
             for partition, bucket, deletes in deletes_of(
                 rows, self.state.compared_table, self._duplicates
             ):
-                yield from self._count((partition, bucket), deletes)
+                yield from self._count(BucketId(partition, bucket), deletes)
 
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
@@ -185,8 +185,8 @@ class TableChanges:
         fields = [self.table.layout().schema.field(name) for name in names]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _count(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
+    def _count(self, bucket_id: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
         if batch.num_rows:
             kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
             self._counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
-            yield (*bucket, batch)
+            yield (*bucket_id, batch)

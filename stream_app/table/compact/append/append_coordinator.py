@@ -294,7 +294,7 @@ class FailedAppendTasks:
         return [
             (partition, files)
             for partition, files in self._failed_tasks
-            if not self.bucket_failures.must_wait((partition, 0))
+            if not self.bucket_failures.must_wait(BucketId(partition, 0))
         ]
 
     def take_due_tasks(self) -> list[Task]:

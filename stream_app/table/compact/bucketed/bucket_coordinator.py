@@ -96,7 +96,7 @@ class BucketCoordinator:
         if len(partitions) * count > self._idle_buckets.buckets_max:
             return set()
         partition_buckets = {
-            (partition, number) for partition in partitions for number in range(count)
+            BucketId(partition, number) for partition in partitions for number in range(count)
         }
         return partition_buckets - self._managers.keys() - self._idle_buckets.buckets
 
@@ -149,7 +149,7 @@ class BucketCoordinator:
         )
         started = 0
         for bucket_id, manager in by_urgency:
-            is_chosen = self._partitions is None or bucket_id[0] in self._partitions
+            is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
             if self._policy is not None and manager.running is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
@@ -40,7 +41,7 @@ def _index(words: list[str]) -> Index:
     for word in words:
         place, _, name = word.partition("=")
         partition, _, bucket = place.partition("/")
-        files[partition.encode(), int(bucket)] = name
+        files[BucketId(partition.encode(), int(bucket))] = name
     return files
 
 

@@ -101,7 +101,7 @@ def conflict(case: Case) -> str:
     if "output" in case.args:
         files = frozenset(filter(None, case.args["looked-up"].split(",")))
         look_up = LookUp(output_level=int(case.args["output"]), files=files)
-        look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
+        look_ups = [(changes[0].bucket_id, look_up)]
     conflicts = find_conflicts(live_entries(base), changes, int_key_of, look_ups)
     verdict = []
     for clash in conflicts:

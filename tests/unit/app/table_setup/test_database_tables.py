@@ -22,6 +22,7 @@ from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
 from stream_app.epochs.stages.blocks import UNREADABLE_INDEX
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.source.origin import Origin
 from stream_app.table.file_store_table import FileStoreTable
@@ -231,7 +232,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
             schema=change_schema(arrow_schema(table.schema.fields)),
         )
         for partition, bucket, part in bucket_assigner(table).assign(row):
-            write.write((partition, bucket), part)
+            write.write(BucketId(partition, bucket), part)
         write.finish_bucket()
         changes = write.prepare_commit()
     job = TableJob(table, CompactHere)

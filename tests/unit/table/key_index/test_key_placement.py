@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.format.binary_row import deserialize_row
 from stream_app.mergetree.write.fill_unchanged import REASON
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.key_index.key_indexes import KeyIndexes
@@ -190,7 +191,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
     ]
     with write:
         for part in parts:
-            write.write((b"", 0), part)
+            write.write(BucketId(b"", 0), part)
         job.publish(write.prepare_commit())
     assert write.refused == []
     rows = sorted((row["id"], row["p"], row["v"]) for row in read_rows(table))
