@@ -82,11 +82,12 @@ def test_both_judges_read_what_java_wrote_deleted_and_compacted(
     "column", ["id", "an_int", "a_decimal38", "a_date", "a_varchar", "a_float"]
 )
 def test_point_reads_return_the_row(paimon_java: PaimonJava, column: str) -> None:
-    wanted = scalar_row("2024-01-01", 4)
+    expected = scalar_row("2024-01-01", 4)
     rows = paimon_java.read(
-        TABLES / "java.db" / "scalars", where={column: wanted[column], "id": 4, "dt": wanted["dt"]}
+        TABLES / "java.db" / "scalars",
+        where={column: expected[column], "id": 4, "dt": expected["dt"]},
     )
-    assert rows == [wanted]
+    assert rows == [expected]
 
 
 def test_a_point_read_prunes_to_one_bucket_and_names_only_the_columns(

@@ -184,9 +184,9 @@ def operations_shared(name: str, untouched: Outcome) -> int:
     """Return the number of operations with which this history begins like another one."""
     if name not in BEGINS_AS:
         return 0
-    other = run(history(BEGINS_AS[name]))
+    other_run = run(history(BEGINS_AS[name]))
     same = 0
-    while (other.operations[same], other.actors[same]) == (
+    while (other_run.operations[same], other_run.actors[same]) == (
         untouched.operations[same],
         untouched.actors[same],
     ):

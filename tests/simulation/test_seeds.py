@@ -43,7 +43,7 @@ def test_the_same_seed_makes_the_same_run_in_another_process() -> None:
     assert simulate("--seed", 8) == simulate("--seed", 8)
 
 
-def test_parts_can_be_left_out() -> None:
+def test_a_scenario_can_leave_parts_out() -> None:
     whole = scenario(3)
     assert whole.without(["r0"]).rounds == whole.rounds[1:]
     assert whole.without(whole.parts).rounds == ()

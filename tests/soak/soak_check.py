@@ -148,14 +148,14 @@ class SoakCheck:
                 f"the topic {self._window.change_count}, or others"
             )
 
-    def _compare(self, subject: str, rows: Mapping[Key, Row], wanted: Mapping[Key, Row]) -> None:
-        if rows != wanted:
-            missing = [key for key in wanted if key not in rows]
-            extra = [key for key in rows if key not in wanted]
-            other = [key for key in rows if key in wanted and rows[key] != wanted[key]]
+    def _compare(self, subject: str, rows: Mapping[Key, Row], expected: Mapping[Key, Row]) -> None:
+        if rows != expected:
+            missing = [key for key in expected if key not in rows]
+            extra = [key for key in rows if key not in expected]
+            changed = [key for key in rows if key in expected and rows[key] != expected[key]]
             self.complain(
                 f"{subject} lacks {len(missing)} rows {missing[:3]}, has {len(extra)} too many "
-                f"{extra[:3]} and {len(other)} others {other[:3]}"
+                f"{extra[:3]} and {len(changed)} others {changed[:3]}"
             )
 
     def _check_files(self, table: FileStoreTable, crashes: Sequence[tuple[float, float]]) -> None:

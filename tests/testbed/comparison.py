@@ -22,7 +22,7 @@ def differences(
 ) -> Iterator[str]:
     """Yield the differences of the warehouse's table from its source, in the source's columns."""
     names = [*table.key_names, *(column.name for column in table.columns)]
-    wanted = _by_key(table, database.rows(table))
+    expected = _by_key(table, database.rows(table))
     try:
         rows = read(location, table.key_names)
     except Exception as error:  # a proof goes on to the next table, whatever the reader says
@@ -31,15 +31,17 @@ def differences(
     by_key = _by_key(table, rows)
     if len(by_key) != len(rows):
         yield f"{location.name}: {len(rows) - len(by_key)} rows are there twice"
-    yield from _reported(location.name, "rows are missing", sorted(wanted.keys() - by_key.keys()))
-    yield from _reported(location.name, "rows are too many", sorted(by_key.keys() - wanted.keys()))
+    yield from _reported(location.name, "rows are missing", sorted(expected.keys() - by_key.keys()))
+    yield from _reported(
+        location.name, "rows are too many", sorted(by_key.keys() - expected.keys())
+    )
     for name in names:
-        other = [
-            f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {wanted[key][name]!r}"
-            for key in sorted(wanted.keys() & by_key.keys())
-            if by_key[key].get(name, _MISSING) != wanted[key][name]
+        changed = [
+            f"{key}: {by_key[key].get(name, _MISSING)!r} instead of {expected[key][name]!r}"
+            for key in sorted(expected.keys() & by_key.keys())
+            if by_key[key].get(name, _MISSING) != expected[key][name]
         ]
-        yield from _reported(f"{location.name}.{name}", "values are others", other)
+        yield from _reported(f"{location.name}.{name}", "values are others", changed)
 
 
 def _by_key(table: SourceTable, rows: Iterable[Row]) -> dict[tuple[object, ...], Row]:
@@ -73,14 +75,14 @@ def column_differences(
     schema = max(java.read(f"{location}$schemas"), key=lambda row: int(row["schema_id"]))
     comments = {load["name"]: load.get("description") for load in json.loads(schema["fields"])}
     types = dict(java.types(location))
-    wanted: dict[str, tuple[str, str | None]] = {
+    expected: dict[str, tuple[str, str | None]] = {
         name: (sql.upper(), None) for name, sql in table.key
     }
     for column in table.columns:
         required = column.is_required and not table.is_new(column.name)
         text = database.type_in_warehouse(column) + (" NOT NULL" if required else "")
-        wanted[column.name] = (text, column.comment)
-    for name, (type_, comment) in wanted.items():
+        expected[column.name] = (text, column.comment)
+    for name, (type_, comment) in expected.items():
         if (types.get(name), comments.get(name)) != (type_, comment):
             actual = f"{types.get(name, _MISSING)}, comment {comments.get(name)!r}"
             yield f"{location.name}.{name}: {actual}, instead of {type_}, comment {comment!r}"

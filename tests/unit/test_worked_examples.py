@@ -132,8 +132,8 @@ def test_images_between_frames() -> None:
     assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
     assert framed.has_before.tolist() == [False, True, True]
     assert framed.has_after.tolist() == [True, True, False]
-    wanted = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], None]
-    for value, bounds in zip(values, wanted, strict=True):
+    expected = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], None]
+    for value, bounds in zip(values, expected, strict=True):
         last = max(value.find(tail), 0) or len(value) - 1
         places, has_head = find_heads(
             np.frombuffer(value + tail, np.uint8), np.zeros(1, np.int64), np.array([last])

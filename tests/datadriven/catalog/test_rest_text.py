@@ -86,5 +86,5 @@ def _statistics(case: Case) -> str:
 COMMANDS = {"changes": _changes, "config": _config, "statistics": _statistics}
 
 
-def test_rest() -> None:
+def test_the_rest_catalog_sends_changes_as_json() -> None:
     run_file(HERE / "rest.txt", lambda case: COMMANDS[case.command](case))

@@ -139,5 +139,5 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_debezium_text(path: Path) -> None:
+def test_debezium_messages_become_row_changes(path: Path) -> None:
     run_file(path, _Tables().handle)

@@ -63,5 +63,5 @@ def _connect(line: str, connector: str, options: MappingOptions) -> DataType | N
 @pytest.mark.parametrize(
     "path", files(Path(__file__).parent / "source_types"), ids=lambda p: p.stem
 )
-def test_source_types(path: Path) -> None:
+def test_source_types_are_mapped_to_column_types(path: Path) -> None:
     run_file(path, _handle)

@@ -102,5 +102,5 @@ def _shown(decoded: DecodedBatch, message_row: int) -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", files(Path(__file__).parent / "values"), ids=lambda p: p.stem)
-def test_values(path: Path) -> None:
+def test_literals_become_column_values_or_bad_records(path: Path) -> None:
     run_file(path, _handle)

@@ -124,7 +124,9 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_cli_text(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_print_these_texts_and_exit_codes(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if path.stem == "help" and sys.version_info >= (3, 13):
         pytest.skip("argparse lays help out in another way")
     monkeypatch.chdir(tmp_path)

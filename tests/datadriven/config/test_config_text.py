@@ -15,7 +15,9 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("path", files(HERE), ids=lambda path: path.stem)
-def test_config(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configurations_give_their_values_or_problems(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # `base` sets the file that the following cases continue from: the file, or overrides of it.
     monkeypatch.chdir(tmp_path)
     base = ""

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("path", files(HERE), ids=lambda path: path.stem)
-def test_fileio(path: Path) -> None:
+def test_answers_of_a_store_are_explained(path: Path) -> None:
     def handle(case: Case) -> str:
         assert case.command == "said"
         explanation = explain_s3_error(case.input)

@@ -59,7 +59,7 @@ def _value(text: str, data_type: DataType) -> object:
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_statistics_text(path: Path) -> None:
+def test_statistics_decide_whether_a_row_may_pass(path: Path) -> None:
     run_file(path, judge)
 
 

@@ -65,6 +65,6 @@ def cut(case: Case) -> str:
     return "\n".join(map(shown, windows(wanted, int(case.args["most"]))))
 
 
-def test_row_ranges() -> None:
+def test_ranges_of_rows_are_cut_at_pages() -> None:
     commands = {"parts": parts, "ranges": ranges, "of-rows": of_rows, "pages": pages, "cut": cut}
     run_file(Path(__file__).parent / "row_ranges.txt", lambda case: commands[case.command](case))

@@ -250,5 +250,5 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_kafka(path: Path) -> None:
+def test_options_and_offset_ranges_reach_librdkafka(path: Path) -> None:
     run_file(path, lambda case: COMMANDS[case.command](case))

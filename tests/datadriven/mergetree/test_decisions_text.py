@@ -365,7 +365,7 @@ STATELESS: dict[str, Callable[[Case], str]] = {
 @pytest.mark.parametrize(
     "name", ["universal_compaction", "interval_partition", "levels", "lookup", "compact_manager"]
 )
-def test_decisions(name: str) -> None:
+def test_compactions_are_picked_by_the_shape_of_the_tree(name: str) -> None:
     bucket = Bucket()
 
     def handle(case: Case) -> str:

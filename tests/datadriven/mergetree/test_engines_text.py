@@ -125,5 +125,5 @@ def run(case: Case) -> str:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_engines(name: str) -> None:
+def test_rows_of_one_key_are_merged_by_the_engine(name: str) -> None:
     run_file(HERE / f"{name}.txt", run)

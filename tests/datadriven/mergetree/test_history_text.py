@@ -77,11 +77,11 @@ class HistoryInMemory:
         changes = self._changes(lines)
         done = written_versions(changes, self.rule, self.find, self.hidden)
         written = done.window.batch
-        both = pa.concat_batches([self.rows, written])
-        order, last = key_order(both, LAYOUT)
+        rows = pa.concat_batches([self.rows, written])
+        order, last = key_order(rows, LAYOUT)
         newest = order[last]
-        stays = np.isin(both.column(VALUE_KIND).to_numpy()[newest], [0, 2])
-        self.rows = rows_at(both, newest[stays])
+        stays = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
+        self.rows = rows_at(rows, newest[stays])
         shown = [_shown(row) for row in written.to_pylist()]
         if done.refused is not None:
             shown += [f"refused: {reason}" for reason in done.refused.column("reason").to_pylist()]
@@ -123,7 +123,7 @@ def _shown(row: dict[str, Any]) -> str:
     return f"{kind} {row['id']} [{row['valid_from']}, {held}) {row['city']}{seen}"
 
 
-def test_history() -> None:
+def test_changes_become_versions() -> None:
     table = HistoryInMemory()
 
     def handle(case: Case) -> str:

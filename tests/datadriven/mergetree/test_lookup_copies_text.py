@@ -28,7 +28,7 @@ def delete(case: Case) -> str:
     return " ".join(copy.name for copy in deleted)
 
 
-def test_lookup_copies() -> None:
+def test_lookups_choose_and_delete_local_copies() -> None:
     commands = {"way": way, "delete": delete}
     path = Path(__file__).parent / "lookup_copies.txt"
     run_file(path, lambda case: commands[case.command](case))

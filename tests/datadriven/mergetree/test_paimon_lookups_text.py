@@ -113,5 +113,5 @@ def shown(table: FileStoreTable, files: tuple[DataFileMeta, ...]) -> str:
 
 
 @pytest.mark.parametrize("name", ["paimon_lookups", "paimon_full_changelogs"])
-def test_paimon_lookups(name: str) -> None:
+def test_lookup_compactions_write_the_changes_that_paimon_expects(name: str) -> None:
     run_file(HERE / f"{name}.txt", compact)

@@ -187,6 +187,6 @@ def show_result(result: BucketChange, files: MemoryFiles) -> str:
 
 
 @pytest.mark.parametrize("name", ["merge", "compact_task", "changelog"])
-def test_rows(name: str) -> None:
+def test_rows_are_merged_and_compacted(name: str) -> None:
     commands = {"merge": merge, "compact": compact}
     run_file(HERE / f"{name}.txt", lambda case: commands[case.command](case))

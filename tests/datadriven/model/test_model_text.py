@@ -149,5 +149,5 @@ def handle(case: Case) -> str:
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_model(path: Path) -> None:
+def test_types_options_and_table_definitions_are_parsed(path: Path) -> None:
     run_file(path, handle)

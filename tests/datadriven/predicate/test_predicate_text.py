@@ -106,7 +106,7 @@ def handle(case: Case) -> str:
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_where_text(path: Path) -> None:
+def test_conditions_pass_rows_or_are_refused(path: Path) -> None:
     run_file(path, handle)
 
 

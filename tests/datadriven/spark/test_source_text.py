@@ -36,5 +36,5 @@ def handle(case: Case) -> str:
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_source(path: Path) -> None:
+def test_options_of_the_spark_source_choose_what_is_read(path: Path) -> None:
     run_file(path, handle)

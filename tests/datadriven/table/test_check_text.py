@@ -173,5 +173,5 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def test_check_text() -> None:
+def test_check_reports_what_is_wrong_with_snapshots_and_files() -> None:
     run_file(HERE / "check.txt", lambda case: COMMANDS[case.command](case))

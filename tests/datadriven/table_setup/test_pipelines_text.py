@@ -39,7 +39,7 @@ name = "t{number}"
 """
 
 
-def test_pipelines_text(tmp_path: Path) -> None:
+def test_each_caller_orders_the_steps_of_its_pipeline(tmp_path: Path) -> None:
     number = 0
 
     def handle(case: Case) -> str:

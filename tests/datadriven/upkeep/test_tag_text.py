@@ -185,13 +185,13 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def test_tags_text() -> None:
+def test_snapshots_are_tagged_and_tags_deleted_by_period() -> None:
     run_file(HERE / "tags.txt", lambda case: COMMANDS[case.command](case))
 
 
-def test_going_back_text() -> None:
+def test_a_rollback_deletes_later_versions_newest_first() -> None:
     run_file(HERE / "rollback.txt", lambda case: COMMANDS[case.command](case))
 
 
-def test_orphans_text() -> None:
+def test_only_old_files_that_nothing_names_are_orphans() -> None:
     run_file(HERE / "orphans.txt", lambda case: COMMANDS[case.command](case))

@@ -39,7 +39,7 @@ def test_every_table_equals_its_source(
     assert problems == [], "\n".join(problems)
 
 
-def test_the_tutorial_and_the_way_from_kafka_to_a_table(
+def test_the_commands_of_the_tutorial_run(
     tmp_path: Path,
     testbed: Testbed,
     ingest_server: IngestServer,

@@ -50,7 +50,7 @@ ODD_VALUES = {
 
 
 @pytest.mark.parametrize("kind", ["pg", "my"])
-def test_types_of_their_own_are_those_of_later_changes(
+def test_database_specific_types_load_as_later_changes_have_them(
     tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, kind: str
 ) -> None:
     """A row of the load equals its copy that Debezium sends, in postponed buckets."""

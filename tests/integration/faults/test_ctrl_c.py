@@ -116,7 +116,9 @@ def test_ctrl_c_ends_the_demo_with_its_processes(tmp_path: Path, when: str, afte
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("when", "after_s"), [("making ", 0.5), ("fetching ", 0.8)])
-def test_the_set_up(tmp_path: Path, when: str, after_s: float) -> None:
+def test_ctrl_c_ends_the_setup_of_the_environment(
+    tmp_path: Path, when: str, after_s: float
+) -> None:
     """The next start finds the mark, and makes the half-made environment again."""
     environ = {"STREAM_APP_VENV": str(tmp_path / "venv"), "PIP_NO_CACHE_DIR": "1"}
     done = interrupted(

@@ -71,10 +71,10 @@ def test_a_metrics_port_that_is_taken_is_reported_before_the_broker_is_asked(
     harness: JobHarness,
 ) -> None:
     harness.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
-    with socket.socket() as other:
-        other.bind(("0.0.0.0", 0))
-        other.listen()
-        port = other.getsockname()[1]
+    with socket.socket() as taken_port:
+        taken_port.bind(("0.0.0.0", 0))
+        taken_port.listen()
+        port = taken_port.getsockname()[1]
         error = harness.fails(f"stream.metrics-port={port}", code=2)
     assert error.startswith(f"the metrics port {port} cannot be opened: Address already in use")
     assert not (harness.folder / "checkpoint").exists()
@@ -189,8 +189,8 @@ def test_a_table_of_paimon_that_does_not_fit(harness: JobHarness) -> None:
         f"  where: {harness.table}\n"
         "  to fix: correct keys and options in the configuration, or give another table name"
     )
-    other = harness.table.with_name("other")
-    harness.java.create(other, columns[:1], primary_keys=["id"], options=options)
+    table_path = harness.table.with_name("other")
+    harness.java.create(table_path, columns[:1], primary_keys=["id"], options=options)
     error = harness.fails("table.name=other", "table.columns=id BIGINT NOT NULL")
     assert error.startswith("stream_app cannot write this table: ")
     assert "index-file-in-data-file-dir = true" in error

@@ -85,8 +85,8 @@ def test_the_driver_ends_with_its_jvm_and_says_so(
     assert job.process is not None
     try:
         is_idle = moment == "while idle"
-        wanted = rows if is_idle else 4 * PER_EPOCH
-        job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) >= wanted)
+        expected = rows if is_idle else 4 * PER_EPOCH
+        job.wait_for(lambda events: sum(event.get("changes", 0) for event in events) >= expected)
         if is_idle:
             time.sleep(1)
         python = python_of(job.process.pid)

@@ -45,14 +45,14 @@ def test_a_topic_is_appended_and_compacted_over_a_restart(
 
     harness.send(topic, [change(k, "b") for k in range(30)])
     harness.run(NO_KEY)
-    wanted = sorted([(k % 20, "a") for k in range(40)] + [(k, "b") for k in range(30)])
-    assert rows(harness) == wanted
+    expected = sorted([(k % 20, "a") for k in range(40)] + [(k, "b") for k in range(30)])
+    assert rows(harness) == expected
     epochs = len(harness.events("epoch"))
     appends = [snapshot for snapshot in harness.snapshots() if "APPEND" in snapshot]
     assert appends == [f"APPEND {number}" for number in range(epochs)]
     changes = harness.changes()
     assert {kind for kind, _, _ in changes} == {"+I"}
-    assert sorted((key, value) for _, key, value in changes) == wanted
+    assert sorted((key, value) for _, key, value in changes) == expected
     files = harness.java.files(harness.table)
     assert any(file["file_source"] == "COMPACT" for file in files)
     assert {file["total_buckets"] for file in files} == {2 if options else -1}

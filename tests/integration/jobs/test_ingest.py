@@ -208,7 +208,7 @@ def test_a_table_on_hdfs_is_ingested(harness: JobHarness, hdfs: HdfsCluster) -> 
     harness.run()
     table_path = f"{warehouse}/db.db/t"
     rows = harness.java.read(table_path)
-    wanted = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
-    assert {(row["id"], row["v"]) for row in rows} == wanted
+    expected = (dict.fromkeys(range(20), "a") | {3: "b"}).items() - {(4, "a")}
+    assert {(row["id"], row["v"]) for row in rows} == expected
     kinds = [snapshot["commitKind"] for snapshot in harness.java.snapshots(table_path)]
     assert kinds == ["APPEND"] * 2

@@ -78,7 +78,7 @@ def test_messages_become_rows_that_paimon_merges_on(
     harness.send(topic, [delete(1, tags=["a"], counts={"z": 0}, items=[{"sku": 8}], at=None)])
     harness.send(topic, [insert(2, counts={"y": None}, more=[{"v": 1}])])
     harness.run()
-    wanted = [
+    expected = [
         {"id": 1, "tags": ["b", "c", "d"], "counts": [("x", 5)],
          "items": [{"sku": 7, "name": "bolt"}], "at": {"x": 1.5, "y": 2.0}, "more": None},
         {"id": 2, "tags": [], "counts": [("y", None)], "items": [{"sku": 1, "name": None}],
@@ -95,4 +95,4 @@ def test_messages_become_rows_that_paimon_merges_on(
     }
     for name, rows in readers.items():
         sorted_tags = [{**row, "tags": sorted(row["tags"])} for row in rows]
-        assert by_content(sorted_tags) == by_content(wanted), name
+        assert by_content(sorted_tags) == by_content(expected), name

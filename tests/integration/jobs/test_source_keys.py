@@ -99,9 +99,9 @@ def test_another_table_that_comes_later(harness: JobHarness) -> None:
     configure(harness, topic, keys=["id"])
     harness.run()
     before = harness.snapshots()
-    others = of_topic("idp.shop.orders_full")
+    other_records = of_topic("idp.shop.orders_full")
     harness.send(
-        topic, of_topic("idp.shop.orders") * 3 + others * 3 + of_topic("idp.shop.orders") * 3
+        topic, of_topic("idp.shop.orders") * 3 + other_records * 3 + of_topic("idp.shop.orders") * 3
     )
     error = harness.fails(code=2)
     assert "2 tables of the source: postgres.shop.orders" in error

@@ -53,7 +53,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
         1,
     )
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
     files = sorted(path.name for path in (tmp_path / "bad-b").iterdir())

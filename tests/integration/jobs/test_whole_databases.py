@@ -78,13 +78,13 @@ def _first_tables_are_read_by_all(
     database: DatabaseHarness, paimon_java: PaimonJava, pypaimon: PyPaimonReader
 ) -> None:
     customers = [row for row in rows(range(5)) if row["id"] not in (2, 3)] + [a_row(2, "changed")]
-    wanted = {
+    expected_tables = {
         "all_items": rows(range(7)),
         "ods_customers": customers,
         "ods_orders": rows([*range(60), *range(100, 120)]),
     }
-    assert database.tables() == sorted(wanted)
-    for name, expected in wanted.items():
+    assert database.tables() == sorted(expected_tables)
+    for name, expected in expected_tables.items():
         same(database.rows(name), expected)
         same(paimon_java.read(database.table(name)), expected)
         same(normal_rows(pypaimon.read(database.table(name))), expected)
@@ -93,7 +93,7 @@ def _first_tables_are_read_by_all(
     ]  # fmt: skip
     buckets = {
         name: open_file_store_table(str(database.table(name))).schema.options["bucket"]
-        for name in wanted
+        for name in expected_tables
     }
     assert buckets == {"all_items": "1", "ods_customers": "2", "ods_orders": "2"}
     assert [reason[:12] for reason in database.quarantine()] == ["is not JSON:"]
@@ -133,8 +133,8 @@ def test_shards_stay_apart_when_they_are_divided(
 ) -> None:
     if reader == "spark":
         request.getfixturevalue("spark_kafka_source")
-    both = [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")]
-    all_of_it = database.send("all", both, is_new=True)
+    messages = [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")]
+    all_of_it = database.send("all", messages, is_new=True)
     database.configure(
         {"merge-shards": False, "primary-keys": ["n", "id"]},
         # Nothing is known when the job starts: both tables appear in an epoch.
@@ -179,9 +179,9 @@ def test_a_table_gets_the_column_that_its_source_gets(
     database.run()
     old = [{**row, "note": None} for row in rows([*range(5), 6])]
     for name, plain in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
-        wanted = [{**row, "tens": 0, "_table_name": name} for row in plain]
-        same(database.rows(name), wanted)
-        same(paimon_java.read(database.table(name)), wanted)
+        expected = [{**row, "tens": 0, "_table_name": name} for row in plain]
+        same(database.rows(name), expected)
+        same(paimon_java.read(database.table(name)), expected)
     same(database.rows("others"), [{**row, "_table_name": "others"} for row in rows(range(3))])
     assert paimon_java.types(database.table("orders")) == [
         ("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT"), ("tens", "BIGINT NOT NULL"),

@@ -119,25 +119,25 @@ def test_a_job_works_in_a_catalog(
     harness.run()
     names = [name for name, _ in harness.java.types(theirs)]
     assert names == ["id", "v", "note"]
-    wanted: list[dict[str, Any]] = [
+    expected: list[dict[str, Any]] = [
         {"id": 1, "v": "c", "note": None},
         {"id": 3, "v": "n", "note": 3},
     ]
-    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == wanted
+    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == expected
 
     # Java commits through the catalog, and the job continues behind it.
     row = {"id": 4, "v": "java", "note": 4}
     harness.java.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
     harness.send(topic, [change(5, "e")])
     harness.run()
-    wanted += [row, {"id": 5, "v": "e", "note": None}]
-    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == wanted
+    expected += [row, {"id": 5, "v": "e", "note": None}]
+    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == expected
 
     # The commands, by the table's name.
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
     assert compacted.code == 0, compacted.output
     lines = printed(capsys, "read", "lake.db.t", "--format", "jsonl").splitlines()
-    assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == wanted
+    assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == expected
     changes = printed(capsys, "changelog", "lake.db.t", "--format", "jsonl")
     assert len(changes.splitlines()) == 8
     assert "db.db/t" in printed(capsys, "inspect", "lake.db.t")
@@ -206,8 +206,8 @@ def test_a_whole_database_is_in_a_catalog(
     paimon_java.write(named("orders"), [("+I", row)], identifier=0, options=options)
     database.send("all", [change_of("shop.orders", noted), *creates("shop.late", range(4))])
     database.run()
-    wanted = [*({**old_row, "note": None} for old_row in [*rows(range(5)), row]), noted]
-    same(paimon_java.read(named("orders")), wanted)
+    expected = [*({**old_row, "note": None} for old_row in [*rows(range(5)), row]), noted]
+    same(paimon_java.read(named("orders")), expected)
     same(paimon_java.read(named("late")), rows(range(4)))
     assert paimon_java.list_tables(catalog)["ods"] == ["late", "orders", "taken"]
     lines = printed(capsys, "read", "lake.ods.late", "--format", "jsonl").splitlines()

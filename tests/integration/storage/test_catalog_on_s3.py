@@ -54,15 +54,15 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
     assert compacted.code == 0, compacted.output
 
-    wanted = {key: f"v{key}" for key in range(300) if key != 2} | {1: "new", 1000: "late"}
+    expected = {key: f"v{key}" for key in range(300) if key != 2} | {1: "new", 1000: "late"}
     theirs = NamedTable(
         catalog={**catalog, "warehouse": warehouse, **s3.options}, database="db", table="t"
     )
-    assert by_id(java_on_s3.read(theirs)) == wanted
+    assert by_id(java_on_s3.read(theirs)) == expected
     snapshots = java_on_s3.snapshots(theirs)
     assert {snapshot["commitKind"] for snapshot in snapshots} == {"APPEND", "COMPACT"}
     folder = f"{warehouse}/{metadata}"
-    assert by_id(read_by_pyiceberg(folder, s3)) == wanted
+    assert by_id(read_by_pyiceberg(folder, s3)) == expected
 
     # Java commits under the catalog's lock, and the job continues behind it.
     row = {"id": 2000, "v": "java"}
@@ -71,9 +71,9 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     harness.run()
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
     assert compacted.code == 0, compacted.output
-    wanted |= {2000: "java", 2001: "after"}
-    assert by_id(java_on_s3.read(theirs)) == wanted
-    assert by_id(read_by_pyiceberg(folder, s3)) == wanted
+    expected |= {2000: "java", 2001: "after"}
+    assert by_id(java_on_s3.read(theirs)) == expected
+    assert by_id(read_by_pyiceberg(folder, s3)) == expected
 
 
 def by_id(rows: list[dict[str, Any]]) -> Mapping[int, str]:

@@ -48,7 +48,9 @@ def followed(small: SmallTable, place: str) -> subprocess.Popen[str]:
 @pytest.mark.spark
 @pytest.mark.java
 @pytest.mark.slow
-def test_killed_resumed_and_read_back(harness: JobHarness, tmp_path: Path) -> None:
+def test_a_killed_changelog_to_kafka_resumes_without_loss(
+    harness: JobHarness, tmp_path: Path
+) -> None:
     """Nothing is missing after SIGKILL amid a snapshot; the job makes the same table of it."""
     small = small_table(
         tmp_path / "shop.db" / "t", "id BIGINT NOT NULL, v STRING, d DECIMAL(9,2), at TIMESTAMP(3)",

@@ -35,7 +35,7 @@ def a_configuration(job: DatabaseJob, broker: EmbeddedBroker, path: Path) -> Pat
     return path
 
 
-def test_tables_fail_apart(
+def test_a_table_that_fails_its_check_stops_no_other(
     tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = DatabaseJob(tmp_path)

@@ -59,7 +59,7 @@ def levels(table: FileStoreTable) -> dict[str, list[int]]:
     return {place: sorted(levels_of_bucket) for place, levels_of_bucket in sorted(levels.items())}
 
 
-def test_once_and_what_cannot_be_compacted(
+def test_compact_names_the_files_that_it_could_not_compact(
     writer: TableWriter, ingest_server: IngestServer
 ) -> None:
     for epoch in range(4):
@@ -85,7 +85,7 @@ def test_once_and_what_cannot_be_compacted(
     assert table.snapshots.latest() is not None
 
 
-def test_as_a_service_beside_a_job(
+def test_compact_runs_as_a_service_beside_a_job(
     tmp_path: Path, writer: TableWriter, receiver: HttpReceiver
 ) -> None:
     """Watched as the job's configuration says: JSON lines, a webhook and OpenTelemetry."""

@@ -182,7 +182,7 @@ def test_new_tables_have_the_catalog_s_defaults_as_java_s_have(
     assert (runs.schema.options["num-levels"], runs.schema.options["bucket"]) == ("4", "2")
 
 
-def test_engines_commit_at_once(
+def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
     catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
 ) -> None:
     """We ingest, another process of ours compacts, and Java writes: no commit is lost or doubled.
@@ -277,8 +277,8 @@ def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
 def test_a_folder_with_another_table_is_refused_until_it_is_registered(
     options: Mapping[str, str], catalog: Catalog, paimon_java: PaimonJava
 ) -> None:
-    other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
-    orders_of(other).commit(("+I", {"k": "a", "v": "1"}))
+    other_catalog = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
+    orders_of(other_catalog).commit(("+I", {"k": "a", "v": "1"}))
     with pytest.raises(UsageError, match="a table that is not in the catalog"):
         orders_of(catalog)
     theirs = NamedTable(catalog=options, database="shop", table="orders")

@@ -221,9 +221,9 @@ def test_a_table_goes_to_a_task_and_a_branch_has_no_name(catalog: Catalog) -> No
 
 def test_a_table_with_another_schema_is_refused(catalog: Catalog) -> None:
     sales_of(catalog)
-    wanted = sales_schema("day STRING NOT NULL, k INT NOT NULL, w STRING")
+    other_schema = sales_schema("day STRING NOT NULL, k INT NOT NULL, w STRING")
     with pytest.raises(SchemaMismatchError, match="the table has no column 'w'"):
-        create_or_open_in_catalog(catalog, SALES, wanted, SystemClock())
+        create_or_open_in_catalog(catalog, SALES, other_schema, SystemClock())
 
 
 def test_the_server_refuses_the_token_or_the_table(

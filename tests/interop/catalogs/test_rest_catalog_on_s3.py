@@ -94,7 +94,7 @@ def test_we_and_java_write_a_table_by_its_login_alone(
     give(warehouse, s3, ORDERS, "SECONDKEY")
     ours.commit(row(4, "late"))
     ours.compact()
-    wanted = {1: "a", 2: "b", 3: "java", 4: "late"}
-    assert by_id(read_rows(in_a_task)) == wanted
+    expected = {1: "a", 2: "b", 3: "java", 4: "late"}
+    assert by_id(read_rows(in_a_task)) == expected
     opened = open_in_catalog(catalog_of(warehouse.options, SystemClock()), ORDERS)
-    assert by_id(read_rows(opened)) == wanted
+    assert by_id(read_rows(opened)) == expected

@@ -73,7 +73,7 @@ def newest_schema(location: str) -> dict[str, Any]:
         [("option", "num-levels", "6"), ("option", "bucket", "3")],
     ],
 )
-def test_a_schema_is_javas(
+def test_altered_schemas_equal_javas(
     paimon_java: PaimonJava, tmp_path: Path, changes: list[tuple[str, ...]]
 ) -> None:
     ours, javas = tmp_path / "ours" / "d.db" / "t", tmp_path / "javas" / "d.db" / "t"

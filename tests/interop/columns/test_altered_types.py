@@ -158,10 +158,10 @@ def read(location: str) -> list[dict[str, Any]]:
     return normal_rows(stream_app.open_table(location).read().read_all())
 
 
-def assert_same(ours: list[dict[str, Any]], javas: list[dict[str, Any]], wanted: list[str]) -> None:
+def assert_same(ours: list[dict[str, Any]], javas: list[dict[str, Any]], types: list[str]) -> None:
     """Column by column, so that a difference tells the type."""
     ours, javas = (sorted(rows, key=lambda row: row["k"]) for rows in (ours, javas))
-    for number, kind in enumerate(wanted):
+    for number, kind in enumerate(types):
         name = f"c{number}"
         digits = {"ms": 3, "us": 6, "ns": 9}[timestamp_unit(parse_data_type(kind).precision)]
         # Java cuts what a type has no digits for no earlier than it writes it.
@@ -231,15 +231,15 @@ def test_every_type_is_read_as_every_other(
     paimon_java: PaimonJava, tmp_path: Path, name: str
 ) -> None:
     stored, values, chosen = CASES[name]
-    wanted = [
+    types = [
         kind
         for kind in WANTED
         if kind != stored and chosen(kind)
         and can_be_read_as(parse_data_type(stored), parse_data_type(kind))
     ]  # fmt: skip
-    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored, len(wanted), values)
-    paimon_java.alter(location, *(("type", f"c{n}", kind) for n, kind in enumerate(wanted)))
-    assert_same(read(location), paimon_java.read(location), wanted)
+    location = a_table(paimon_java, tmp_path / "db.db" / "t", stored, len(types), values)
+    paimon_java.alter(location, *(("type", f"c{n}", kind) for n, kind in enumerate(types)))
+    assert_same(read(location), paimon_java.read(location), types)
 
 
 @pytest.mark.parametrize("stored", STORED)

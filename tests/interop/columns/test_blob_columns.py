@@ -84,9 +84,9 @@ def blobs(pypaimon: PyPaimonReader, path: Path, seed: int) -> dict[int, dict[str
 def test_blobs_are_read_as_they_were_appended_updated_and_deleted(
     pypaimon: PyPaimonReader, path: Path, blobs: dict[int, dict[str, Any]]
 ) -> None:
-    wanted = by_content(blobs.values())
-    assert by_content(normal_rows(pypaimon.read(path))) == wanted
-    assert by_content(read(path)) == wanted
+    expected = by_content(blobs.values())
+    assert by_content(normal_rows(pypaimon.read(path))) == expected
+    assert by_content(read(path)) == expected
     assert by_content(read(path, columns=["sound", "k"])) == by_content(
         {"sound": row["sound"], "k": row["k"]} for row in blobs.values()
     )
@@ -100,7 +100,7 @@ def test_blobs_are_read_as_they_were_appended_updated_and_deleted(
     table = stream_app.open_table(path)
     assert by_content(
         row for split in table.splits() for row in normal_rows(table.read_split(split).read_all())
-    ) == wanted  # fmt: skip
+    ) == expected  # fmt: skip
     assert findings_of(open_file_store_table(str(path))) == []
 
 

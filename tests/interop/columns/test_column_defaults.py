@@ -93,10 +93,10 @@ def test_nulls_and_missing_values_become_the_default(
     every: dict[str, Any] = {"p": None, **nulls}
     inserted = [{"k": 1, **every}, {"k": 2, **every}, {"k": 3, **every, **own_values}]
     paimon_java.batch_write(javas, [("+I", row) for row in inserted])
-    wanted = by_content(paimon_java.read(javas))
-    assert by_content(paimon_java.read(ours)) == wanted
+    expected = by_content(paimon_java.read(javas))
+    assert by_content(paimon_java.read(ours)) == expected
     rows = stream_app.open_table(ours).read().read_all()
-    assert by_content(normal_rows(rows)) == wanted
+    assert by_content(normal_rows(rows)) == expected
     [cut] = [n for n, kind in enumerate(DEFAULTS) if kind == "DECIMAL(2,0)"]
     assert all(rows.column(f"c{n}").null_count == 0 for n in range(len(DEFAULTS)) if n != cut)
 
@@ -111,10 +111,10 @@ def test_readers_fill_nothing_in(paimon_java: PaimonJava, tmp_path: Path) -> Non
     paimon_java.batch_write(path, [("+I", {"k": 2, "v": None})])
     paimon_java.alter(path, ("add", "w", "INT"))
     paimon_java.alter(path, ("default", "v", "7"), ("default", "w", "8"))
-    wanted = [{"k": 1, "v": None, "w": None}, {"k": 2, "v": None, "w": None}]
-    assert by_content(paimon_java.read(path)) == by_content(wanted)
+    expected = [{"k": 1, "v": None, "w": None}, {"k": 2, "v": None, "w": None}]
+    assert by_content(paimon_java.read(path)) == by_content(expected)
     rows = normal_rows(stream_app.open_table(str(path)).read().read_all())
-    assert by_content(rows) == by_content(wanted)
+    assert by_content(rows) == by_content(expected)
     [(_, row)] = decoded(str(path), {"before": None, "after": {"k": 3}, "op": "c"})
     assert {name: value.as_py() for name, value in row.items()} == {"k": 3, "v": 7, "w": 8}
 

@@ -136,9 +136,9 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
                 paimon_java.compact(table.location, options={"write-only": False})
             paimon_java.compact(twin, options={"write-only": False})
             writer.restart()
-        wanted = alike(paimon_java.read(twin))
-        assert alike(read_rows(table)) == wanted
-        assert alike(paimon_java.read(table.location)) == wanted
+        expected = alike(paimon_java.read(twin))
+        assert alike(read_rows(table)) == expected
+        assert alike(paimon_java.read(table.location)) == expected
     if table.options.writes_changelog:
         ours, theirs = (
             [(k, r) for plan in paimon_java.changelog(path) for k, r in plan.changes]
@@ -176,10 +176,10 @@ def test_every_type_at_any_depth_is_read_alike(
     epoch = Rows(schema, ADDS, rng).epoch(30)
     TableWriter(table).write(epoch)
     paimon_java.write(theirs, epoch, identifier=1)
-    wanted = by_content(paimon_java.read(theirs))
-    assert by_content(paimon_java.read(ours)) == by_content(read_rows(table)) == wanted
-    assert by_content(read_rows(open_file_store_table(str(theirs)))) == wanted
-    assert by_content(normal_rows(pypaimon.read(ours))) == wanted
+    expected = by_content(paimon_java.read(theirs))
+    assert by_content(paimon_java.read(ours)) == by_content(read_rows(table)) == expected
+    assert by_content(read_rows(open_file_store_table(str(theirs)))) == expected
+    assert by_content(normal_rows(pypaimon.read(ours))) == expected
     assert stored_columns(ours) == stored_columns(theirs)
     files = [paimon_java.read(f"{path}$files")[0] for path in (ours, theirs)]
     for statistic in ("null_value_counts", "min_value_stats", "max_value_stats"):

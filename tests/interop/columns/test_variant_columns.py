@@ -121,7 +121,7 @@ def ours(location: str | Path) -> dict[int, Any]:
     return {row["k"]: value_of(text) for row, text in zip(rows, texts, strict=True)}
 
 
-def wanted(documents: list[str | None]) -> dict[int, Any]:
+def expected_documents(documents: list[str | None]) -> dict[int, Any]:
     return {index: value_of(document) for index, document in enumerate(documents)}
 
 
@@ -159,14 +159,22 @@ def test_writers_and_compactions_take_turns(
     paimon_java.write(table.location, epoch_of(documents), identifier=1, options=options)
     file = next(Path(table.location).glob("bucket-0/data-*.parquet"))
     assert ("typed_value" in str(pq.read_schema(file))) == (shredding is not None)
-    assert ours(table.location) == wanted(documents)
+    assert ours(table.location) == expected_documents(documents)
     writer.write(encoded(epoch_of(documents[:half])))
-    assert by_key(paimon_java.read(table.location)) == wanted(documents)
+    assert by_key(paimon_java.read(table.location)) == expected_documents(documents)
     compact_whole(replace(table, schema=schema()))
-    assert by_key(paimon_java.read(table.location)) == ours(table.location) == wanted(documents)
+    assert (
+        by_key(paimon_java.read(table.location))
+        == ours(table.location)
+        == expected_documents(documents)
+    )
     paimon_java.write(table.location, epoch_of(documents), identifier=2, options=options)
     paimon_java.compact(table.location, options={**options, "write-only": False})
-    assert ours(table.location) == by_key(paimon_java.read(table.location)) == wanted(documents)
+    assert (
+        ours(table.location)
+        == by_key(paimon_java.read(table.location))
+        == expected_documents(documents)
+    )
 
 
 @pytest.mark.parametrize("shredding", [None, SHREDDING])
@@ -211,7 +219,7 @@ def test_conditions_on_members_of_what_paimon_wrote(
 def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
     """Functions in the place of columns, of versions, of differences and of changes."""
     city, number = "variant_get(doc, '$.customer.city')", "try_variant_get(doc, '$.id', 'BIGINT')"
-    wanted = {0: ("Bonn", 17), 1: ("Köln", 3_000_000_000), 3: (None, None)}
+    expected = {0: ("Bonn", 17), 1: ("Köln", 3_000_000_000), 3: (None, None)}
     reader, newest = (
         stream_app.open_table(location),
         open_file_store_table(location).snapshots.latest_id(),
@@ -225,7 +233,7 @@ def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
         assert rows.schema.names == [city, "k", number]
         assert rows.schema.types == [pa.string(), pa.int32(), pa.int64()]
         seen = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
-        assert seen == {key: wanted[key] for key in keys}
+        assert seen == {key: expected[key] for key in keys}
 
 
 def test_columns_that_are_no_functions_of_a_column_are_refused(tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ def test_merged_and_compacted_vectors_are_read_by_others(
             older = model.get(row["k"], {}) if kind == "partial-update" else {}
             set_values = {name: value for name, value in row.items() if value is not None}
             model[row["k"]] = {**dict.fromkeys(row), **older, **set_values}
-    wanted = by_content(model.values() if keys else appended)
+    expected = by_content(model.values() if keys else appended)
     for _ in range(2):
-        assert by_content(read_rows(table)) == wanted
-        assert by_content(normal_rows(pypaimon.read(tmp_path / "db.db" / "t"))) == wanted
-        assert by_content(normal_rows(pypaimon.read_by_rust(tmp_path / "db.db" / "t"))) == wanted
+        assert by_content(read_rows(table)) == expected
+        assert by_content(normal_rows(pypaimon.read(tmp_path / "db.db" / "t"))) == expected
+        assert by_content(normal_rows(pypaimon.read_by_rust(tmp_path / "db.db" / "t"))) == expected
         compact_whole(table)
     shown = PaimonTable(table).read(columns=["v", "n"]).read_all()
     assert shown.schema.field("v").type.list_size == 3
@@ -112,12 +112,12 @@ def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Pa
     assert str(table.schema.fields.field("v").data_type) == "VECTOR<FLOAT, 2>"
     assert by_content(read_rows(table)) == by_content(rows)
     TableWriter(table).write([("+I", {"k": 3, "v": [0.5, 7.0], "t": "ours"})])
-    wanted = by_content(
+    expected = by_content(
         {"k": 3, "v": [0.5, 7.0], "t": "ours"} if row["k"] == 3 else row for row in rows
     )
     for _ in range(2):
-        assert by_content(read_rows(table)) == wanted
-        assert by_content(normal_rows(pypaimon.read(place))) == wanted
+        assert by_content(read_rows(table)) == expected
+        assert by_content(normal_rows(pypaimon.read(place))) == expected
         compact_whole(table)
 
 

@@ -94,12 +94,12 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     document.pop("stream_app.digest")
     schema.write_text(json.dumps({**document, "options": {**document["options"], key: "v"}}))
 
-    wanted = sorted_rows([{"k": k, "v": f"{min(k, 2)}"} for k in range(20)])
+    expected = sorted_rows([{"k": k, "v": f"{min(k, 2)}"} for k in range(20)])
     opened = stream_app.open_table(location)
-    assert sorted_rows(normal_rows(opened.read().read_all())) == wanted
+    assert sorted_rows(normal_rows(opened.read().read_all())) == expected
     of_one = opened.read(where="v = '1'").read_all()
     assert of_one.to_pylist() == [{"k": 1, "v": "1"}]
-    assert sorted_rows(normal_rows(pypaimon.read(location))) == wanted
+    assert sorted_rows(normal_rows(pypaimon.read(location))) == expected
 
     with pytest.raises(UnsupportedTableError, match=rf"cannot write this table: {key} = v \("):
         open_for_writing(open_file_store_table(str(location)))

@@ -60,8 +60,8 @@ def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     assert unknown_options(dict.fromkeys(theirs, "")) == []
     ours = CORE_KEYS | {key: option.kind for key, option in OPTIONS.items()}
     listed = {key: kind for key, kind in theirs.items() if kind in TYPES and key in ours}
-    other = {key: kind for key, kind in listed.items() if ours[key].name != TYPES[kind]}
-    assert other == {}
+    other_kinds = {key: kind for key, kind in listed.items() if ours[key].name != TYPES[kind]}
+    assert other_kinds == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
     assert all(key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in theirs)
 

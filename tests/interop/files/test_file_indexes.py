@@ -114,7 +114,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         ("bitmap", "every kind"),
     ],
 )
-def test_indexes_are_javas(
+def test_file_indexes_have_the_bytes_of_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, kind: str, name: str
 ) -> None:
     rng = random.Random(f"{seed} {kind}")

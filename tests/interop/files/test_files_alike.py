@@ -133,7 +133,7 @@ def test_java_and_we_leave_the_same_files(
         write_java(paimon_java, theirs, changes, epoch)
         write_ours(table, changes, epoch)
     expected = story(stream_app.open_table(str(theirs)).table)
-    for state, wanted in zip(story(table), expected, strict=True):
-        assert state == wanted
+    for state, expected_state in zip(story(table), expected, strict=True):
+        assert state == expected_state
     assert any(snapshot["kind"] is CommitKind.COMPACT for snapshot in expected)
     assert any(snapshot["marked"] for snapshot in expected) == ("vectors" in case)

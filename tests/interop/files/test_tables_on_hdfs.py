@@ -48,7 +48,7 @@ def all_files(table: FileStoreTable, folder: str) -> list[str]:
     return paths
 
 
-def test_it_is_written_compacted_and_expired_and_java_reads_it(
+def test_java_reads_a_table_that_we_wrote_compacted_and_expired(
     hdfs: HdfsCluster, paimon_java: PaimonJava, seed: int
 ) -> None:
     table = a_table(hdfs, a_schema(**{"changelog-producer": "input"}))
@@ -64,11 +64,11 @@ def test_it_is_written_compacted_and_expired_and_java_reads_it(
     before = len(all_files(table, table.location))
     expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1)))
     assert len(all_files(table, table.location)) < before
-    wanted = by_content(writer.model.rows())
+    expected = by_content(writer.model.rows())
     assert (
-        by_content(normal_rows(stream_app.open_table(table.location).read().read_all())) == wanted
+        by_content(normal_rows(stream_app.open_table(table.location).read().read_all())) == expected
     )
-    assert by_content(paimon_java.read(table.location)) == wanted
+    assert by_content(paimon_java.read(table.location)) == expected
     assert not [path for path in all_files(table, table.location) if path.endswith(".tmp")]
 
 

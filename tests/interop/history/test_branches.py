@@ -112,20 +112,20 @@ def test_the_main_branch_follows_a_branch(
     )
     writer_of(side, "side").write([("+I", {"k": 9, "v": "of side", "w": 1})])
     assert main(["create-tag", str(table), "doomed"]) == 0
-    wanted = read(side)
+    expected = read(side)
     capsys.readouterr()
     command = ["branch", "fast-forward", str(table), "side"]
     assert main([*command, "--dry-run"]) == 0
     assert "of the main branch are deleted" in capsys.readouterr().out
-    assert read(table) != wanted
+    assert read(table) != expected
     assert main(command) == 0
     assert main(command) == 0, "it may be repeated"
-    assert read(table) == java_rows(paimon_java, table) == wanted
+    assert read(table) == java_rows(paimon_java, table) == expected
     assert set(open_file_store_table(str(table)).tags.names()) == {"begin"}
     writer_of(table, "again").write([("+I", {"k": 10, "v": "of main", "w": 2})])
     paimon_java.write(table, [("+I", {"k": 11, "v": "of Java", "w": 3})], identifier=99)
-    assert len(read(table)) == len(wanted) + 2
-    assert read(side) == wanted
+    assert len(read(table)) == len(expected) + 2
+    assert read(side) == expected
     sound_report(open_file_store_table(str(table)))
     assert plan_orphans(open_file_store_table(str(table)), FAR_FUTURE_MS).files == ()
 
@@ -133,7 +133,7 @@ def test_the_main_branch_follows_a_branch(
 def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     paimon_java: PaimonJava, table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    side, wanted = branch_of(table, "side"), read(branch_of(table, "side"))
+    side, expected = branch_of(table, "side"), read(branch_of(table, "side"))
     writer = writer_of(table, "later")
     for epoch in range(3, 7):
         writer.write(rows(epoch, range(8)))
@@ -142,7 +142,7 @@ def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     assert main(["delete-tag", str(table), "begin"]) == 0
     expire = ["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]
     assert main(expire) == 0
-    assert read(side) == java_rows(paimon_java, side) == wanted
+    assert read(side) == java_rows(paimon_java, side) == expected
     capsys.readouterr()
     assert main(["branch", "list", str(table)]) == 0
     assert capsys.readouterr().out.startswith("side: snapshots ")
@@ -202,15 +202,15 @@ def test_the_main_branch_follows_one_whose_first_snapshots_have_expired(
         writer.write(rows(epoch, [epoch]))
     writer.commit.compact_due()
     assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0
-    wanted = read(side)
-    assert read(table) != wanted
+    expected = read(side)
+    assert read(table) != expected
     assert main(["branch", "fast-forward", str(table), "side"]) == 0
-    assert read(table) == java_rows(paimon_java, table) == wanted
+    assert read(table) == java_rows(paimon_java, table) == expected
     writer_of(table, "again").write(rows(7, [7]))
     paimon_java.write(table, rows(8, [8]), identifier=99)
-    assert read(table) == java_rows(paimon_java, table) != wanted
+    assert read(table) == java_rows(paimon_java, table) != expected
     assert main(["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]) == 0
-    assert read(side) == java_rows(paimon_java, side) == wanted
+    assert read(side) == java_rows(paimon_java, side) == expected
     sound_report(open_file_store_table(str(table)))
 
 

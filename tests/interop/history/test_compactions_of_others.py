@@ -44,20 +44,20 @@ def test_paimon_compacts_what_is_planned(
     for epoch in range(5):
         writer.write(rows(epoch))
         wait_for_plan(writer.commit)
-    wanted: list[Mapping[str, Any]] = [row for epoch in range(5) for _, row in rows(epoch)]
+    expected: list[Mapping[str, Any]] = [row for epoch in range(5) for _, row in rows(epoch)]
     if deletes:
         [first, *_] = sorted(paimon_java.files(table.location), key=lambda f: f["file_name"])
         before = paimon_java.read(table.location)
         paimon_java.delete_rows(table.location, {first["file_name"]: [0, 1]})
-        wanted = [*paimon_java.read(table.location)]
-        assert len(before) - len(wanted) == 2
+        expected = [*paimon_java.read(table.location)]
+        assert len(before) - len(expected) == 2
     paimon_java.compact(table.location)
-    assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+    assert by_content(paimon_java.read(table.location)) == by_content(expected)
     for epoch in range(5, 8):
         writer.write(rows(epoch))
-        wanted += [dict(row) for _, row in rows(epoch)]
+        expected += [dict(row) for _, row in rows(epoch)]
     try:
-        assert by_content(paimon_java.read(table.location)) == by_content(wanted)
+        assert by_content(paimon_java.read(table.location)) == by_content(expected)
     finally:
         print("Java may still compact:", paimon_java.compact(table.location))
 
@@ -73,11 +73,11 @@ def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
     ).table
     writer = TableWriter(table, CompactInCaller)
     writer.commit.state.coordinator.adapt(PolicyBounds(10))
-    wanted = dict[int, str]()
+    values = dict[int, str]()
     for epoch in range(40):
         keys = range(epoch % 5, 100, 5 + epoch % 3)
         writer.write([("+I", {"k": k, "v": str(epoch)}) for k in keys])
-        wanted |= dict.fromkeys(keys, str(epoch))
+        values |= dict.fromkeys(keys, str(epoch))
     reports = [
         report
         for snapshot in table.snapshots.backwards()
@@ -85,7 +85,7 @@ def test_paimon_continues_where_the_job_has_fitted_sizes_to_the_levels(
     ]
     assert "levels" in {report.reason for report in reports}
     assert all("sizes for 6 levels" in str(report.policy) for report in reports)
-    expected = by_content([{"k": k, "v": v} for k, v in wanted.items()])
+    expected = by_content([{"k": k, "v": v} for k, v in values.items()])
     assert by_content(paimon_java.read(table.location)) == expected
     paimon_java.compact(table.location)
     assert {file["level"] for file in paimon_java.files(table.location)} == {5}
@@ -146,7 +146,7 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
 ) -> None:
     """Writers side by side give one number twice. Paimon's look-ups take the lower level's row."""
     keys = [{"k": k} for k in range(6)]
-    wanted = by_content({**key, "v": "second"} for key in keys)
+    expected = by_content({**key, "v": "second"} for key in keys)
     levels = {5: "first", 4: "second"}
     for compacts, order in (("ours", (5, 4)), ("theirs", (4, 5))):
         table = small_table(
@@ -159,8 +159,8 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
             commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
             change = replace(change, added=lifted)
             commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))
-        assert by_content(read_rows(table)) == wanted
-        assert by_content(paimon_java.read(table.location)) == wanted
+        assert by_content(read_rows(table)) == expected
+        assert by_content(paimon_java.read(table.location)) == expected
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert sorted(entry.file.level for entry in live) == [4, 5]
         probe = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
@@ -171,4 +171,4 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
             StreamTableCommit(table, "a", CompactInCaller(table)).compact_whole()
         else:
             paimon_java.compact(table.location)
-        assert by_content(read_rows(table)) == wanted
+        assert by_content(read_rows(table)) == expected

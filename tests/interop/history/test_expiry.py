@@ -82,7 +82,7 @@ def assert_same_left(theirs: Path, ours: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "retained"), [("keyed", 4), ("changelog", 1), ("lookup", 1), ("deletion vectors", 1)]
 )
-def test_of_paimons_table_the_same_stays(
+def test_java_and_we_expire_a_java_table_alike(
     paimon_java: PaimonJava, tmp_path: Path, kind: str, retained: int
 ) -> None:
     path = tmp_path / "db.db" / "t"
@@ -106,7 +106,7 @@ def test_of_paimons_table_the_same_stays(
 
 
 @pytest.mark.parametrize("kind", ["keyed", "changelog"])
-def test_of_our_table_the_same_stays_and_both_go_on(
+def test_java_and_we_expire_our_table_alike_and_continue(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     writer = our_table(tmp_path / "db.db" / "t", TABLES[kind])
@@ -114,8 +114,8 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     count = paimon_java.expire(theirs, retain_max=3, retain_min=3)
     assert expire(open_file_store_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
     assert_same_left(theirs, ours)
-    wanted = by_content(writer.model.rows())
-    assert by_content(paimon_java.read(ours)) == wanted
+    expected = by_content(writer.model.rows())
+    assert by_content(paimon_java.read(ours)) == expected
     assert [s["id"] for s in paimon_java.snapshots(ours)] == open_file_store_table(
         str(ours)
     ).snapshots.ids()
@@ -123,13 +123,13 @@ def test_of_our_table_the_same_stays_and_both_go_on(
     assert paimon_java.expire(ours, retain_max=1, retain_min=1) == 2
     assert expire(open_file_store_table(str(theirs)), num_max=1, num_min=1, time_ms=0) == 2
     assert_same_left(theirs, ours)
-    assert by_content(paimon_java.read(theirs)) == wanted
+    assert by_content(paimon_java.read(theirs)) == expected
     paimon_java.write(ours, [("+I", {"k": 10**6, "v": "new"})], identifier=1)
-    assert len(paimon_java.read(ours)) == len(wanted) + 1
+    assert len(paimon_java.read(ours)) == len(expected) + 1
 
 
 @pytest.mark.parametrize("kind", CHANGELOG_KINDS)
-def test_changelogs_that_outlive_snapshots_are_the_same(
+def test_java_and_we_keep_the_same_long_lived_changelogs(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     options = {

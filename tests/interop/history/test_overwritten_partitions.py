@@ -42,10 +42,10 @@ def test_paimon_reads_and_continues_an_overwritten_partition(
     )  # fmt: skip
     table = open_table(str(location))
 
-    def check(wanted: list[dict[str, Any]]) -> None:
-        assert by_content(paimon_java.read(location)) == by_content(wanted)
-        assert by_content(normal_rows(pypaimon.read(location))) == by_content(wanted)
-        assert by_content(normal_rows(table.read().read_all())) == by_content(wanted)
+    def check(expected: list[dict[str, Any]]) -> None:
+        assert by_content(paimon_java.read(location)) == by_content(expected)
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(expected)
+        assert by_content(normal_rows(table.read().read_all())) == by_content(expected)
 
     old = [("+I", row) for name in ("d0", "d1") for row in day(name, "java", 12)]
     paimon_java.write(location, old, identifier=1)

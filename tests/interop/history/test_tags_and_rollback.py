@@ -135,7 +135,7 @@ def test_paimon_goes_on_where_we_have_gone_back(tmp_path: Path, paimon_java: Pai
     assert findings_of(table) == []
 
 
-def test_both_go_back_to_the_same(tmp_path: Path, paimon_java: PaimonJava) -> None:
+def test_java_and_we_roll_back_to_the_same_state(tmp_path: Path, paimon_java: PaimonJava) -> None:
     path = tmp_path / "shop.db" / "t"
     table = our_table(path).table
     assert create_tag(table, new_tag(table, "later", 6))
@@ -202,7 +202,7 @@ def test_tables_of_pypaimon_are_sound(tmp_path: Path, pypaimon: PyPaimonReader, 
     assert table.snapshots.ids() == [1, 2, 3]
 
 
-def test_success_files_are_both_engines(tmp_path: Path, paimon_java: PaimonJava) -> None:
+def test_tags_of_java_and_ours_have_success_files(tmp_path: Path, paimon_java: PaimonJava) -> None:
     path = tmp_path / "shop.db" / "t"
     small = small_table(path, "k INT, v STRING", ("k",), tag__create_success_file=True)
     for number in range(5):

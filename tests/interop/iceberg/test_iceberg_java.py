@@ -177,12 +177,12 @@ def test_the_metadata_is_java_s_but_for_named_fields(
     turns = Turns(tmp_path, kind, paimon_java)
     theirs = tmp_path / "java" / "shop.db" / "orders"
     shutil.copytree(turns.path, theirs)
-    for turn, wanted in enumerate((FIRST[kind], SECOND[kind])):
+    for turn, expected in enumerate((FIRST[kind], SECOND[kind])):
         changes = changes_of(turn, keyed=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
         turns.ours(changes, whole=whole)
         turns.theirs(theirs, changes, whole=whole)
-        assert differences(turns.path, theirs) == wanted.keys()
+        assert differences(turns.path, theirs) == expected.keys()
 
 
 @pytest.mark.parametrize("first", ["java", "ours"])
@@ -224,9 +224,9 @@ def newest_of(path: Path) -> int:
 
 def assert_read(iceberg: IcebergReader, path: Path) -> None:
     """PyIceberg and DuckDB read our reader's rows."""
-    wanted = by_content(read_rows(open_file_store_table(str(path))))
+    expected = by_content(read_rows(open_file_store_table(str(path))))
     for rows in (iceberg.read(path / "metadata"), iceberg.read_by_duckdb(path / "metadata")):
-        assert by_content(normal_rows(rows)) == wanted
+        assert by_content(normal_rows(rows)) == expected
 
 
 def assert_read_by_java_alone(iceberg: IcebergReader, path: Path) -> None:

@@ -150,9 +150,9 @@ def test_java_reads_a_bucket_in_the_order_of_its_rows(
         writer.write([("+I", {"k": epoch * 10 + number, "b": 0}) for number in range(10)])
         if epoch % 3 == 1:
             writer.commit.compact_due()
-    wanted = list(range(70))
-    assert [row["k"] for row in paimon_java.read(table.location)] == wanted
-    assert [row["k"] for row in read_rows(table)] == wanted
+    expected = list(range(70))
+    assert [row["k"] for row in paimon_java.read(table.location)] == expected
+    assert [row["k"] for row in read_rows(table)] == expected
 
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 1, "bucket-key": "k"}])
@@ -166,16 +166,16 @@ def test_deleted_rows_are_not_read_and_go_with_a_compaction(
         writer.write(numbers(epoch))
     [first, second, *_] = files_of(table)
     paimon_java.delete_rows(location, {first: [0, 3], second: range(10)})
-    wanted = [k for k in range(40) if k not in (0, 3) and not 10 <= k < 20]
-    assert keys_of(read_rows(table)) == wanted
+    expected = [k for k in range(40) if k not in (0, 3) and not 10 <= k < 20]
+    assert keys_of(read_rows(table)) == expected
     writer.write(numbers(4))
-    wanted += range(40, 50)
+    expected += range(40, 50)
     index = table.snapshots.latest()
     assert index is not None
     assert index.index_manifest is not None
-    assert keys_of(paimon_java.read(location)) == wanted
+    assert keys_of(paimon_java.read(location)) == expected
     writer.write(numbers(5))
-    wanted += range(50, 60)
+    expected += range(50, 60)
     writer.commit.compact_due()
     latest = table.snapshots.latest()
     assert latest is not None
@@ -183,11 +183,11 @@ def test_deleted_rows_are_not_read_and_go_with_a_compaction(
     vectors = deletion_vectors(table, latest)
     assert [names for names in vectors.values() if names] == []
     assert sum(entry.file.row_count for entry in FileStoreScan(table).live(latest)) == 48
-    assert keys_of(read_rows(table)) == wanted
-    assert keys_of(paimon_java.read(location)) == wanted
-    assert sorted(normal["k"] for normal in normal_rows(pypaimon.read(location))) == wanted
+    assert keys_of(read_rows(table)) == expected
+    assert keys_of(paimon_java.read(location)) == expected
+    assert sorted(normal["k"] for normal in normal_rows(pypaimon.read(location))) == expected
     # The snapshots before it still have their vectors.
-    assert keys_of(paimon_java.read(location, snapshot=latest.snapshot_id - 1)) == wanted
+    assert keys_of(paimon_java.read(location, snapshot=latest.snapshot_id - 1)) == expected
     assert_metadata_agrees(paimon_java, table)
 
 
@@ -206,14 +206,14 @@ def test_rows_deleted_while_their_file_is_compacted_stay_deleted(
     paimon_java.delete_rows(table.location, {first: [5]})
     assert writer.commit.commit_idle() is None
     assert "1 rows of the files are deleted" in caplog.text
-    wanted = [k for k in range(20) if k != 5]
-    assert keys_of(read_rows(table)) == wanted
+    expected = [k for k in range(20) if k != 5]
+    assert keys_of(read_rows(table)) == expected
     writer.write(numbers(2))
     executor.run()
     assert writer.commit.commit_idle() is not None
-    wanted += range(20, 30)
-    assert keys_of(read_rows(table)) == wanted
-    assert keys_of(paimon_java.read(table.location)) == wanted
+    expected += range(20, 30)
+    assert keys_of(read_rows(table)) == expected
+    assert keys_of(paimon_java.read(table.location)) == expected
 
 
 def test_a_large_file_is_rewritten_when_a_fifth_of_it_is_deleted(

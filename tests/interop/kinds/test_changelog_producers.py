@@ -31,7 +31,9 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_give_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, case: str) -> None:
+def test_java_and_we_write_the_same_changelog(
+    paimon_java: PaimonJava, tmp_path: Path, case: str
+) -> None:
     chance = random.Random(f"{case} 7")
     paths = [tmp_path / "db.db" / name for name in ("java", "turns")]
     for path in paths:

@@ -183,11 +183,11 @@ def test_we_read_primary_key_tables_that_java_merges_by_vectors(
         ]
         paimon_java.write(location, changes, identifier=identifier, wait_compaction=identifier != 5)
         table = stream_app.open_table(location)
-        wanted = paimon_java.read(location)
-        assert sorted_rows(normal_rows(table.read().read_all())) == sorted_rows(wanted)
+        expected = paimon_java.read(location)
+        assert sorted_rows(normal_rows(table.read().read_all())) == sorted_rows(expected)
         narrow = normal_rows(table.read(columns=["v"], where="n >= 300 AND k < 200").read_all())
         assert sorted_rows(narrow) == sorted_rows(
-            [{"v": row["v"]} for row in wanted if row["n"] >= 300 and row["k"] < 200]
+            [{"v": row["v"]} for row in expected if row["n"] >= 300 and row["k"] < 200]
         )
         vectors += len(
             deletion_vectors(open_file_store_table(str(location)), latest_of(table.table))
@@ -270,31 +270,31 @@ def test_java_and_pypaimon_honour_our_vectors(
 ) -> None:  # fmt: skip
     table = create_append(paimon_java, location, is_64=is_64, **kind)
     # PyPaimon has no 64-bit vectors.
-    other = None if is_64 else pypaimon
+    other_reader = None if is_64 else pypaimon
     first, second, *_, last = live_of(table)
     gone = delete_rows(table, {first: [0, 3, 30], second: [1], last: [2]}, is_64=is_64)
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
 
     # Java deletes further rows beside and among ours, and we beside Java's.
     paimon_java.delete_rows(location, {first.file.file_name: [3, 4], last.file.file_name: [5]})
     gone |= {keys_of(table, first)[4], keys_of(table, last)[5]}
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
     gone |= delete_rows(table, {first: [5], second: range(10, 20)}, is_64=is_64)
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
 
     compact(table, first)
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
     vectors = deletion_vectors(table, latest_of(table))
     assert first.file.file_name not in vectors.get(first.bucket_id, {})
     for entry in (second, last):
         compact(table, entry)
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
     assert deletion_vectors(table, latest_of(table)) == {}
 
     [anew, *_] = live_of(table)
     paimon_java.delete_rows(location, {anew.file.file_name: [0]})
     gone |= {keys_of(table, anew)[0]}
-    assert_all_read(paimon_java, table, gone, other)
+    assert_all_read(paimon_java, table, gone, other_reader)
 
 
 @pytest.mark.parametrize("is_64", BITS)

@@ -284,9 +284,9 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
             paimon_java.compact(twin, options={"write-only": False})
         if rng.random() < 0.2:
             writer.restart()
-        wanted = by_content(paimon_java.read(twin))
-        assert by_content(read_rows(table)) == wanted
-        assert by_content(paimon_java.read(table.location)) == wanted
+        expected = by_content(paimon_java.read(twin))
+        assert by_content(read_rows(table)) == expected
+        assert by_content(paimon_java.read(table.location)) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -98,8 +98,8 @@ def test_java_reads_the_sets_that_it_would_make(
             paimon_java.write(turns, changes, identifier=100 + epoch)
         else:
             writer.write(changes)
-        wanted = list(_held(paimon_java, paimon_java.read(alone)))
-        assert list(_held(paimon_java, read_rows(table))) == wanted
-        assert list(_held(paimon_java, paimon_java.read(turns))) == wanted
+        expected = list(_held(paimon_java, paimon_java.read(alone)))
+        assert list(_held(paimon_java, read_rows(table))) == expected
+        assert list(_held(paimon_java, paimon_java.read(turns))) == expected
         if epoch == EPOCHS // 2:
             compact_whole(table.with_options({"write-only": "false"}))

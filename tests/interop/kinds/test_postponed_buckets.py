@@ -50,7 +50,7 @@ def as_rows(rows: Rows) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("options", [{}, {"changelog-producer": "input"}], ids=["none", "input"])
-def test_each_postpones_and_reads_what_the_other_has_moved(
+def test_java_and_we_postpone_rows_and_read_those_that_the_other_has_moved(
     paimon_java: PaimonJava,
     pypaimon: PyPaimonReader,
     tmp_path: Path,
@@ -65,10 +65,10 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     )  # fmt: skip
     table = open_for_writing(open_file_store_table(str(location)))
 
-    def check(wanted: list[dict[str, Any]]) -> None:
-        assert by_content(paimon_java.read(location)) == by_content(wanted)
-        assert by_content(normal_rows(pypaimon.read(location))) == by_content(wanted)
-        assert by_content(read_rows(table)) == by_content(wanted)
+    def check(expected: list[dict[str, Any]]) -> None:
+        assert by_content(paimon_java.read(location)) == by_content(expected)
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(expected)
+        assert by_content(read_rows(table)) == by_content(expected)
 
     for number in range(3):
         before = as_rows(rows)
@@ -99,7 +99,7 @@ def test_each_postpones_and_reads_what_the_other_has_moved(
     assert findings_of(table) == []
 
 
-def test_batches_of_each_go_to_the_buckets_of_the_other(
+def test_batches_go_to_the_buckets_that_the_other_engine_has_made(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
 ) -> None:
     """PyPaimon 2.1 writes a batch to real buckets; an overwrite here gives a partition others."""
@@ -124,11 +124,11 @@ def test_batches_of_each_go_to_the_buckets_of_the_other(
         return pa.table(columns, schema)
 
     def check(totals: dict[str, int]) -> None:
-        wanted = by_content(as_rows(rows))
+        expected = by_content(as_rows(rows))
         for read in (paimon_java.read(location), read_rows(table)):
-            assert by_content(read) == wanted
+            assert by_content(read) == expected
         for judged in (pypaimon.read(location), pypaimon.read_by_rust(location)):
-            assert by_content(normal_rows(judged)) == wanted
+            assert by_content(normal_rows(judged)) == expected
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert {
             table.paths.partition_path(entry.partition): entry.total_buckets for entry in live

@@ -72,12 +72,12 @@ def test_engines_continue_after_each_others_rescale(
     )  # fmt: skip
     table = open_for_writing(open_file_store_table(str(location)))
 
-    def check(wanted: dict[str, int]) -> None:
+    def check(expected: dict[str, int]) -> None:
         assert by_content(paimon_java.read(location)) == by_content(as_rows(rows))
         assert by_content(normal_rows(pypaimon.read(location))) == by_content(as_rows(rows))
         if not table.merges_by_vectors:
             assert by_content(read_rows(table)) == by_content(as_rows(rows))
-        assert totals(paimon_java, location) == {*wanted.items()}
+        assert totals(paimon_java, location) == {*expected.items()}
 
     def java_writes(number: int) -> None:
         paimon_java.write(location, changes(noise, rows, f"java {number}"), identifier=number)
@@ -126,10 +126,10 @@ def test_postponed_rows_wait_while_their_partition_is_rescaled(
     )  # fmt: skip
     table = open_for_writing(open_file_store_table(str(location)))
 
-    def check(wanted: list[dict[str, Any]]) -> None:
-        assert by_content(paimon_java.read(location)) == by_content(wanted)
-        assert by_content(normal_rows(pypaimon.read(location))) == by_content(wanted)
-        assert by_content(read_rows(table)) == by_content(wanted)
+    def check(expected: list[dict[str, Any]]) -> None:
+        assert by_content(paimon_java.read(location)) == by_content(expected)
+        assert by_content(normal_rows(pypaimon.read(location))) == by_content(expected)
+        assert by_content(read_rows(table)) == by_content(expected)
 
     paimon_java.write(location, changes(noise, rows, "java"), identifier=1)
     assert move_postponed(table) is not None
@@ -176,14 +176,14 @@ def test_rows_without_a_key_keep_their_order(
         rows.extend(new)
         return [("+I", row) for row in new]
 
-    def check(wanted: dict[str, int]) -> None:
+    def check(expected: dict[str, int]) -> None:
         assert by_content(normal_rows(pypaimon.read(location))) == by_content(rows)
         for read in (paimon_java.read(location), read_rows(open_file_store_table(str(location)))):
             assert by_content(read) == by_content(rows)
             for day, number in {(row["dt"], row["id"]) for row in rows}:
                 values = [row["v"] for row in read if (row["dt"], row["id"]) == (day, number)]
                 assert values == sorted(values), "in the order in which they were written"
-        assert totals(paimon_java, location) == {*wanted.items()}
+        assert totals(paimon_java, location) == {*expected.items()}
 
     writer = TableWriter(open_file_store_table(str(location)), user="a")
     for number, (partition, buckets) in enumerate([("dt=d0", 6), ("dt=d1", 3), ("dt=d0", 1)]):

@@ -82,7 +82,7 @@ def test_rows_stay_and_conditions_open_fewer_files(
 ) -> None:
     path = tmp_path / "db.db" / "t"
     rows = a_table(path, random.Random(seed), **{"write-buffer-size": memory})
-    table, wanted = open_file_store_table(str(path)), by_content(row for _, row in rows)
+    table, expected = open_file_store_table(str(path)), by_content(row for _, row in rows)
     conditions = ["a = 7"] if strategy is OrderStrategy.ORDER else ["a = 7", "b = 150"]
     assert all(
         files_with(table, condition) == files_with(table, "c > ''") for condition in conditions
@@ -93,8 +93,8 @@ def test_rows_stay_and_conditions_open_fewer_files(
     whole = files_with(table, "c > ''")
     for condition in conditions:
         assert files_with(table, condition) <= whole * 0.75, (condition, whole)
-    assert by_content(normal_rows(stream_app.open_table(str(path)).read().read_all())) == wanted
-    assert by_content(paimon_java.read(path)) == wanted
+    assert by_content(normal_rows(stream_app.open_table(str(path)).read().read_all())) == expected
+    assert by_content(paimon_java.read(path)) == expected
     latest = table.snapshots.latest()
     assert latest is not None
     assert latest.commit_kind is CommitKind.COMPACT

@@ -174,7 +174,9 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
     assert kinds_in(table) == set()
 
 
-def test_consumers_of_both(paimon_java: PaimonJava, tmp_path: Path) -> None:
+def test_java_and_we_continue_each_others_consumers(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
     """Each continues where the other one was; Java's expiry keeps what our consumer needs."""
     columns, keys, partitions, options = TABLES["level 0 alone"]
     writer = TableWriter(a_table(tmp_path, columns, keys, partitions, **options))

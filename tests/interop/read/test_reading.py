@@ -84,9 +84,12 @@ def test_conditions_and_columns_give_what_java_gives(
     for _ in range(12):
         where, theirs = condition(noise, table, whole)
         columns = noise.sample(table.schema.names, noise.randrange(1, len(table.schema) + 1))
-        wanted = paimon_java.read(location, where=theirs)
-        wanted = [{column: row[column] for column in columns} for row in wanted]
-        assert rows(table.read(columns=columns, where=where)) == by_content(wanted), (where, theirs)
+        expected = paimon_java.read(location, where=theirs)
+        expected = [{column: row[column] for column in columns} for row in expected]
+        assert rows(table.read(columns=columns, where=where)) == by_content(expected), (
+            where,
+            theirs,
+        )
 
 
 def assert_differences(
@@ -127,19 +130,19 @@ def test_java_skips_new_files_between_versions_where_reads_do(
     last = small.table.snapshots.ids()[-1]
     answers = {}
     for mode in ("delta", "changelog"):
-        wanted = {"incremental-between": f"1,{last}", "incremental-between-scan-mode": mode}
+        options = {"incremental-between": f"1,{last}", "incremental-between-scan-mode": mode}
         answers[mode] = (
             rows(
                 PaimonTable(small.table).read_incremental((1, last), scan_mode=mode, row_kind=True)
             ),
-            by_content(paimon_java.read(f"{small.table.location}$audit_log", options=wanted)),
+            by_content(paimon_java.read(f"{small.table.location}$audit_log", options=options)),
         )
     assert [len(answer) for answer in answers["delta"]] == [2, 0]
     assert answers["changelog"][0] == answers["changelog"][1] != []
 
 
 @pytest.mark.parametrize("name", ["every type", "partitions", "thin", "small files"])
-def test_versions_and_differences_are_javas(
+def test_versions_and_incremental_reads_equal_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str
 ) -> None:
     """The test reads snapshots, two tags, and changes between snapshots in each scan mode."""
@@ -162,37 +165,37 @@ def test_versions_and_differences_are_javas(
             start, end = sorted(noise.sample(numbers, 2))
             options = {"incremental-between": f"{start},{end}",
                        "incremental-between-scan-mode": mode}  # fmt: skip
-            wanted = paimon_java.read(f"{location}$audit_log", options=options)
+            expected = paimon_java.read(f"{location}$audit_log", options=options)
             reader = table.read_incremental((start, end), scan_mode=mode, row_kind=True)
             if mode == "diff":
-                assert_differences(table, start, end, reader, wanted)
+                assert_differences(table, start, end, reader, expected)
             else:
-                assert rows(reader) == by_content(wanted), (mode, start, end)
+                assert rows(reader) == by_content(expected), (mode, start, end)
             times = [store.snapshots.snapshot(number).time_ms for number in (start, end)]
             # From before the first snapshot: 1.4 compares with that one, later ones with none.
             back = [0] if mode == "diff" else [0, 1, 10**6]
             low, high = times[0] - noise.choice(back), times[1] + noise.choice([0, 1])
             options = {"incremental-between-timestamp": f"{low},{high}",
                        "incremental-between-scan-mode": mode}  # fmt: skip
-            wanted = paimon_java.read(f"{location}$audit_log", options=options)
+            expected = paimon_java.read(f"{location}$audit_log", options=options)
             reader = table.read_incremental(
                 between_timestamps=(low, high), scan_mode=mode, row_kind=True
             )
             if mode == "diff":
                 first = 1 if low < times[0] else start
-                assert_differences(table, first, end, reader, wanted)
+                assert_differences(table, first, end, reader, expected)
             else:
-                assert rows(reader) == by_content(wanted), (mode, low, high)
+                assert rows(reader) == by_content(expected), (mode, low, high)
     paimon_java.tag(location, "early", numbers[1])
     paimon_java.tag(location, "late", numbers[-1])
     assert rows(table.read(tag="early")) == by_content(
         paimon_java.read(location, options={"scan.tag-name": "early"})
     )
-    wanted = paimon_java.read(
+    expected = paimon_java.read(
         f"{location}$audit_log", options={"incremental-between": "early,late"}
     )
     reader = table.read_incremental(("early", "late"), row_kind=True)
-    assert_differences(table, numbers[1], numbers[-1], reader, wanted)
+    assert_differences(table, numbers[1], numbers[-1], reader, expected)
     tags = {row["tag_name"]: row for row in paimon_java.read(f"{location}$tags")}
     for tag in store.tags.tags():
         theirs = tags.pop(tag.name)

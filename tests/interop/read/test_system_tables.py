@@ -119,7 +119,7 @@ def table(
 
 
 @pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_FORMS])
-def test_it_is_javas(paimon_java: PaimonJava, table: Path, name: str) -> None:
+def test_each_system_table_equals_javas(paimon_java: PaimonJava, table: Path, name: str) -> None:
     ours = stream_app.open_table(str(table)).system(name)
     if name == "snapshots":  # Paimon 2 has two columns more
         assert ours.column_names[-2:] == ["operation", "writer_version"]
@@ -169,7 +169,7 @@ def _sql(kind: pa.DataType) -> str:
     }[kind]  # fmt: skip
 
 
-def test_there_are_all_of_paimons_but_one(table: Path) -> None:
+def test_all_system_tables_of_paimon_but_row_tracking_are_read(table: Path) -> None:
     assert {*SYSTEM_TABLES, *ROW_FORMS} == PAIMONS - {"row_tracking"}
     with pytest.raises(UsageError, match="does not read the system table 'row_tracking'"):
         stream_app.open_table(str(table)).system("row_tracking")

@@ -209,9 +209,9 @@ def test_a_compaction_that_another_has_overtaken_is_dropped(
     for epoch in range(5):
         writer.write(rows(epoch))
     wait_for_plan(writer)
-    other = TableWriter(writer.table, CompactInThreads, user="other")
-    attempt(other, 0, rows(5))
-    other.commit.compact_due()
+    other_writer = TableWriter(writer.table, CompactInThreads, user="other")
+    attempt(other_writer, 0, rows(5))
+    other_writer.commit.compact_due()
     assert isinstance(writer.executor, CompactLater)
     writer.executor.run()
     before = files_on_disk(writer.table, "data-")
@@ -276,13 +276,13 @@ def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path
         writer.write(rows(epoch))
     planner = AppendCompactPlanner(writer.table)
     assert planner.plan().tasks == ()
-    other = TableWriter(
+    other_writer = TableWriter(
         replace_options(writer.table, {"write-only": "false", "compaction.min.file-num": "2"}),
         CompactInThreads,
         user="other",
     )
-    attempt(other, 0, rows(4))
-    other.commit.compact_due()
+    attempt(other_writer, 0, rows(4))
+    other_writer.commit.compact_due()
     assert len(files(writer.table)) == 1
     assert planner.plan().tasks == ()
     assert {file.file_name for sub in planner._sub_coordinators.values() for file in sub.files} == {
@@ -301,9 +301,9 @@ def test_a_plan_whose_snapshot_has_expired_is_made_anew(
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     writer.write(rows(0))
     writer.commit.compact_due()
-    other = TableWriter(replace_options(writer.table, {"write-only": "true"}), user="other")
+    other_writer = TableWriter(replace_options(writer.table, {"write-only": "true"}), user="other")
     for epoch in range(3):
-        attempt(other, epoch, rows(10 + epoch))
+        attempt(other_writer, epoch, rows(10 + epoch))
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
     writer.write(rows(1))

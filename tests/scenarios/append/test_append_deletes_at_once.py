@@ -67,9 +67,9 @@ def test_deletes_beside_compactions(
         compacting.result()
         gone = deleting.result()
     keys = sorted(row["k"] for row in read_rows(table))
-    wanted = sorted(row["k"] for row in writer.model.rows() if row["k"] not in gone)
+    expected = sorted(row["k"] for row in writer.model.rows() if row["k"] not in gone)
     assert gone
-    assert keys == wanted
+    assert keys == expected
 
 
 def test_a_compaction_that_left_out_rows_whose_deletion_was_rolled_back_is_dropped(

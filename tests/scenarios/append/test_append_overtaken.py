@@ -48,13 +48,13 @@ def test_a_plan_that_another_compactor_has_overtaken_doubles_no_rows(tmp_path: P
         writer.write(rows(epoch))
         wait_for_plan(writer.commit)
     # Five small files are planned. Now another job compacts them.
-    other = StreamTableCommit(
+    other_compactor = StreamTableCommit(
         writer.table,
         "other",
         CompactInCaller(writer.table),
         last_identifier=BATCH_COMMIT_IDENTIFIER,
     )
-    assert other.compact_whole()
+    assert other_compactor.compact_whole()
     for epoch in range(5, 8):
         writer.write(rows(epoch))
     assert_rows(writer)
@@ -72,10 +72,10 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     planner = AppendCompactPlanner(table)
     [failed] = planner.plan().tasks
     assert len(failed[1]) == 5
-    other = StreamTableCommit(
+    other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other.compact_whole()
+    assert other_compactor.compact_whole()
     waiting = {file.file_name for file in failed[1]}
     assert planner.plan(excluded=waiting, starts_anew=starts_anew).tasks == ()
     assert planner.plan(failed=[failed]).tasks == ()
@@ -95,10 +95,10 @@ def test_a_round_that_begins_anew_forgets_what_it_has_found(tmp_path: Path) -> N
     for epoch in range(1, 4):
         writer.write(rows(epoch))
     assert delete_some(table, random.Random(1))
-    other = StreamTableCommit(
+    other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other.compact_whole()
+    assert other_compactor.compact_whole()
     for epoch in range(4, 7):
         writer.write(rows(epoch))
     live = {entry.file.file_name for entry in FileStoreScan(table).live(table.snapshots.latest())}
@@ -119,10 +119,10 @@ def test_limit_of_files_in_a_round(tmp_path: Path) -> None:
     writer.restart()
     writer.write([])  # plans the first five
     wait_for_plan(writer.commit)
-    other = StreamTableCommit(
+    other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other.compact_whole()
+    assert other_compactor.compact_whole()
     writer.commit.commit_idle()
     for epoch in range(16, 24):
         writer.write(rows(epoch))

@@ -118,8 +118,8 @@ def test_rows_and_changes_are_what_was_appended(tmp_path: Path, options: dict[st
     assert sorted(changes) == [0, 1, 2]
     for epoch, epoch_changes in changes.items():
         assert {kind for kind, _ in epoch_changes} == {"+I"}
-        wanted = rows[epoch * 20 : epoch * 20 + 20]
-        assert by_content([row for _, row in epoch_changes]) == by_content(wanted)
+        expected = rows[epoch * 20 : epoch * 20 + 20]
+        assert by_content([row for _, row in epoch_changes]) == by_content(expected)
     check_chain(writer.table)
 
 

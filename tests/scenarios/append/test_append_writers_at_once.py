@@ -76,8 +76,8 @@ def test_two_jobs_and_a_compactor_at_once(
         finally:
             all_written.set()
         compacting.result()
-    wanted = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
-    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    expected = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
     check_chain(table)
     assert files_on_disk(table, "data-") == files_that_snapshots_name(table)
 

@@ -40,13 +40,13 @@ def check(capsys: pytest.CaptureFixture[str], table: SmallTable, source: str) ->
 def test_tables_of_other_layouts_are_equal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b", bucket=3)
+    table, other_table = a_table(tmp_path / "a"), a_table(tmp_path / "b", bucket=3)
     table.commit(*rows(50))
     for change in reversed(rows(50)):
-        other.commit(change)
-    code, text = check(capsys, table, other.path)
+        other_table.commit(change)
+    code, text = check(capsys, table, other_table.path)
     assert code == 0
-    assert f"equal to {other.path}, snapshot" in text
+    assert f"equal to {other_table.path}, snapshot" in text
     assert "50 rows with checksum" in text
 
 
@@ -65,10 +65,10 @@ def test_carried_checksums_answer_without_a_file_of_rows(
 def test_the_keys_of_rows_that_differ_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
+    table, other_table = a_table(tmp_path / "a"), a_table(tmp_path / "b")
     table.commit(*rows(40, k7="other"))
-    other.commit(*rows(42), ("-D", {"k": 3, "v": "a"}))
-    code, text = check(capsys, table, other.path)
+    other_table.commit(*rows(42), ("-D", {"k": 3, "v": "a"}))
+    code, text = check(capsys, table, other_table.path)
     assert code == 1
     lines = [line for line in text.splitlines() if line.startswith("source:")]
     assert [line.partition(" rows ")[0] for line in lines] == [
@@ -93,11 +93,11 @@ def test_columns_that_cannot_be_compared_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = a_table(tmp_path / "a", "k INT NOT NULL, v STRING, w INT, n INT")
-    other = a_table(tmp_path / "b", "k BIGINT NOT NULL, v STRING, w STRING, x INT")
-    for one in (table, other):
-        one.commit(("+I", {"k": 1, "v": "a"}))
+    other_table = a_table(tmp_path / "b", "k BIGINT NOT NULL, v STRING, w STRING, x INT")
+    for compared in (table, other_table):
+        compared.commit(("+I", {"k": 1, "v": "a"}))
     without = "w (INT and STRING), n (not there), x (only there)"
-    assert main(["check", table.path, "--source", other.path, "--record"]) == 3
+    assert main(["check", table.path, "--source", other_table.path, "--record"]) == 3
     assert f"columns were left out: {without}" in capsys.readouterr().out
     facts = table_facts(table.table, of_job=False)
     assert (facts.proven_at, facts.proven_without) == ("snapshot 1", without)
@@ -110,22 +110,22 @@ def test_a_snapshot_has_the_checksum_of_rows_with_arrays(
 ) -> None:
     columns = "k INT NOT NULL, v STRING, a ARRAY<STRING>"
     options = {"stream-app.row-checksum": "true", "changelog-producer": "input"}
-    table, other = (a_table(tmp_path / name, columns, **options) for name in "ab")
-    for one in (table, other):
-        one.commit(("+I", {"k": 1, "v": "a", "a": ["x", None]}), ("+I", {"k": 2, "v": "a"}))
-    assert check(capsys, table, other.path)[0] == 0
+    table, other_table = (a_table(tmp_path / name, columns, **options) for name in "ab")
+    for compared in (table, other_table):
+        compared.commit(("+I", {"k": 1, "v": "a", "a": ["x", None]}), ("+I", {"k": 2, "v": "a"}))
+    assert check(capsys, table, other_table.path)[0] == 0
     assert main(["check", table.path]) == 0, "the recorded checksum is that of the rows"
     table.commit(("+U", {"k": 2, "v": "a", "a": []}))
-    code, text = check(capsys, table, other.path)
+    code, text = check(capsys, table, other_table.path)
     assert (code, "1 rows have other values" in text, "k = 2\n" in text) == (1, True, True)
 
 
 def test_rows_without_a_key_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns = "k INT, v STRING"
-    table, other = (small_table(tmp_path / name / "db.db" / "t", columns) for name in "ab")
+    table, other_table = (small_table(tmp_path / name / "db.db" / "t", columns) for name in "ab")
     table.commit(*rows(3), *rows(3))
-    other.commit(*rows(3))
-    code, text = check(capsys, table, other.path)
+    other_table.commit(*rows(3))
+    code, text = check(capsys, table, other_table.path)
     assert (code, "3 rows have other values" in text) == (1, True)
 
 
@@ -150,17 +150,17 @@ def test_wrong_words_are_refused(
 def test_a_recorded_comparison_stays_visible_in_later_snapshots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table, other = a_table(tmp_path / "a"), a_table(tmp_path / "b")
-    for compared in (table, other):
+    table, other_table = a_table(tmp_path / "a"), a_table(tmp_path / "b")
+    for compared in (table, other_table):
         compared.commit(*rows(4))
-    words = ["check", table.path, "--source", other.path, "--record"]
+    words = ["check", table.path, "--source", other_table.path, "--record"]
     assert main(words) == 0
     table.commit(("+I", {"k": 4, "v": "a"}))
     assert main(words) == 1, "a row more: the older proof stays"
     capsys.readouterr()
     assert main(["inspect", table.path]) == 0
     proven = next(line for line in capsys.readouterr().out.splitlines() if "proven" in line)
-    assert f"equal to {other.path}, snapshot 1, " in proven
+    assert f"equal to {other_table.path}, snapshot 1, " in proven
     assert "s ago: 4 rows with checksum" in proven
     facts = table_facts(table.table, of_job=False)
     assert (facts.proven_ms is not None, facts.proven_at) == (True, "snapshot 1")

@@ -245,8 +245,8 @@ def test_columns_and_harmless_options_may_change_under_way(tmp_path: Path) -> No
     assert table.schemas.create(schema)
     writer.write(rows("mon", value="b"))
     assert [snapshot.schema_id for snapshot in check_chain(table)] == [0, 1]
-    wanted = [{**row, "c": None} for _, row in rows("mon", value="b")]
-    assert by_content(read_rows(open_file_store_table(table.location))) == by_content(wanted)
+    expected = [{**row, "c": None} for _, row in rows("mon", value="b")]
+    assert by_content(read_rows(open_file_store_table(table.location))) == by_content(expected)
 
 
 def test_a_schema_that_is_gone_stops_the_job(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_a_table_that_was_rolled_back_and_written_again_stops_the_job(
     for number in range(3):
         writer.write([row(number, "a")])
     roll_back(writer.table, 1)
-    other = TableWriter(writer.table, user="other")
+    other_writer = TableWriter(writer.table, user="other")
     for number in range(others):
-        other.write([row(number, "b")])
+        other_writer.write([row(number, "b")])
     before = read_rows(writer.table)
     with pytest.raises(CheckpointError, match="snapshot 3 of user writer was replaced by one of"):
         writer.write([row(9, "a")])
@@ -94,8 +94,11 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
 def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> None:
     """Another writer may commit between the job's look at the table and the job's snapshot."""
     writer = TableWriter(a_table(tmp_path))
-    other = TableWriter(writer.table, user="other")
-    overtakes = [lambda: other.write([row(100, "b")]), lambda: other.write([row(101, "b")])]
+    other_writer = TableWriter(writer.table, user="other")
+    overtakes = [
+        lambda: other_writer.write([row(100, "b")]),
+        lambda: other_writer.write([row(101, "b")]),
+    ]
     writer.restart(OvertakenFileIO(before=[*overtakes]))
     writer.write([row(1, "a")])
     writer.write([row(2, "a")])
@@ -110,11 +113,11 @@ def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_
     """Paimon's Java looks, sees no snapshot, and renames over ours."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
-    other = TableWriter(writer.table, user="other")
+    other_writer = TableWriter(writer.table, user="other")
 
     def overwrites() -> None:
         Path(writer.table.location, "snapshot", "snapshot-2").unlink()
-        other.write([row(7, "other")])
+        other_writer.write([row(7, "other")])
 
     writer.restart(OvertakenFileIO(afterwards=[overwrites]))
     writer.write([row(1, "a")])
@@ -127,12 +130,12 @@ def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
     """The job also misses one behind another writer's snapshot, which it has not yet read."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
-    other = TableWriter(writer.table, user="other")
-    writer.restart(OvertakenFileIO(before=[lambda: other.write([row(7, "other")])]))
+    other_writer = TableWriter(writer.table, user="other")
+    writer.restart(OvertakenFileIO(before=[lambda: other_writer.write([row(7, "other")])]))
     writer.write([row(1, "a")])
     Path(writer.table.location, "snapshot", "snapshot-3").unlink()
-    other.restart()
-    other.write([row(8, "other")])
+    other_writer.restart()
+    other_writer.write([row(8, "other")])
     with pytest.raises(CheckpointError, match="snapshot 3 of user writer was replaced"):
         writer.write([row(2, "a")])
     writer.replay()
@@ -141,10 +144,10 @@ def test_a_snapshot_that_is_overwritten_later_is_missed(tmp_path: Path) -> None:
 
 def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=3), CompactLater)
-    other = TableWriter(writer.table, CompactLater, user="other")
+    other_writer = TableWriter(writer.table, CompactLater, user="other")
     writer.write([row(0, "a")])
     for number in range(2):
-        other.write([row(number, "b")])
+        other_writer.write([row(number, "b")])
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert writer.commit.follow_and_wait() == 3
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
@@ -160,9 +163,9 @@ def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
     """Another writer's snapshots have expired, so the job reads all known buckets again."""
     writer = TableWriter(a_table(tmp_path))
     writer.write([row(0, "a")])
-    other = TableWriter(writer.table, user="other")
+    other_writer = TableWriter(writer.table, user="other")
     for number in range(3):
-        other.write([row(number, "b")])
+        other_writer.write([row(number, "b")])
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
     assert writer.commit.follow_and_wait() == 4
@@ -174,8 +177,8 @@ def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
 def test_a_job_that_has_not_committed_yet_finds_others_rows(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     writer = TableWriter(table)
-    other = TableWriter(table, user="other")
-    other.write([row(1, "old")])
+    other_writer = TableWriter(table, user="other")
+    other_writer.write([row(1, "old")])
     writer.write([row(1, "new")])
     assert read_rows(table) == [{"k": 1, "v": "new"}]
 
@@ -241,8 +244,8 @@ def test_a_partition_whose_keys_lie_anywhere_keeps_the_tables_number(tmp_path: P
     wider = replace(table, schema=schema)
     first = commit.follow_and_wait()
     changes: list[tuple[str, dict[str, Any]]] = [("+I", {"dt": "a", "k": 1, "v": "a"})]
-    other = TableWriter(wider, user="other").commit
-    other.commit_epoch(0, write_changes(wider, changes, first))
+    other_commit = TableWriter(wider, user="other").commit
+    other_commit.commit_epoch(0, write_changes(wider, changes, first))
     with pytest.raises(UnsupportedTableError, match="the partition has 4 buckets"):
         commit.commit_epoch(0, write_changes(table, changes, first))
 

@@ -71,10 +71,10 @@ def expire(table: FileStoreTable, keep: int) -> None:
 
 def others_go_on(table: FileStoreTable, *, keep: int, user: str) -> None:
     """Four epochs of another user or of a twin, after which few snapshots are left."""
-    other = TableWriter(table, user=user)
-    other.model.changes += [[]] * (0 if other.commit.last_identifier is None else 4)
+    other_writer = TableWriter(table, user=user)
+    other_writer.model.changes += [[]] * (0 if other_writer.commit.last_identifier is None else 4)
     for number in range(4):
-        other.write(row(100 + number, user))
+        other_writer.write(row(100 + number, user))
     expire(table, keep)
 
 
@@ -93,7 +93,7 @@ def stops_of(table: FileStoreTable, work: Any) -> range:
     ("keep", "is_append", "epochs"),
     [(1, False, 3), (2, False, 3), (3, True, 3), (1, False, 0), (2, True, 0)],
 )
-def test_others_commit_and_expire(
+def test_a_late_commit_loses_nothing_though_others_commit_and_expire(
     keep: int, is_append: bool, epochs: int, strides: Strides
 ) -> None:
     story = a_table(is_append=is_append, epochs=epochs)
@@ -150,7 +150,7 @@ def test_a_stale_hint_is_moved_from_an_expired_snapshot() -> None:
     assert findings_of(table) == []
 
 
-def test_a_twin_commits_and_expires() -> None:
+def test_a_late_commit_loses_nothing_though_its_twin_commits_and_expires() -> None:
     """The twin takes the same epoch's number, and many after it."""
     story = a_table()
     work = write_epoch(3, row(50, "late"))
@@ -174,7 +174,7 @@ def roll_back_to(table: FileStoreTable) -> None:
     roll_back(table, plan, resets_consumers=False)
 
 
-def test_the_table_goes_back_meanwhile() -> None:
+def test_a_late_commit_during_a_rollback_leaves_a_right_table() -> None:
     story = a_table()
     work = write_epoch(3, row(50, "late"))
     for stop in stops_of(story, work):
@@ -188,7 +188,7 @@ def test_the_table_goes_back_meanwhile() -> None:
         assert keys_of(table) in ([0], [0, 50][: 1 if actor.error else 2])
 
 
-def test_an_epoch_comes_while_the_table_goes_back() -> None:
+def test_an_epoch_is_committed_during_a_rollback() -> None:
     story = a_table()
     for stop in stops_of(story, roll_back_to):
         table = copy_of(story)

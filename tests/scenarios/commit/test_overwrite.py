@@ -162,12 +162,12 @@ def test_an_overwrite_replaces_what_others_commit_meanwhile(tmp_path: Path, whol
     commit = committer(with_rival(table, late, times=2))
     if whole:
         snapshot = commit.truncate(BATCH_COMMIT_IDENTIFIER)
-        wanted: list[Change] = []
+        expected: list[Change] = []
     else:
         snapshot = commit.drop_partitions([partition(table, "mon")], BATCH_COMMIT_IDENTIFIER)
-        wanted = [*days("tue"), *days("wed", value="late")]
+        expected = [*days("tue"), *days("wed", value="late")]
     assert snapshot.snapshot_id == 4
-    assert by_content(read_rows(table)) == rows(wanted)
+    assert by_content(read_rows(table)) == rows(expected)
     check_chain(table)
     named = {
         name

@@ -69,7 +69,7 @@ def shown(table: FileStoreTable) -> str:
     return overview(table, table.snapshots.latest()).checksum or ""
 
 
-def test_a_table_that_cannot_keep_one_says_why(tmp_path: Path) -> None:
+def test_a_table_without_a_changelog_says_why_it_has_no_checksum(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(FIRST)
     assert shown(table) == "none: without a changelog its writers do not read the older rows"
@@ -109,7 +109,7 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     assert base_sum_record(table, newest(table)) == EMPTY_TABLE
 
 
-def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
+def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     writer = TableWriter(table)
     writer.write(FIRST)
@@ -123,7 +123,7 @@ def test_updates_without_the_row_before_make_it_unknown(tmp_path: Path) -> None:
     assert f"{base_sum_record(table, published).total.digits}, of 8 rows" in shown(table)
 
 
-def test_changes_that_came_twice_are_a_finding_until_it_is_made_anew(tmp_path: Path) -> None:
+def test_doubled_changes_are_found_until_the_checksum_is_computed_again(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     writer = TableWriter(table)
     writer.write(FIRST)
@@ -139,7 +139,7 @@ def without_checksum(table: FileStoreTable) -> FileStoreTable:
     return replace(table, schema=replace(table.schema, options=options))
 
 
-def test_it_is_read_beside_a_job_that_goes_on(tmp_path: Path) -> None:
+def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="lookup")
     TableWriter(without_checksum(table), user="other").write(FIRST)
     assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
@@ -157,7 +157,7 @@ def test_it_is_read_beside_a_job_that_goes_on(tmp_path: Path) -> None:
     assert is_right(table)
 
 
-def test_a_commit_that_carries_none_during_the_read_is_a_conflict(tmp_path: Path) -> None:
+def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write(FIRST)
     committer = FileStoreCommit(table, CommitHistory(table, "batch", newest(table)))
@@ -169,7 +169,7 @@ def test_a_commit_that_carries_none_during_the_read_is_a_conflict(tmp_path: Path
         committer.commit_analysis(ANALYSIS, row_sums=refuses)
 
 
-def test_many_partitions_have_one_checksum_alone(tmp_path: Path) -> None:
+def test_many_partitions_share_one_checksum(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write([("+I", row(1, "a", f"day {day}")) for day in range(70)])
     record = base_sum_record(table, newest(table))

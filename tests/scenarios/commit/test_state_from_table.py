@@ -130,8 +130,8 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
     if kind == "no buckets":
         # How long small files have waited for more of them is not in the table: the moment of
         # their compaction may differ, no more.
-        wanted, commits = (appends(table) for table in tables)
-        assert commits == wanted
+        expected, commits = (appends(table) for table in tables)
+        assert commits == expected
     else:
         assert recorded_commits(forgetful) == recorded_commits(remembering)
     assert by_content(read_rows(forgetful)) == by_content(read_rows(remembering))

@@ -105,8 +105,8 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     late = CompactLater(table)
     job = StreamTableCommit(table, "job", late)
     job.commit_epoch(0, write_changes(table, FIRST, job.follow_and_wait()))
-    other = StreamTableCommit(table, "other", CompactHere(table), last_identifier=0)
-    assert len(other.compact_whole()) == 1
+    other_commit = StreamTableCommit(table, "other", CompactHere(table), last_identifier=0)
+    assert len(other_commit.compact_whole()) == 1
     before = files(table)
     late.run()
     assert len(files(table) - before) == 1, "its changelog file; the data file only moves"

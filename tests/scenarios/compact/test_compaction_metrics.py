@@ -107,14 +107,14 @@ def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
     """Our epochs and compactions, and those of another writer; never by reading the table again."""
     table = a_table(tmp_path, num_sorted_run__compaction_trigger=3)
     writer = TableWriter(table, CompactInCaller)
-    other = StreamTableCommit(
+    other_commit = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
     for epoch in range(5):
         writer.write(rows(epoch))
         writer.commit.commit_idle()
         if epoch == 3:
-            other.compact_whole()
+            other_commit.compact_whole()
             writer.commit.state.follow_and_load(())
         live = FileStoreScan(table).live(table.snapshots.latest())
         metrics = writer.commit.compaction_metrics()

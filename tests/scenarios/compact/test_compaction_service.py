@@ -179,7 +179,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
 
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)
-    other = a_compactor(table)
+    other_compactor = a_compactor(table)
     compactor = a_compactor(table)
     executor: Any = compactor.state.executor
     submit = executor.submit
@@ -189,7 +189,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
         future = submit(request)
         if is_first:
             is_first.clear()
-            other.compact_whole()
+            other_compactor.compact_whole()
             writer.write(rows(99))
         return future
 

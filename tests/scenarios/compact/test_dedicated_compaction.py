@@ -45,7 +45,7 @@ def a_compactor(table: FileStoreTable, executor: CompactExecutor) -> StreamTable
 
 
 @pytest.mark.parametrize("keys", ["k", ""])
-def test_without_an_identifier_nothing_is_begun(tmp_path: Path, keys: str) -> None:
+def test_no_compaction_begins_without_a_commit_identifier(tmp_path: Path, keys: str) -> None:
     """No commit could publish the compaction, and a job that waited for it would never end."""
     bucket: dict[str, Any] = {"bucket": 1 if keys else -1}
     table = small_table(tmp_path / "db.db" / "t", "k INT, a INT", keys, **bucket).table
@@ -128,12 +128,12 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
         compacting.result()
     snapshots = check_chain(table)
     assert {snapshot.commit_user for snapshot in snapshots} == {"both", "writes", "compactor"}
-    wanted = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
-    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    expected = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
     last = a_compactor(table, CompactInThreads(table))
     last.compact_whole()
     assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
-    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == wanted
+    assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
 
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")

@@ -55,7 +55,7 @@ def test_epochs_take_along_what_has_finished(
     assert_table_is(writer)
 
 
-def test_without_an_epoch_they_are_published_together(tmp_path: Path) -> None:
+def test_compactions_without_an_epoch_are_published_together(tmp_path: Path) -> None:
     writer, executor, clock = a_writer(tmp_path)
     for epoch in range(2):
         writer.write(rows(epoch))
@@ -80,7 +80,7 @@ def test_rows_that_readers_wait_for_are_published_at_once(tmp_path: Path) -> Non
     assert writer.commit.commit_idle(GATHER_S) is not None
 
 
-def test_a_writer_that_must_wait_gets_them_at_once(tmp_path: Path) -> None:
+def test_compactions_for_which_a_writer_waits_are_published_at_once(tmp_path: Path) -> None:
     writer, executor, _ = a_writer(tmp_path, num_sorted_run__stop_trigger=2)
     for epoch in range(3):
         writer.write(rows(epoch))

@@ -123,7 +123,7 @@ def test_the_first_number_of_buckets(tmp_path: Path, options: dict[str, Any], co
     assert totals(table) == {("dt=d0", count), ("dt=d1", count)}
 
 
-def test_only_one_of_two_moves_the_rows(tmp_path: Path) -> None:
+def test_only_one_of_two_compactors_moves_postponed_rows(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     TableWriter(table).write(rows(0))
     before = table.snapshots.latest()
@@ -134,7 +134,7 @@ def test_only_one_of_two_moves_the_rows(tmp_path: Path) -> None:
     assert files_on_disk(table, "data-") == files
 
 
-def test_names_have_the_share_of_a_key(tmp_path: Path) -> None:
+def test_names_of_postponed_files_have_the_share_of_their_keys(tmp_path: Path) -> None:
     """Paimon replays the files of one writer in their order; a key has one writer for good."""
     table = a_table(tmp_path)
     writer = TableWriter(table)
@@ -166,5 +166,5 @@ def test_a_job_writes_and_another_moves(tmp_path: Path) -> None:
     committer.wait_until_committed()
     committer.compact_due()
     assert committer.failure is None
-    assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
+    assert by_content(read_rows(table)) == by_content(tables.expected_rows()[0])
     assert findings_of(table) == []

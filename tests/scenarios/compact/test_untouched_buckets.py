@@ -41,8 +41,8 @@ def test_buckets_that_come_one_by_one_are_read_once(tmp_path: Path) -> None:
     read = [_epoch(job, number, number, generator) for number in range(BUCKETS - 1)]
     assert [len(names) for names in read] == [1, *[0] * (BUCKETS - 2)]
 
-    other = _job(location, "other", generator)
-    _epoch(other, 0, BUCKETS - 1, generator)
+    other_job = _job(location, "other", generator)
+    _epoch(other_job, 0, BUCKETS - 1, generator)
     assert _epoch(job, BUCKETS, BUCKETS - 1, generator) != [], "another writer changed the bucket"
     runs = job.coordinator.back_pressure.sorted_runs()
     assert runs[BucketId(PARTITION, BUCKETS - 1)] == 3, (

@@ -155,7 +155,7 @@ def test_a_job_whose_source_is_idle_compacts_at_its_start(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_that_only_compacts_takes_them_too(tmp_path: Path, kind: str) -> None:
+def test_a_job_that_only_compacts_takes_waiting_rows(tmp_path: Path, kind: str) -> None:
     """The job compacts as `stream-app compact TABLE` does."""
     table = a_table(tmp_path, KINDS[kind])
     died(table)
@@ -190,9 +190,7 @@ def test_nothing_waits_where_readers_merge_level_0(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", BY_OPTION)
-def test_what_waits_for_later_epochs_does_so_only_while_these_come(
-    tmp_path: Path, kind: str
-) -> None:
+def test_rows_wait_for_later_epochs_only_while_epochs_come(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, KINDS[kind])
     writer = TableWriter(table, CompactInCaller)
     writer.write(rows(0))
@@ -243,7 +241,7 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     check_all_is_seen(table)
 
 
-def test_a_write_only_job_leaves_them_to_the_one_that_compacts(tmp_path: Path) -> None:
+def test_a_write_only_job_leaves_waiting_rows_to_the_compacting_one(tmp_path: Path) -> None:
     table = a_table(tmp_path, {**LOOKUP, "write_only": True})
     died(table)
     job = TableJob(table, FullDisk)
@@ -286,7 +284,9 @@ def quick_findings(table: FileStoreTable) -> list[Finding]:
 
 
 @pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
-def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, kind: str) -> None:
+def test_a_job_without_an_epoch_leaves_waiting_rows_and_ends_well(
+    tmp_path: Path, kind: str
+) -> None:
     """The job would have no identifier for the commit of compactions."""
     table = a_table(tmp_path, KINDS[kind])
     died(table, user="other")
@@ -310,8 +310,8 @@ class NeverAlone:
         self.begun += 1
         assert self.begun < 60, "the compactions do not end"
         future = CompactInCaller(self.table).submit(request)
-        other = self.table.with_options({"write-only": "true"})
-        TableWriter(other, CompactInCaller, f"other {self.begun}").write(rows(0))
+        write_only_table = self.table.with_options({"write-only": "true"})
+        TableWriter(write_only_table, CompactInCaller, f"other {self.begun}").write(rows(0))
         return future
 
 

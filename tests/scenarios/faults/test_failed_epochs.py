@@ -53,7 +53,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None
 
 
 def assert_right(tables: TwoTables) -> None:
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 
@@ -87,7 +87,7 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
     tmp_path: Path, holds_tables: bool
 ) -> None:
     tables = TwoTables(tmp_path)
-    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
 
     class Overtaken(EpochHere):
         def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
@@ -95,7 +95,7 @@ def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
 
             def write(newest: Any) -> Any:
                 output = routed.write(newest)
-                other.write([("+I", {"k": 3, "v": "theirs"})])
+                other_writer.write([("+I", {"k": 3, "v": "theirs"})])
                 return output
 
             return replace(routed, write=write)

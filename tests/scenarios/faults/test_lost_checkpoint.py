@@ -84,7 +84,7 @@ def test_a_job_that_would_store_rows_twice_does_not_begin(tmp_path: Path) -> Non
     assert contents(tables) == before
 
 
-def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
+def test_a_job_begins_behind_the_records_that_its_table_has(tmp_path: Path) -> None:
     """The restarted job begins at the offsets that the error gives."""
     tables, runner = after_a_loss(tmp_path), EpochHere()
     failure = run(tables.started(runner), tables, runner)
@@ -94,16 +94,19 @@ def test_behind_the_records_that_it_has_it_begins(tmp_path: Path) -> None:
     tables.sent.append({"a": [{"k": 1, "v": "new"}], "b": [{"day": "day 9", "n": 9}]})
     begin_epoch(tables.checkpoint(), 0, begin, tables.ends(2), "another")
     assert run(tables.started(runner), tables, runner, 0, sent=1) is None
-    assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
+    assert contents(tables) == [by_content(rows) for rows in tables.expected_rows()]
 
 
 def test_a_job_stores_messages_again_on_request(tmp_path: Path) -> None:
     tables, runner = after_a_loss(tmp_path, takes_repeats=True), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
-    assert contents(tables) == [by_content(tables.wanted()[0]), by_content([*EVENTS, *EVENTS])]
+    assert contents(tables) == [
+        by_content(tables.expected_rows()[0]),
+        by_content([*EVENTS, *EVENTS]),
+    ]
 
 
-def test_of_a_database_the_tables_that_count_twice_are_held(
+def test_tables_of_a_database_that_would_count_twice_are_held(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The others continue; a resumed one is held again, until the operator allows them."""
@@ -138,7 +141,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     assert contents(tables)[1] == by_content([*EVENTS, *EVENTS, {"day": "day 9", "n": 9}])
 
 
-def test_sums_are_as_rows_without_a_key(tmp_path: Path) -> None:
+def test_a_job_refuses_to_count_records_twice_in_a_table_of_sums(tmp_path: Path) -> None:
     tables, runner = after_a_loss(tmp_path, orders=TEXTS), EpochHere()
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)
@@ -151,7 +154,7 @@ def test_a_new_table_and_other_topics_are_taken(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "events")
     tables, runner = a_job(tmp_path, "another"), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
-    assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
+    assert contents(tables) == [by_content(rows) for rows in tables.expected_rows()]
 
 
 @pytest.mark.parametrize("holds_tables", [False, True])

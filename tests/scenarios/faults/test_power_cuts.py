@@ -80,8 +80,8 @@ def after_power_cuts(table: FileStoreTable, place: int) -> Iterator[tuple[str, F
         "tags": lambda path: path.startswith("/t/tag/tag-"),
         "any": lambda _: rng.random() < 0.5,
     }
-    for way, is_back in ways.items():
-        yield way, replace(table, file_io=files.after_crash(is_back=is_back))
+    for cut_name, is_back in ways.items():
+        yield cut_name, replace(table, file_io=files.after_crash(is_back=is_back))
 
 
 def a_table(options: dict[str, str]) -> FileStoreTable:
@@ -129,8 +129,8 @@ def sound_after_cuts_everywhere(
     # What was restored from its tag reads as that did.
     rows |= {name: rows_of(done, version) for name, version in versions(done).items()}
 
-    def check(way: str, left: FileStoreTable) -> None:
-        case = f"{way} back after {len(happened)}, {happened[-1]}"
+    def check(cut_name: str, left: FileStoreTable) -> None:
+        case = f"{cut_name} back after {len(happened)}, {happened[-1]}"
         ids = left.snapshots.ids()
         assert left.snapshots.latest_id() == ids[-1], case
         hint = left.snapshots.hints()[0]
@@ -144,7 +144,7 @@ def sound_after_cuts_everywhere(
         work(left)
         assert set(versions(left)) == expected, case
         assert findings_of(left, quick=True) == [], case
-        if way == "snapshots":
+        if cut_name == "snapshots":
             go_on(left)
 
     def cut(operation: str) -> None:
@@ -153,8 +153,8 @@ def sound_after_cuts_everywhere(
         if not is_of_a_version(operation.rsplit(maxsplit=1)[-1]) and len(happened) % 12:
             return
         cuts.append(operation)
-        for way, left in after_power_cuts(struck, len(happened)):
-            check(way, left)
+        for cut_name, left in after_power_cuts(struck, len(happened)):
+            check(cut_name, left)
 
     struck = watched(table, cut)
     work(struck)
@@ -168,13 +168,13 @@ def deleted(cuts: list[str], folder: str) -> int:
 
 
 @pytest.mark.parametrize("options", [{}, KEEPS_CHANGELOGS], ids=["", "changelogs kept"])
-def test_while_snapshots_expire(options: dict[str, str]) -> None:
+def test_a_power_cut_during_an_expiry_leaves_a_sound_table(options: dict[str, str]) -> None:
     expiry = partial(expire, num_max=2, num_min=2)
     cuts = sound_after_cuts_everywhere(a_table(options), expiry, expires=True)
     assert deleted(cuts, "snapshot") > 4
 
 
-def test_while_a_tag_is_deleted() -> None:
+def test_a_power_cut_while_a_tag_is_deleted_leaves_a_sound_table() -> None:
     table = a_table({})
     expire(table, num_max=2, num_min=2)
 
@@ -187,7 +187,7 @@ def test_while_a_tag_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("target", [{"snapshot": 5}, {"tag": "t4"}])
-def test_while_a_table_goes_back(target: dict[str, Any]) -> None:
+def test_a_power_cut_during_a_rollback_leaves_a_sound_table(target: dict[str, Any]) -> None:
     table = a_table({} if "snapshot" in target else KEEPS_CHANGELOGS)
     if "tag" in target:
         expire(table, num_max=3, num_min=3)

@@ -66,12 +66,12 @@ def test_any_keys_have_the_rows_that_the_table_has(
         every = {(row["k"], row["name"]): row for row in read_rows(table)}
         keys = [(int(k), f"n{k % 7}") for k in random.permutation(2 * KEYS)[:KEYS]]
         columns = ("v",) if epoch % 2 else ("v", "n")
-        wanted = {
+        expected = {
             key: {name: every[key][name] for name in ("k", "name", *columns)}
             for key in keys
             if key in every
         }
-        assert looked_up(table, keys, columns) == wanted
+        assert looked_up(table, keys, columns) == expected
 
 
 def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> None:

@@ -140,9 +140,11 @@ def test_a_delete_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 def test_other_index_files_are_carried(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     meta = IndexFileMeta(index_type="btree", file_name="index-9", file_size=8, row_count=2)
-    other = IndexManifestEntry(kind=FileKind.ADD, partition=IN_A[0], bucket=0, index_file=meta)
-    snapshot = changed(table, committed(table, [other]), deleted={"d1": ROWS})
-    assert other in entries_of(table, snapshot)
+    other_entry = IndexManifestEntry(
+        kind=FileKind.ADD, partition=IN_A[0], bucket=0, index_file=meta
+    )
+    snapshot = changed(table, committed(table, [other_entry]), deleted={"d1": ROWS})
+    assert other_entry in entries_of(table, snapshot)
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
 
 

@@ -60,13 +60,13 @@ def came(table: SmallTable, *between: Any, **options: Any) -> Kinds:
         ((5, 5), "auto", []),
     ],
 )
-def test_each_scan_mode(
+def test_each_scan_mode_reads_its_changes(
     small: SmallTable, between: tuple[int, int], mode: str, expected: Kinds
 ) -> None:
     assert came(small, *between, scan_mode=mode) == expected
 
 
-def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
+def test_without_row_kinds_only_added_rows_are_read(small: SmallTable) -> None:
     table = stream_app.open_table(small.path)
     for mode in ("delta", "changelog", "diff"):
         rows = table.read_incremental((1, 3), scan_mode=mode).read_all()
@@ -76,15 +76,15 @@ def test_without_kinds_only_what_was_added(small: SmallTable) -> None:
     assert came(small, 1, 5, scan_mode="diff", where="k > 3") == [("+I", 4, "a")]
 
 
-def test_between_times(small: SmallTable) -> None:
+def test_times_read_the_changes_between_their_snapshots(small: SmallTable) -> None:
     """The read includes snapshots after the first time, up to the last one."""
     snapshots = small.table.snapshots
     index = {number: snapshots.snapshot(number).time_ms for number in range(1, 6)}
     for first, last in itertools.combinations(range(1, 6), 2):
         for mode in ("delta", "changelog", "diff"):
-            wanted = came(small, first, last, scan_mode=mode)
+            expected = came(small, first, last, scan_mode=mode)
             times = (index[first], index[last])
-            assert came(small, between_timestamps=times, scan_mode=mode) == wanted
+            assert came(small, between_timestamps=times, scan_mode=mode) == expected
     before = index[1] - 1
     for mode in ("delta", "diff"):
         assert came(small, between_timestamps=(before, index[1]), scan_mode=mode) == [
@@ -99,13 +99,13 @@ def test_between_tags_also_of_expired_snapshots(small: SmallTable) -> None:
     (root / "tag").mkdir()
     for name, number in (("first", 1), ("last", 5)):
         shutil.copy(root / f"snapshot/snapshot-{number}", root / f"tag/tag-{name}")
-    wanted = came(small, 1, 5, scan_mode="diff")
-    assert came(small, "first", "last") == wanted
+    expected = came(small, 1, 5, scan_mode="diff")
+    assert came(small, "first", "last") == expected
     assert came(small, "first", "last", scan_mode="delta") == came(small, 1, 5, scan_mode="delta")
     for number in (1, 2):
         (root / f"snapshot/snapshot-{number}").unlink()
     (root / "snapshot/EARLIEST").write_text("3")
-    assert came(small, "first", "last") == wanted
+    assert came(small, "first", "last") == expected
     with pytest.raises(UsageError, match="the read needs snapshots 2 to 5, the table has 3 to 5"):
         came(small, "first", "last", scan_mode="delta")
     assert came(small, 2, 3, scan_mode="delta") == [("-D", 1, "a")]

@@ -279,10 +279,10 @@ def test_random_conditions_give_what_a_whole_read_gives(tmp_path: Path, seed: in
     for _ in range(60):
         where = " OR ".join(_conjunction(noise) for _ in range(noise.randrange(1, 3)))
         expression = row_filter(where, small.table.schema).expression
-        wanted = whole.filter(expression).to_pylist()
+        expected = whole.filter(expression).to_pylist()
         for form in (where, expression):
             matching, _ = rows(small.table, form)
-            assert matching == sorted(wanted, key=_by_value), where
+            assert matching == sorted(expected, key=_by_value), where
 
 
 def rows_schema(table: FileStoreTable) -> pa.Schema:

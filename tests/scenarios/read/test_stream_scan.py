@@ -135,9 +135,9 @@ def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
 
 def test_a_condition_is_asked_of_every_row(tmp_path: Path) -> None:
     small = history(tmp_path, changelog_producer="input")
-    wanted = row_filter("v IN ('B', 'c')", small.table.schema)
-    scan = StreamScan(small.table, wanted)
-    read = StreamRead(small.table, ("v",), wanted)
+    condition = row_filter("v IN ('B', 'c')", small.table.schema)
+    scan = StreamScan(small.table, condition)
+    read = StreamRead(small.table, ("v",), condition)
     step = scan.step(scan.begin(stream_start("from-snapshot", snapshot_id=1)))
     rows = [
         row

@@ -161,7 +161,7 @@ def test_a_put_that_is_late(s3: S3Server) -> None:
     )  # fmt: skip
     location = f"s3://{s3.new_bucket()}/db.db/t"
     table = create_or_open(location, schema, SteppingClock(), file_io_options=s3.options)
-    other = TableWriter(replace(table), user="other")
+    other_writer = TableWriter(replace(table), user="other")
     writer = TableWriter(table, user="late")
     for key in range(3):
         writer.write([("+I", {"k": key, "v": "a"})])
@@ -170,8 +170,8 @@ def test_a_put_that_is_late(s3: S3Server) -> None:
         if method == "PUT" and path.endswith("/snapshot-4"):
             s3.before = None
             for _ in range(4):
-                other.write([])
-            expiry = ExpireSnapshots(other.table)
+                other_writer.write([])
+            expiry = ExpireSnapshots(other_writer.table)
             expiry.execute(expiry.plan(expire_config(table.options, num_max=1, num_min=1)))
 
     s3.before = held_up

@@ -74,7 +74,7 @@ def outcome_of(table: FileStoreTable, story: Story, expirer: Actor, follower: Ac
     return f"{followed}, {'expired' if expirer.error is None else 'not expired'}"
 
 
-def test_wherever_one_of_both_stops(story: Story) -> None:
+def test_a_follower_beside_an_expiry_gets_every_change_or_is_refused(story: Story) -> None:
     actors = [Actor(story.again(), work) for work in (expire_to, follow)]
     for actor in actors:
         actor.finish()
@@ -84,16 +84,16 @@ def test_wherever_one_of_both_stops(story: Story) -> None:
             # A follower records its begin within its first twenty operations.
             for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
                 table = story.again()
-                both = Actor(table, expire_to), Actor(table, follow)
-                both[first].run_to(stop)
-                both[1 - first].run_to(other_stop)
-                both[first].finish()
-                both[1 - first].finish()
-                seen[outcome_of(table, story, *both)] += 1
+                running = Actor(table, expire_to), Actor(table, follow)
+                running[first].run_to(stop)
+                running[1 - first].run_to(other_stop)
+                running[first].finish()
+                running[1 - first].finish()
+                seen[outcome_of(table, story, *running)] += 1
     assert seen.keys() >= {"followed, expired", "followed, not expired", "refused, expired"}
 
 
-def test_wherever_the_expiry_dies(story: Story) -> None:
+def test_a_follower_beside_a_killed_expiry_gets_every_change_or_is_refused(story: Story) -> None:
     alone = Actor(story.again(), expire_to)
     alone.finish()
     seen: Counter[str] = Counter()

@@ -197,7 +197,7 @@ def test_a_version_that_expires_before_it_has_its_tag(writer: TableWriter) -> No
     assert table.tags.names() == []
 
 
-def test_an_empty_table_needs_none(tmp_path: Path) -> None:
+def test_an_empty_table_needs_no_protection(tmp_path: Path) -> None:
     table: SmallTable = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
     assert values(PaimonTable(table.table).read(protect="1 h")) == []
     assert table.table.tags.names() == []

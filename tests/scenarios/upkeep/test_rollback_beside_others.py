@@ -84,7 +84,7 @@ def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:
         (give_tag, {"done, done", "done, refused", "refused, done", "refused, refused"}),
     ],
 )
-def test_wherever_one_of_both_stops(
+def test_a_rollback_beside_an_expiry_or_a_new_tag_keeps_versions_whole(
     story: Story, other: Callable[[FileStoreTable], Any], outcomes: set[str]
 ) -> None:
     """One process goes on to an operation, then the other one to its end, then the first."""
@@ -103,7 +103,7 @@ def test_wherever_one_of_both_stops(
 
 
 @pytest.mark.parametrize("other", [expire_to, give_tag])
-def test_behind_a_rollback_that_died_one_finishes_it_or_goes_on(
+def test_a_killed_rollback_is_finished_or_does_not_stop_others(
     story: Story, other: Callable[[FileStoreTable], Any]
 ) -> None:
     seen: Counter[str] = Counter()

@@ -152,15 +152,15 @@ def test_a_refused_rollback_leaves_the_announcement_of_another(story: FileStoreT
     table = copy_of(story)
     plan = plan_of(table)
     create_tag(table, new_tag(table, "since the plan", 5))
-    other = table.rollback_announcements
+    announcements = table.rollback_announcements
     living = Actor(table, roll_back_to)
     for stop in stops_of(table, roll_back_to):
         living.run_to(stop)
-        if announced := other.announcements():
+        if announced := announcements.announcements():
             break
     with pytest.raises(UsageError, match="snapshots, tags or changelogs have changed"):
         roll_back(table, plan, resets_consumers=False)
-    assert other.announcements() == announced
+    assert announcements.announcements() == announced
     living.finish()
     assert living.error is None
 

@@ -65,7 +65,7 @@ def operations_of(story: Story, work: Any) -> list[str]:
     return actor.operations
 
 
-def test_wherever_one_of_both_stops(story: Story, strides: Strides) -> None:
+def test_a_tag_beside_an_expiry_is_refused_or_reads_whole(story: Story, strides: Strides) -> None:
     """An actor runs to an operation, the other to one of its own, then the first to its end."""
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
     assert places[0] > 40
@@ -94,7 +94,7 @@ def test_wherever_one_of_both_stops(story: Story, strides: Strides) -> None:
         ("both", {"died, not expired"}),
     ],
 )
-def test_wherever_one_of_both_dies(
+def test_a_tag_is_refused_or_reads_whole_when_it_or_the_expiry_is_killed(
     story: Story, victim: str, outcomes: set[str], strides: Strides
 ) -> None:
     places = len(operations_of(story, expire_to)), len(operations_of(story, give_tag))
@@ -147,7 +147,9 @@ def data_files(table: FileStoreTable) -> list[str]:
     return table.file_io.list_names(f"{table.location}/bucket-0")
 
 
-def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story: Story) -> None:
+def test_a_half_expired_version_is_neither_tagged_nor_rolled_back_to(
+    story: Story,
+) -> None:
     table = story.again()
     stopped_expiry(table)
     with pytest.raises(UsageError, match="snapshot 3 was expiring while it got the tag"):
@@ -160,7 +162,7 @@ def test_what_an_expiry_left_half_gone_is_neither_tagged_nor_gone_back_to(story:
     assert table.expiry_announcements.announcements() == {}
 
 
-def test_what_was_announced_and_cannot_be_read_stops_both(story: Story) -> None:
+def test_an_unreadable_announcement_stops_tags_and_expiry(story: Story) -> None:
     table = story.again()
     table.file_io.overwrite(f"{table.location}/tag/expiring-x", b"{")
     for attempt in (give_tag, expire_to):

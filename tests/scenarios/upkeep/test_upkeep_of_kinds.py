@@ -114,7 +114,9 @@ def story(request: pytest.FixtureRequest, tmp_path: Path) -> Story:
     return Story(kind, small_table(path, COLUMNS, ("p", "id"), ("p",), **options).table)
 
 
-def test_a_story_of_all_verbs(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_stays_right_through_all_verbs_of_upkeep(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
     story.write()
     first, rows = story.newest, dict(story.rows)
     story.write()

@@ -80,7 +80,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("options", TAKEN)
-def test_what_rows_mean_is_no_matter_of_upkeep(
+def test_options_about_the_meaning_of_rows_do_not_stop_upkeep(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str]
 ) -> None:
     table = a_table(tmp_path, options)
@@ -115,7 +115,9 @@ def test_a_table_may_be_named_as_branches_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["data", "changelog"])
-def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: str) -> None:
+def test_a_file_at_an_external_path_is_refused_and_not_counted_as_deleted(
+    tmp_path: Path, kind: str
+) -> None:
     """An option that was unset since has left such a file."""
     table = a_table(tmp_path, {})
     entry = FileStoreScan(table).live(table.snapshots.latest())[0]
@@ -128,7 +130,7 @@ def test_a_file_elsewhere_is_not_believed_to_be_deleted(tmp_path: Path, kind: st
         add([elsewhere])
 
 
-def test_names_are_given_only_where_one_of_two_wins(
+def test_tags_and_rollbacks_need_a_store_with_conditional_writes(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = f"s3://{s3.new_bucket()}/t"

@@ -21,7 +21,7 @@ def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
     tmp_path: Path, holds_tables: bool
 ) -> None:
     tables = TwoTables(tmp_path)
-    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
 
     class Overtaken(EpochHere):
         """Another writer commits whenever tasks have written."""
@@ -34,7 +34,7 @@ def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
             def write(newest: Any) -> Any:
                 output = routed.write(newest)
                 self.writes += 1
-                other.write([("+I", {"k": 3, "v": f"theirs {k}"}) for k in range(10)])
+                other_writer.write([("+I", {"k": 3, "v": f"theirs {k}"}) for k in range(10)])
                 return output
 
             return replace(routed, write=write)

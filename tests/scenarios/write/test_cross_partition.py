@@ -90,7 +90,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     job = job_of(tmp_path, **options)
     committer = job.started()
     job.run(committer, *(change(key, None, "a", 1) for key in range(4)))
-    other = CrossPartitionJob(job.table, user="other")
+    other_job = CrossPartitionJob(job.table, user="other")
     epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), committer.rounds
     decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
     write, plans = decoded.routed.write, list[Any]()
@@ -98,7 +98,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     def overtaken(plan: Any) -> Any:
         output = write(plan)
         if not plans:
-            other.write(*(("+U", {"id": key, "p": "b", "v": 2}) for key in range(4)))
+            other_job.write(*(("+U", {"id": key, "p": "b", "v": 2}) for key in range(4)))
         plans.append(plan)
         return output
 

@@ -66,7 +66,7 @@ def index_of(table: FileStoreTable) -> dict[int, set[int]]:
 
 def assert_right(tables: TwoTables) -> None:
     """Rows are right, and a row lies in the bucket that has its hash."""
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
     table = tables.tables[0]
@@ -145,9 +145,9 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     work = opened(tables, runner).rounds
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
-    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
-    other.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
-    other.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
+    other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
+    other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
     work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(*range(100, 150), v="theirs"), "b": []})
@@ -161,14 +161,14 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     work = opened(tables, runner).rounds
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
-    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
     write = routed.routed.write
     writes: list[Any] = []
 
     def overtaken(plan: Any) -> Any:
         output = write(plan)
         if not writes:
-            other.write([("+I", {"k": k, "v": "theirs"}) for k in (3, 200)])
+            other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in (3, 200)])
         writes.append(plan)
         return output
 
@@ -185,8 +185,8 @@ def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path)
     ours = TableWriter(table, CompactInCaller)
     ours.write([("+I", {"k": 1, "v": "x"})])
     taken = ours.commit.bucket_state.basis
-    other = TableWriter(table, CompactInCaller, user="other")
-    other.write([("+I", {"k": 2, "v": "theirs"})])
+    other_writer = TableWriter(table, CompactInCaller, user="other")
+    other_writer.write([("+I", {"k": 2, "v": "theirs"})])
     before = files_on_disk(table, "index-") | files_on_disk(table, "data-")
     first = ours.commit.follow_and_wait()
     changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken)

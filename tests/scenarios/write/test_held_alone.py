@@ -50,7 +50,7 @@ def rows_of(tables: TwoTables) -> list[int]:
 
 def assert_right(tables: TwoTables) -> None:
     assert tables.state().held_tables == {}
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 

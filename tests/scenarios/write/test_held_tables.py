@@ -56,7 +56,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, 
 
 
 def assert_right(tables: TwoTables) -> None:
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 
@@ -211,12 +211,12 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     committer = started(tables, runner)
     tables.send([{"k": 50, "v": "ours"}], [])
     run(committer, tables, runner, 1)
-    other = TwoTables.__new__(TwoTables)
-    other.folder, other.tables, other.query = tmp_path / "other", tables.tables, "another job"
-    other.sent, other.takes_repeats = [], True
-    other.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
-    stranger = other.started(EpochHere())
-    stranger.process_epoch(other.messages(0).combine_chunks().to_batches(), 0)
+    rival = TwoTables.__new__(TwoTables)
+    rival.folder, rival.tables, rival.query = tmp_path / "other", tables.tables, "another job"
+    rival.sent, rival.takes_repeats = [], True
+    rival.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
+    stranger = rival.started(EpochHere())
+    stranger.process_epoch(rival.messages(0).combine_chunks().to_batches(), 0)
     tables.send([{"k": 3, "v": "the newest"}], [])
     run(committer, tables, runner, 2)
     rows = {row["k"]: row["v"] for row in read_rows(tables.tables[0])}

@@ -191,11 +191,11 @@ def test_first_rows_are_read_once_they_are_compacted(tmp_path: Path) -> None:
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert len({entry.file.level for entry in live}) > 1, "nothing was looked up"
     assert sum(entry.file.row_count for entry in live) == len(rows(small))
-    wanted = {k: 0 for k in range(0, 3000, 2)}
+    expected = {k: 0 for k in range(0, 3000, 2)}
     for epoch in range(1, 4):
         for k in range(epoch, 3000, 500):
-            wanted.setdefault(k, epoch)
-    assert {row["k"]: row["v"] for row in rows(small)} == wanted
+            expected.setdefault(k, epoch)
+    assert {row["k"]: row["v"] for row in rows(small)} == expected
 
 
 def test_first_rows_that_nothing_has_compacted_are_not_read(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def spark_goes_on(committer: EpochCommitter[Parts], tables: TwoTables, first: in
 
 
 def assert_right(tables: TwoTables) -> None:
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 

@@ -87,12 +87,12 @@ def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> N
     writer.commit.compact_whole()
     move_if_postponed(table)
     of_monday = [row for row in read_rows(table) if row["dt"] == "mon"]
-    wanted = [*day("mon", "newer", 2), *day("mon", "new", 4)[2:]]
+    expected = [*day("mon", "newer", 2), *day("mon", "new", 4)[2:]]
     if kind in ("keyless", "bucketed"):
-        wanted = [*day("mon", "newer", 2), *day("mon", "new", 4)]
+        expected = [*day("mon", "newer", 2), *day("mon", "new", 4)]
     elif kind == "first row":
-        wanted = day("mon", "new", 4)
-    assert by_content(of_monday) == by_content(wanted)
+        expected = day("mon", "new", 4)
+    assert by_content(of_monday) == by_content(expected)
     assert findings_of(table) == []
     assert files_on_disk(table, "data-") <= files_that_snapshots_name(table)
 
@@ -111,8 +111,8 @@ def test_a_named_partition_gives_its_columns(tmp_path: Path) -> None:
     filled(table)
     rows = pa.table({"k": [1, 2]})
     PaimonTable(table).overwrite(rows, partition={"dt": "wed"})
-    wanted = [{"dt": "wed", "k": k, "v": None} for k in (1, 2)]
-    assert rows_of(table) == by_content([*day("mon", "old"), *day("tue", "old"), *wanted])
+    expected = [{"dt": "wed", "k": k, "v": None} for k in (1, 2)]
+    assert rows_of(table) == by_content([*day("mon", "old"), *day("tue", "old"), *expected])
 
 
 def test_the_whole_table_goes_without_dynamic_partitions(tmp_path: Path) -> None:

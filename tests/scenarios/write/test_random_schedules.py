@@ -304,7 +304,7 @@ class Job(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_whatever_happens_to_compactions(strides: Strides) -> None:
+def test_rows_are_right_whatever_happens_to_compactions(strides: Strides) -> None:
     run_state_machine_as_test(
         Job,
         settings=settings(

@@ -189,7 +189,7 @@ def test_a_job_that_writes_and_compacts_meanwhile(tmp_path: Path, producer: str)
     check_sound(writer)
 
 
-def test_a_job_that_never_lets_go(tmp_path: Path) -> None:
+def test_a_rescale_gives_up_when_a_job_commits_before_each_try(tmp_path: Path) -> None:
     table = a_table(tmp_path, bucket=2)
     writer = TableWriter(table)
     writer.write(rows(0))
@@ -271,7 +271,7 @@ class Rival(Fault):
 
 
 @pytest.mark.parametrize("overlaps", [False, True])
-def test_a_running_job_follows_wherever_it_is(
+def test_a_running_job_adopts_a_rescale_before_any_operation(
     tmp_path: Path, overlaps: bool, strides: Strides
 ) -> None:
     """A rescale precedes a file operation of the job."""
@@ -289,7 +289,7 @@ def test_a_running_job_follows_wherever_it_is(
         committer.wait_until_committed()
         committer.compact_due()
         assert committer.failure is None
-        assert by_content(read_rows(table)) == by_content(tables.wanted()[0])
+        assert by_content(read_rows(table)) == by_content(tables.expected_rows()[0])
         assert findings_of(table) == []
         if not rival.has_struck:
             break
@@ -342,7 +342,7 @@ def test_the_whole_table_gets_a_number_of_its_size(tmp_path: Path) -> None:
         (("dt", "k"), {"bucket": 2, "partition_lookup": "true"}, "the same bucket in all"),
     ],
 )
-def test_other_kinds_of_tables(
+def test_tables_without_a_bucket_by_key_are_not_rescaled(
     tmp_path: Path, keys: tuple[str, ...], options: dict[str, Any], complaint: str
 ) -> None:
     table = small_table(tmp_path / "db.db" / "t", COLUMNS, keys, ("dt",), **options).table

@@ -130,9 +130,9 @@ def test_rows_of_another_writer_with_a_newer_schema_do_no_harm(tmp_path: Path) -
     for number in range(4):
         job.run(committer, plain({"k": number, "v": "old"}))
         alter(job, "--add-column", f"n{number} INT")
-        other = SmallTable(open_file_store_table(job.table.location))
-        other.epoch = number
-        other.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
+        other_writer = SmallTable(open_file_store_table(job.table.location))
+        other_writer.epoch = number
+        other_writer.commit(("+I", {"k": 10 + number, "v": "other", f"n{number}": number}))
         committer.while_idle()
     job.run(committer, plain({"k": 1, "v": "new", "n3": 3}))
     committer.compact_due()
@@ -212,8 +212,8 @@ def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None
         job.run(committer, plain(rows[-1]), plain({"k": 10 + number, "v": "b"}))
         rows.append({"k": 10 + number, "v": "b"})
     committer.wait_until_committed()
-    wanted = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
-    assert job.rows() == by_content(wanted)
+    expected = [{"k": None, "v": None, **dict.fromkeys(names), **row} for row in rows]
+    assert job.rows() == by_content(expected)
     assert [snapshot.schema_id for snapshot in _snapshots(job)] == [1, 2, 3, 4, 5]
 
 

@@ -58,13 +58,15 @@ def kinds(tables: TwoTables, table: int) -> list[CommitKind]:
 
 
 def assert_right(tables: TwoTables) -> None:
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 
 
 @EITHER_POLICY
-def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, holds_tables: bool) -> None:
+def test_rows_before_a_truncate_go_and_rows_behind_it_stay(
+    tmp_path: Path, holds_tables: bool
+) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), holds_tables=holds_tables)
     run(committer, tables, 0)
@@ -99,7 +101,9 @@ def test_rows_before_it_go_and_rows_behind_it_stay(tmp_path: Path, holds_tables:
     ],
 )
 @EITHER_POLICY
-def test_wherever_it_stands(tmp_path: Path, rows: list[dict[str, Any]], holds_tables: bool) -> None:
+def test_a_truncate_may_stand_anywhere_in_an_epoch(
+    tmp_path: Path, rows: list[dict[str, Any]], holds_tables: bool
+) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), holds_tables=holds_tables)
     run(committer, tables, 0)
@@ -152,7 +156,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
     assert operation > 40
 
 
-def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
+def test_a_held_table_catches_up_over_a_truncate(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     fault = Fault(0, "before", stays_dead=True)
     files = (FaultyFileIO(fault=fault), None)
@@ -168,7 +172,7 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
     assert_right(tables)
 
 
-def test_bad_records_before_it_are_no_loss(tmp_path: Path) -> None:
+def test_bad_records_before_a_truncate_are_no_loss(tmp_path: Path) -> None:
     """The TRUNCATE would delete their rows, and a replay would restore them."""
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())

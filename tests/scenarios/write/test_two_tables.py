@@ -57,7 +57,7 @@ def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None
 
 
 def assert_right(tables: TwoTables) -> None:
-    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+    for table, rows in zip(tables.tables, tables.expected_rows(), strict=True):
         check_chain(table)
         assert by_content(read_rows(table)) == by_content(rows)
 

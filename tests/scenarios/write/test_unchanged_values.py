@@ -279,7 +279,7 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
     """The other writer commits during each round of the epoch in turn."""
     job = ToastJob(tmp_path)
     job.run(change("c", 1, "one"))
-    other = TableWriter(job.table, CompactInCaller, user="other")
+    other_writer = TableWriter(job.table, CompactInCaller, user="other")
 
     class Overtaken(EpochHere):
         writes = 0
@@ -291,7 +291,7 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
                 output = routed.write(newest)
                 self.writes += 1
                 if self.writes <= commits:
-                    other.write([("+U", a_row(1, f"theirs {self.writes}", 0))])
+                    other_writer.write([("+U", a_row(1, f"theirs {self.writes}", 0))])
                 return output
 
             return replace(routed, write=write)

@@ -151,14 +151,14 @@ def test_what_is_committed_can_be_read_and_compacted(tmp_path: Path, name: str) 
         assert table.snapshots.latest() == before
     assert not refused.keys() & {"+I", "+U"}
     compacting = table.with_options({"write-only": "false"})
-    wanted = sorted(map(str, read_rows(table)))
+    expected = sorted(map(str, read_rows(table)))
     StreamTableCommit(
         compacting, "compactor", CompactInCaller(compacting), BATCH_COMMIT_IDENTIFIER
     ).compact_whole()
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert all(entry.file.level > 0 for entry in live)
     if not table.options.looks_up:  # these merge a row that is alone, too
-        assert sorted(map(str, read_rows(table))) == wanted
+        assert sorted(map(str, read_rows(table))) == expected
     read_rows(table)
 
 

@@ -177,8 +177,10 @@ class Follower:
         demand(begin <= after, f"the consumer was at {begin}, and is at {after}")
         came = list(run.taken)
         numbers = range(begin, max([*came, after - 1], default=0) + 1)
-        wanted = [number for number in numbers if oracle.time.changes[number]]
-        demand(came == wanted, f"from {begin} the consumer got {came}, up to {after} of {wanted}")
+        expected = [number for number in numbers if oracle.time.changes[number]]
+        demand(
+            came == expected, f"from {begin} the consumer got {came}, up to {after} of {expected}"
+        )
         for number, changes in run.taken.items():
             same = oracle.by_key(changes) == oracle.by_key(oracle.time.changes[number])
             demand(same, f"{changes} instead of changes {oracle.time.changes[number]} of {number}")

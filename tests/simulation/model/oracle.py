@@ -131,9 +131,9 @@ class Oracle:
         gone = {name for name, size in named.items() if sizes.get(name) != size}
         demand(not gone, f"files that snapshots name are gone or cut: {sorted(gone)}")
         for job in self.jobs.values():
-            wanted = range(len(job.epochs))
+            expected = range(len(job.epochs))
             epochs = [epoch for user, epoch in self.seen if user == job.user]
-            demand(epochs == list(wanted), f"{job.user} wrote {wanted}, the table has {epochs}")
+            demand(epochs == list(expected), f"{job.user} wrote {expected}, the table has {epochs}")
 
     def _check_tools(self) -> None:
         """See that ``diff`` tells what differs, and that ``check`` finds nothing."""
@@ -186,11 +186,11 @@ class Oracle:
             for batch in read.read(snapshot)
             for row in batch.to_pylist()
         )
-        wanted, _ = self._by_delta[snapshot.delta_manifest_list]
+        expected, _ = self._by_delta[snapshot.delta_manifest_list]
         demand(
-            changes == wanted,
-            f"snapshot {snapshot.snapshot_id} has rows too many {_minus(changes, wanted)}, "
-            f"and too few {_minus(wanted, changes)}",
+            changes == expected,
+            f"snapshot {snapshot.snapshot_id} has rows too many {_minus(changes, expected)}, "
+            f"and too few {_minus(expected, changes)}",
         )
 
     def _check_nothing_waits(self) -> None:
@@ -340,9 +340,9 @@ class Oracle:
         return rows
 
     def _check_changes(self, changelog: Snapshot, changes: list[Change]) -> None:
-        _, wanted = self._by_delta[changelog.delta_manifest_list]
-        same = self.by_key(changes) == self.by_key(wanted)
-        demand(same, f"changes of {changelog.snapshot_id}: {changes} instead of {wanted}")
+        _, expected = self._by_delta[changelog.delta_manifest_list]
+        same = self.by_key(changes) == self.by_key(expected)
+        demand(same, f"changes of {changelog.snapshot_id}: {changes} instead of {expected}")
 
     def _claim(self, snapshot: Snapshot) -> list[Change]:
         user, epoch = snapshot.commit_user, snapshot.commit_identifier

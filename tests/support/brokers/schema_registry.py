@@ -79,7 +79,7 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+            expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
             if not self.path.startswith("/schemas/ids/"):
                 schemas = registry.without_number(unquote(self.path))
                 self._answer(404 if schemas is None else 200, schemas or {"error_code": 40401})
@@ -90,7 +90,7 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
             if refusals := registry.refusals.get(number):
                 status, place = refusals.pop(0)
                 self._answer(status, {"error_code": status, "message": "no"}, place)
-            elif self.headers.get("Authorization") != wanted:
+            elif self.headers.get("Authorization") != expected:
                 self._answer(401, {"error_code": 401, "message": "Unauthorized"})
             elif number not in registry.schemas:
                 self._answer(404, {"error_code": 40403, "message": "Schema not found"})

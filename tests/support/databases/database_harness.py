@@ -107,5 +107,5 @@ def database(
     return DatabaseHarness(tmp_path, kafka_broker, ingest_server)
 
 
-def same(rows: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> None:
-    assert by_content(rows) == by_content(wanted)
+def same(rows: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
+    assert by_content(rows) == by_content(expected)

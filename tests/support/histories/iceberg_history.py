@@ -290,13 +290,13 @@ class IcebergHistory:
         return differences
 
     def _differences(self, snapshot: int, rows: pa.Table) -> list[str]:
-        shown, wanted = Counter(by_content(normal_rows(rows))), Counter(self.seen[snapshot])
-        if shown == wanted:
+        shown, expected = Counter(by_content(normal_rows(rows))), Counter(self.seen[snapshot])
+        if shown == expected:
             return []
         return [
-            f"snapshot {snapshot} after {self.steps[-12:]}: {len(shown - wanted)} rows too many, "
-            f"such as {list(shown - wanted)[:1]}; {len(wanted - shown)} are missing, such as "
-            f"{list(wanted - shown)[:1]}"
+            f"snapshot {snapshot} after {self.steps[-12:]}: {len(shown - expected)} rows too many, "
+            f"such as {list(shown - expected)[:1]}; {len(expected - shown)} are missing, such as "
+            f"{list(expected - shown)[:1]}"
         ]
 
 

@@ -227,17 +227,17 @@ def assert_table_is(writer: TableWriter) -> None:
 
 def assert_same_changes(read: Sequence[Change], written: Sequence[Change], model: Model) -> None:
     """Each change once; those of a key in their order, or in that of the sequence columns."""
-    wanted = [
+    expected = [
         (kind, normal_value(dict(row)))
         for kind, row in written
         if not (model.ignore_delete and kind in ("-U", "-D"))
     ]
     if model.sequence:
         assert by_content([{"": kind, **row} for kind, row in read]) == by_content(
-            [{"": kind, **row} for kind, row in wanted]
+            [{"": kind, **row} for kind, row in expected]
         )
         return
-    assert _by_key(read, model.keys) == _by_key(wanted, model.keys)
+    assert _by_key(read, model.keys) == _by_key(expected, model.keys)
 
 
 def _by_key(changes: Sequence[Change], keys: Sequence[str]) -> dict[str, list[Change]]:

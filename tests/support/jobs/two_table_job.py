@@ -203,7 +203,7 @@ class TwoTables:
             ]
         return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
-    def wanted(self) -> list[list[Row]]:
+    def expected_rows(self) -> list[list[Row]]:
         """The rows of both tables after all epochs."""
         left = []
         for topic in TOPICS:

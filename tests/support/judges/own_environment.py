@@ -19,13 +19,13 @@ def python_of(name: str, lock_list: Path) -> Path:
     """An environment's Python; makes the environment when missing or the lock list changed."""
     environment = FOLDER / name
     interpreter, stamp = environment / "bin" / "python", environment / "made-from"
-    wanted = hashlib.sha256(lock_list.read_bytes() + sys.version.encode()).hexdigest()
+    expected = hashlib.sha256(lock_list.read_bytes() + sys.version.encode()).hexdigest()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may start at once
-        if not stamp.exists() or stamp.read_text() != wanted:
+        if not stamp.exists() or stamp.read_text() != expected:
             _make(environment, lock_list)
-            stamp.write_text(wanted)
+            stamp.write_text(expected)
     return interpreter
 
 

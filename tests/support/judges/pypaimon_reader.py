@@ -196,8 +196,8 @@ def _write_by_rust(path: Path, rows: pa.Table) -> None:
 def _rust_names_with(word: str) -> list[str]:
     from pypaimon_rust import datafusion
 
-    things = [datafusion, *vars(datafusion).values()]
-    names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
+    objects = [datafusion, *vars(datafusion).values()]
+    names = {name for object_ in objects for name in dir(object_) if not name.startswith("_")}
     return sorted(name for name in names if word in name.lower())
 
 
@@ -242,14 +242,14 @@ def _names_with(request: Mapping[str, Any]) -> list[str]:
     from pypaimon.write import table_commit, table_write
 
     table, word = _table(Path(request["path"])), request["names_with"]
-    things = [table, cli_table, table.new_batch_write_builder(), table.new_stream_write_builder()]
+    objects = [table, cli_table, table.new_batch_write_builder(), table.new_stream_write_builder()]
     for module in (table_commit, table_write):
-        things += [
+        objects += [
             attribute
             for name, attribute in vars(module).items()
             if name.startswith(("Batch", "Stream"))
         ]
-    names = {name for thing in things for name in dir(thing) if not name.startswith("_")}
+    names = {name for object_ in objects for name in dir(object_) if not name.startswith("_")}
     return sorted(name for name in names if word in name.lower())
 
 

@@ -41,8 +41,10 @@ def _check_identity(snapshot: Snapshot, identifiers: dict[str, int]) -> None:
     if snapshot.commit_kind is CommitKind.APPEND:
         assert snapshot.commit_identifier > last, "an epoch is there twice, or out of order"
     else:
-        wanted = last if last >= 0 else BATCH_COMMIT_IDENTIFIER
-        assert snapshot.commit_identifier == wanted, "compactions carry the last epoch's identifier"
+        expected = last if last >= 0 else BATCH_COMMIT_IDENTIFIER
+        assert snapshot.commit_identifier == expected, (
+            "compactions carry the last epoch's identifier"
+        )
     identifiers[snapshot.commit_user] = snapshot.commit_identifier
 
 

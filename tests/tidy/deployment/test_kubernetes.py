@@ -123,8 +123,8 @@ def test_objects_find_the_pod(release: dict[str, Object]) -> None:
     budget = release["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]
     assert budget.items() <= labels.items()
     if "ServiceMonitor" in release:
-        wanted = release["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
-        assert wanted.items() <= release["Service"]["metadata"]["labels"].items()
+        expected = release["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+        assert expected.items() <= release["Service"]["metadata"]["labels"].items()
     spec = release["StatefulSet"]["spec"]
     assert spec["replicas"] == 1, "two jobs with one checkpoint refuse each other"
     assert spec["podManagementPolicy"] == "Parallel", "else a failing pod is never replaced"
@@ -165,11 +165,11 @@ def test_the_application_starts_the_jvm_as_ingest_does() -> None:
     """The application has the settings of ``ingest --print``, with the image's paths."""
     ours = launch_settings({"spark.master": "k8s://x"}, log4j=LOG4J, scheduler=SCHEDULER)
     del ours["spark.master"]  # the operator gives it
-    wanted = {
+    expected = {
         key: value.replace(str(LOG4J.parent), f"{OF_IMAGE}/launch") for key, value in ours.items()
     }
     settings = APPLICATION["sparkConf"]
-    assert wanted.items() <= settings.items()
+    assert expected.items() <= settings.items()
     if "STREAM_APP_PYSPARK" not in os.environ:  # another Spark has other jars than the image
         [hadoop] = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
         version = hadoop.stem.removeprefix("hadoop-client-api-")

@@ -184,10 +184,10 @@ def _resolves(dotted: str) -> bool:
     parts = ["stream_app", *dotted.removeprefix("stream_app.").split(".")]
     for length in range(len(parts), 0, -1):
         try:
-            thing: object = importlib.import_module(".".join(parts[:length]))
+            value: object = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError:
             continue
-        return all((thing := getattr(thing, part, None)) is not None for part in parts[length:])
+        return all((value := getattr(value, part, None)) is not None for part in parts[length:])
     return False
 
 

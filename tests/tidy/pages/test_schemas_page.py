@@ -45,9 +45,9 @@ def test_types_are_mapped_as_the_page_says(heading: str, type_of: object) -> Non
     assert callable(type_of)
     rows = list(rows_under(heading))
     assert len(rows) > 10
-    for source, wanted in rows:
+    for source, expected in rows:
         for text in re.findall(r"`([^`]+)`", source):
-            assert str(type_of(text)) == wanted, text
+            assert str(type_of(text)) == expected, text
 
 
 def test_the_page_has_every_option_of_the_mapping() -> None:

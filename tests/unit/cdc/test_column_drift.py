@@ -103,7 +103,7 @@ def columns_of_one(value: str) -> set[DriftedColumn]:
 @pytest.mark.parametrize("shape", ["plain", "varied", "flat"])
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.slow
-def test_all_that_single_records_have(name: str, shape: str) -> None:
+def test_column_drift_of_a_batch_is_the_sum_over_its_records(name: str, shape: str) -> None:
     rng = random.Random(f"{name} {shape}")
     values = [record(rng, index, SCENARIOS[name], shape) for index in range(COUNT)]
     expected: dict[DriftedColumn, Sighting] = {}

@@ -77,7 +77,7 @@ def check_fate(message: Hostile, rows: list[dict[str, Any]] | None, reason: str 
 
 @WRAPPING
 @pytest.mark.slow
-def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> None:
+def test_no_hostile_message_is_lost_or_harms_another(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
     hostile = hostile_messages(wrapping, MESSAGES, rng)
     for start in range(0, MESSAGES, BATCH):
@@ -87,7 +87,7 @@ def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> N
 
 @WRAPPING
 @pytest.mark.slow
-def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
+def test_a_hostile_message_decodes_alone_as_in_a_batch(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed + 1)
     hostile = hostile_messages(wrapping, ALONE, rng)
     check_alone(hostile, decode(hostile))
@@ -95,7 +95,7 @@ def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
 
 @pytest.mark.slow
 @WRAPPING
-def test_every_size_between_the_harmless_and_the_absurd(wrapping: Wrapping) -> None:
+def test_messages_of_every_size_decode_alone_as_in_a_batch(wrapping: Wrapping) -> None:
     hostile = graded_messages(wrapping)
     decoded = decode(hostile)
     check(hostile, decoded)

@@ -27,8 +27,8 @@ SLACK = 1.7
 def test_the_work_grows_as_the_messages_do(kind: str) -> None:
     growing = GROWING[kind]
     few, many = (work(growing, growing.size * times) for times in (1, TIMES))
-    for base, other in zip(few, many, strict=True):
-        assert other <= TIMES * SLACK * base, f"{few} → {many}"
+    for base, larger in zip(few, many, strict=True):
+        assert larger <= TIMES * SLACK * base, f"{few} → {many}"
 
 
 READ_ALONE = (
@@ -79,8 +79,8 @@ def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, 
         )
         for size in (growing.size // 10, growing.size // 10 * TIMES)
     )
-    for base, other in zip(few, many, strict=True):
-        assert other <= TIMES * SLACK * base, f"{few} → {many}"
+    for base, larger in zip(few, many, strict=True):
+        assert larger <= TIMES * SLACK * base, f"{few} → {many}"
 
 
 def work(growing: Growing, size: int) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def message(rng: random.Random, names: tuple[str, ...]) -> Message:
 
 
 def batch(messages: list[Message]) -> pa.RecordBatch:
-    raw = [[text if text is None else text.encode() for text in both] for both in messages]
+    raw = [[text if text is None else text.encode() for text in message] for message in messages]
     rows = [
         {"topic": "t", "partition": 0, "offset": index, "key": key, "value": value}
         for index, (key, value) in enumerate(raw)

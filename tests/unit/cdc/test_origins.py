@@ -61,8 +61,8 @@ def test_flattened_messages_are_of_the_table_that_was_added() -> None:
     lines = [line for line in fixture_lines("debezium_pg_flat") if line["value"]]
     tables = origins(*(line["value"].encode() for line in lines))
     topics = [line["topic"].split(".") for line in lines]
-    wanted = [None if len(topic) < 3 else topic[2] for topic in topics]
-    assert names(tables) == wanted
+    expected = [None if len(topic) < 3 else topic[2] for topic in topics]
+    assert names(tables) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,9 +101,12 @@ def test_messages_of_many_tables_between_each_other() -> None:
 )
 def test_names_of_any_kind(source: dict[str, str]) -> None:
     parts = {"db": "d", "schema": "s", "table": "t", **source}
-    wanted = ".".join(filter(None, parts.values()))
+    expected = ".".join(filter(None, parts.values()))
     values = [envelope(**source) for _ in range(50)]
-    assert names(origins(*values, envelope(), *values)) == [wanted] * 50 + ["d.s.t"] + [wanted] * 50
+    assert (
+        names(origins(*values, envelope(), *values))
+        == [expected] * 50 + ["d.s.t"] + [expected] * 50
+    )
 
 
 def test_a_row_that_looks_like_another_table() -> None:
@@ -148,12 +151,12 @@ def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
 def test_runs_of_many_tables(length: int) -> None:
     """A heartbeat, or a message without a table, may stand between the runs."""
     values: list[bytes] = []
-    wanted: list[str | None] = []
+    expected: list[str | None] = []
     for number in range(40):
         values += [envelope(table=f"t{number}", row={"id": index}) for index in range(length)]
         values += [b'{"ts_ms":1}', envelope(schema="", db="", table="t")]
-        wanted += [*[f"d.s.t{number}"] * length, None, "t"]
-    assert names(origins(*values)) == wanted
+        expected += [*[f"d.s.t{number}"] * length, None, "t"]
+    assert names(origins(*values)) == expected
 
 
 def test_origins_of_columns_dictionary_encoded_or_not() -> None:

@@ -88,7 +88,7 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     assert bad[3]["value"] == values[500].encode()
 
 
-def test_a_batch_of_nothing_else_and_an_empty_one() -> None:
+def test_a_batch_of_bad_records_and_an_empty_batch_give_no_rows() -> None:
     decoder = Pipeline(FailingDecoder(recursion))
     decoded = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
     assert (decoded.changes.rows.num_rows, decoded.decoder_errors) == (0, 3)
@@ -126,7 +126,7 @@ def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
 @pytest.mark.slow
-def test_the_search_is_short(poisoned: int, seed: int) -> None:
+def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
     """Each record costs the halves that lead to it, not a decode of the batch."""
     count = 4096
     values = [insert(key) for key in range(count)]

@@ -40,7 +40,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "document"), SKIPPED)
-def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) -> None:
+def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
     origins = source_facts(name, {}).origins(batch)
     assert (origins.codes.tolist(), origins.unassigned) == ([NO_TABLE], {})
@@ -48,7 +48,7 @@ def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) ->
 
 
 @pytest.mark.parametrize(("name", "document"), BAD)
-def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, document: Any) -> None:
+def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
     origins = source_facts(name, {}).origins(batch)
     assert [str(table) for table in origins.tables] == ["d.t"]

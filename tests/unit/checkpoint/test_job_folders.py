@@ -104,9 +104,9 @@ def test_a_checkpoint_of_another_table_is_refused(
     folder: JobFolder, table: FileStoreTable, tmp_path: Path
 ) -> None:
     owned(folder, table)
-    other = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
+    other_table = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
     with pytest.raises(CheckpointError, match="belongs to the table") as refused:
-        owned(folder, other)
+        owned(folder, other_table)
     assert refused.value.where == folder.location
 
 

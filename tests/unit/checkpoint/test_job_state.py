@@ -74,7 +74,7 @@ def files_in(folder: JobFolder) -> list[str]:
     return sorted(path.name for path in Path(folder.location).iterdir())
 
 
-def test_all_of_it_is_there_again_at_the_next_start(tmp_path: Path) -> None:
+def test_the_next_start_reads_the_whole_state(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     assert read_state(folder) is None
     file = JobStateFile(folder)
@@ -143,7 +143,7 @@ def test_a_passing_warning_ends_with_its_cause(
     assert caplog.text.count("Iceberg's readers lag") == 2
 
 
-def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) -> None:
+def test_a_crash_while_the_state_file_is_replaced_loses_nothing(tmp_path: Path) -> None:
     """Each file operation is the last one of a process."""
     for operation in range(100):
         path = tmp_path / str(operation)

@@ -54,8 +54,8 @@ def test_messages_are_those_that_debezium_sent() -> None:
         )
     assert generated.keys() == captured.keys()
     for topic, messages in generated.items():
-        for message, wanted in zip_longest(messages, captured[topic]):
-            assert message == wanted
+        for message, expected in zip_longest(messages, captured[topic]):
+            assert message == expected
 
 
 def test_the_shop_remembers_what_its_messages_lead_to() -> None:

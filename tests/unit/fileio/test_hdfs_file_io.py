@@ -195,10 +195,10 @@ def test_errors_are_the_systems_and_in_few_words(
 ) -> None:
     io.write_bytes(f"{folder}/f", b"1")
     monkeypatch.setenv("HADOOP_USER_NAME", "somebody")
-    other = file_io_of(folder)[1]
-    assert other.read_bytes(f"{folder}/f") == b"1"
+    other_io = file_io_of(folder)[1]
+    assert other_io.read_bytes(f"{folder}/f") == b"1"
     with pytest.raises(PermissionError, match=r"denied: user=somebody") as caught:
-        other.write_bytes(f"{folder}/g", b"1")
+        other_io.write_bytes(f"{folder}/g", b"1")
     assert caught.value.filename == f"{folder}/g"
     assert "org.apache" not in str(caught.value)
     with pytest.raises(OSError, match="Invalid path name"):

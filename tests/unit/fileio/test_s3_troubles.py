@@ -255,12 +255,12 @@ def test_requests_carry_the_encryption_and_the_payer(s3: S3Server) -> None:
     path = f"s3://{s3.new_bucket()}/t/f"
     heads: list[dict[str, str]] = []
     s3.heads = heads
-    wanted = {
+    settings = {
         "s3.encryption.algorithm": "SSE-KMS",
         "s3.encryption.key": "arn:aws:kms:eu-west-1:1:key/2",
         "s3.requester.pays.enabled": "true",
     }
-    io = file_io_of(path, s3.options | wanted)[1]
+    io = file_io_of(path, s3.options | settings)[1]
     io.write_bytes(path, b"1")
     assert io.create_if_absent(path + "2", b"1")
     for head in heads[:2]:

@@ -44,7 +44,7 @@ def test_an_announcement_lasts_until_it_is_withdrawn(tmp_path: Path, kind: str) 
     assert announcements.announcements() == {other: pair[1]}
 
 
-def test_each_sees_its_own_kind(tmp_path: Path) -> None:
+def test_expiries_and_rollbacks_are_announced_apart(tmp_path: Path) -> None:
     expiries, rollbacks = (
         announcements_of(kind, LocalFileIO(), tmp_path) for kind in ANNOUNCEMENTS
     )
@@ -55,7 +55,9 @@ def test_each_sees_its_own_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ANNOUNCEMENTS)
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"begin": 3}'])
-def test_one_that_cannot_be_read_says_what_to_do(tmp_path: Path, kind: str, text: str) -> None:
+def test_an_unreadable_announcement_says_how_to_fix_it(
+    tmp_path: Path, kind: str, text: str
+) -> None:
     announcements = announcements_of(kind, LocalFileIO(), tmp_path)
     file = tmp_path / "tag" / announcements.announce(ANNOUNCEMENTS[kind][0])
     file.write_text(text)

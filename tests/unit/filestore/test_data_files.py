@@ -113,10 +113,10 @@ def test_files_roll_at_their_target_size(tmp_path: Path, target: str) -> None:
     values = [{"k": k, "s": hashlib.sha256(b"%d" % k).hexdigest()} for k in range(3000)]
     parts = [rows(table, values[start : start + 300], start) for start in range(0, 3000, 300)]
     files = write(table, *parts)
-    wanted = table.schema.target_file_size
+    target_size = table.schema.target_file_size
     assert len(files) > 1
     # A file ends with the row group that reaches the size: half of it in Arrow's memory.
-    assert all(wanted <= file.file_size < 3 * wanted + 3000 for file in files[:-1])
+    assert all(target_size <= file.file_size < 3 * target_size + 3000 for file in files[:-1])
     key = table.schema.key_type.types
     ends: list[tuple[Any, Any]] = [
         (deserialize_row(f.min_key, key)[0], deserialize_row(f.max_key, key)[0]) for f in files

@@ -147,10 +147,10 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
 
 def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_path: Path) -> None:
     clock = StandingClock()
-    copies, others = copies_in(tmp_path, clock), copies_in(tmp_path, clock, table="other")
+    copies, other_copies = copies_in(tmp_path, clock), copies_in(tmp_path, clock, table="other")
     made_copy(copies, "used")
     made_copy(copies, "unused")
-    made_copy(others, "unused")
+    made_copy(other_copies, "unused")
     clock.millis += HOUR_MS - 1
     assert copies.find(file_at("used")) is not None
     clock.millis += 1

@@ -92,8 +92,8 @@ MILLI, MICRO = 10**6, 10**3
     ],
 )
 def test_bounds_are_exact(type_text: str, values: list[Any], expected: Any) -> None:
-    wanted = expected or (min(values), max(values), 0)
-    assert of_one_column(type_text, values) == {"c": wanted}
+    bounds = expected or (min(values), max(values), 0)
+    assert of_one_column(type_text, values) == {"c": bounds}
 
 
 @pytest.mark.parametrize("case", vectors()["stats_truncate16"], ids=lambda case: case["value"])

@@ -234,9 +234,9 @@ def test_java_reads_what_we_write(
     for names in (("dt", "id", "name"), *((name,) for name in FILTERED)):
         where = {name: example[name] for name in names}
         rows = paimon_java.read(table.path, where=where)
-        wanted = [row for row in expected if all(row[name] == where[name] for name in names)]
+        expected_rows = [row for row in expected if all(row[name] == where[name] for name in names)]
         matching = [row for row in rows if all(row[name] == where[name] for name in names)]
-        assert sorted_rows(matching) == sorted_rows(wanted), where
+        assert sorted_rows(matching) == sorted_rows(expected_rows), where
 
 
 @pytest.mark.java

@@ -102,14 +102,14 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
     batch = rows_of(file_schema(COLUMNS + ", ns TIMESTAMP(9)"), 50)
     names = ("ms", "us", "ltz")
     types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
-    both = [
+    statistics = [
         value_stats(
             FooterStats(pq.ParquetFile(io.BytesIO(written(rows))).metadata),
             [(name, types[name]) for name in names],
         )
         for rows in (batch, batch.drop_columns(["ns"]))
     ]
-    assert both[0] == both[1]
+    assert statistics[0] == statistics[1]
 
 
 def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:

@@ -73,14 +73,14 @@ def python_value_of(value: Any, data_type: DataType) -> object:
 
 def arrow_column(values: list[Any], data_type: DataType) -> pa.Array:
     """Values in the convention of binary_row as an Arrow column, without rounding."""
-    wanted = arrow_type(data_type)
+    type_ = arrow_type(data_type)
     if data_type.root in TIMESTAMP_ROOTS:
-        per_tick = NANOS_OF_UNIT[wanted.unit]
+        per_tick = NANOS_OF_UNIT[type_.unit]
         ticks = [None if value is None else value // per_tick for value in values]
-        return pa.array(ticks, pa.int64()).cast(wanted)
+        return pa.array(ticks, pa.int64()).cast(type_)
     if data_type.root in (TypeRoot.DATE, TypeRoot.TIME):
-        return pa.array(values, pa.int32()).cast(wanted)
-    return pa.array(values, wanted)
+        return pa.array(values, pa.int32()).cast(type_)
+    return pa.array(values, type_)
 
 
 def row_type(*columns: tuple[str, str]) -> RowType:

@@ -63,15 +63,15 @@ def test_what_is_refused_for_reading_is_refused_for_writing_unless_it_only_choos
     )
 
 
-def test_the_lists_of_keys_hold_keys() -> None:
+def test_keys_are_words_and_prefixes_end_with_a_dot() -> None:
     assert all(key == key.strip() and " " not in key and key for key in PAIMON_KEYS)
     assert all(prefix.endswith(".") for prefix in PREFIXES)
 
 
 def test_an_older_name_counts_when_the_new_one_is_absent() -> None:
     assert CoreOptions({"deduplicate.ignore-delete": "true"})[IGNORE_DELETE]
-    both = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
-    assert not CoreOptions(both)[IGNORE_DELETE]
+    options = {"deduplicate.ignore-delete": "true", "ignore-delete": "false"}
+    assert not CoreOptions(options)[IGNORE_DELETE]
 
 
 def test_values_by_kind() -> None:

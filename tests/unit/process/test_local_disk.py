@@ -11,9 +11,7 @@ import pytest
 from stream_app.process.local_disk import kept_folder, local_disk, scratch_file, scratch_folder
 
 
-def test_it_is_where_the_variable_says_at_the_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_files_lie_where_tmpdir_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert kept_folder("lookup") == tmp_path / f"stream_app-{os.getuid()}" / "lookup"
     with scratch_folder("spill") as scratch:
@@ -24,8 +22,6 @@ def test_it_is_where_the_variable_says_at_the_moment(
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/there/is/no/such/folder"])
-def test_a_variable_that_cannot_be_is_no_answer(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_tmpdir_is_ignored(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", folder)
     assert local_disk() == Path(tempfile.gettempdir())

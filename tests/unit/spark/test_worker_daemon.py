@@ -25,9 +25,9 @@ def test_archives_of_the_installed_spark_go() -> None:
 
 
 def test_archives_of_another_spark_stay() -> None:
-    other = zips(Path("/opt/spark"))
-    assert without_archives([*other, "/opt/spark/jars/spark-core_2.13-4.0.2.jar", SITE]) == [
-        *other,
+    other_zips = zips(Path("/opt/spark"))
+    assert without_archives([*other_zips, "/opt/spark/jars/spark-core_2.13-4.0.2.jar", SITE]) == [
+        *other_zips,
         SITE,
     ]
 

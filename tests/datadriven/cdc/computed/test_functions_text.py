@@ -29,7 +29,7 @@ from tests.support.suite.datadriven import Case, run_file
 MOMENT = pa.scalar(1500, pa.timestamp("ms"))
 
 
-def test_functions_text() -> None:
+def test_functions_of_computed_columns_give_these_values() -> None:
     run_file(Path(__file__).with_name("functions.txt"), _handle)
 
 

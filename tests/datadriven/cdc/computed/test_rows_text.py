@@ -38,11 +38,11 @@ name = "t"
 """
 
 
-def test_rows_text(tmp_path: Path) -> None:
+def test_change_events_become_rows_with_computed_columns(tmp_path: Path) -> None:
     run_file(Path(__file__).with_name("rows.txt"), _Tables(tmp_path / "job.toml").handle)
 
 
-def test_located_text(tmp_path: Path) -> None:
+def test_deletes_whose_partition_is_uncertain_are_quarantined(tmp_path: Path) -> None:
     run_file(Path(__file__).with_name("located.txt"), _Tables(tmp_path / "job.toml").handle)
 
 

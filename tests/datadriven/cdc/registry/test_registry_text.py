@@ -143,6 +143,6 @@ def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
-def test_registry_text(path: Path) -> None:
+def test_messages_are_decoded_by_the_schemas_of_a_registry(path: Path) -> None:
     with schema_registry() as registry:
         run_file(path, _Tables(registry).handle)

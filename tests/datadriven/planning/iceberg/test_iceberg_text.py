@@ -149,5 +149,5 @@ def merge(case: Case) -> str:
     return " ".join(file.path for file in merged) or "none"
 
 
-def test_iceberg() -> None:
+def test_iceberg_metadata_is_planned() -> None:
     run_file(HERE / "iceberg.txt", run)

@@ -78,9 +78,9 @@ def _run(case: Case) -> str:
     return COMMANDS[case.command](case)
 
 
-def test_moves() -> None:
+def test_changed_keys_move_to_their_partition() -> None:
     run_file(HERE / "key_moves.txt", _run)
 
 
-def test_layers() -> None:
+def test_layers_of_an_index_are_chosen_for_a_snapshot() -> None:
     run_file(HERE / "key_layers.txt", _run)

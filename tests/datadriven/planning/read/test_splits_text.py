@@ -58,5 +58,5 @@ def append(case: Case) -> str:
 COMMANDS = {command.__name__: command for command in (splits, append)}
 
 
-def test_splits() -> None:
+def test_files_of_a_bucket_are_divided_into_splits() -> None:
     run_file(HERE / "splits.txt", lambda case: COMMANDS[case.command](case))

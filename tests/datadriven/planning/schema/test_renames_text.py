@@ -103,7 +103,7 @@ def _renames(case: Case) -> str:
     return "\n".join(shown)
 
 
-def test_renames() -> None:
+def test_statements_of_the_source_rename_columns() -> None:
     run_file(
         HERE / "renames.txt", lambda case: {"ddl": _ddl, "renames": _renames}[case.command](case)
     )

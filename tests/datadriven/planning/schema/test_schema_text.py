@@ -134,15 +134,15 @@ def _source_column(line: str) -> SourceColumn:
     return SourceColumn(name=name, data_type=data_type, comment=comment.strip() or None)
 
 
-def test_alterations() -> None:
+def test_alterations_give_the_next_schema_or_are_refused() -> None:
     run_file(HERE / "alterations.txt", _Table().handle)
 
 
-def test_configured() -> None:
+def test_configured_options_that_the_table_has_are_no_change() -> None:
     run_file(HERE / "configured.txt", _Table().handle)
 
 
-def test_evolution() -> None:
+def test_columns_of_messages_widen_types_and_never_narrow_them() -> None:
     run_file(HERE / "evolution.txt", _Table().handle)
 
 

@@ -146,7 +146,7 @@ def _shown(table: NewTable) -> list[str]:
     ]
 
 
-def test_sync() -> None:
+def test_source_tables_are_chosen_named_and_given_keys() -> None:
     def handle(case: Case) -> str:
         return {"tables": _tables, "named": _named, "new": _new, "shards": _shards}[case.command](
             case

@@ -23,7 +23,7 @@ def job(tmp_path: Path) -> DatabaseJob:
     return job
 
 
-def test_its_name_or_its_folder(job: DatabaseJob) -> None:
+def test_a_table_is_opened_by_its_name_or_its_folder(job: DatabaseJob) -> None:
     path = job.sync.path("orders")
     for text in ("orders", "ods.orders", path):
         assert open_named_job_table(text, job.database, "job.toml").location == path

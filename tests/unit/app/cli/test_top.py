@@ -156,7 +156,7 @@ def test_it_is_live_at_a_terminal_and_q_ends_it(tmp_path: Path) -> None:
         os.close(ours)
 
 
-def wait_for(terminal: int, wanted: bytes) -> None:
+def wait_for(terminal: int, expected: bytes) -> None:
     """Read until a text has come; the empty one is the end."""
     seen, until = b"", time.monotonic() + 120
     while True:
@@ -168,8 +168,8 @@ def wait_for(terminal: int, wanted: bytes) -> None:
         except OSError:  # Linux: the other side is closed
             data = b""
         seen += data
-        if wanted and wanted in seen:
+        if expected and expected in seen:
             return
         if not data:
-            assert not wanted, seen
+            assert not expected, seen
             return

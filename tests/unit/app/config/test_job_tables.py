@@ -33,12 +33,12 @@ def test_jobs_of_one_table_and_of_many_have_locations() -> None:
     assert MANY.paths(["b", "a", "b"]) == {"a": "/w/d.db/a", "b": "/w/d.db/b"}
 
 
-def test_which_table_takes_a_source_table() -> None:
+def test_a_source_table_has_its_target_table() -> None:
     assert [ONLY.target_path(ORDERS), ONLY.target_path(SCRATCH)] == ["/w/d.db/orders"] * 2
     assert [MANY.target_path(ORDERS), MANY.target_path(SCRATCH)] == ["/w/d.db/s_orders", None]
 
 
-def test_under_which_names_it_is_kept_and_shown() -> None:
+def test_a_table_has_a_full_name_and_a_quarantine_folder() -> None:
     assert ONLY.quarantine_of("/q", "d.orders") == "/q"
     assert [MANY.quarantine_of("/q", name) for name in ("s_a", "")] == ["/q/s_a", "/q"]
     assert [ONLY.full_name(""), ONLY.own_name("d.orders")] == ["d.orders", "d.orders"]
@@ -46,7 +46,7 @@ def test_under_which_names_it_is_kept_and_shown() -> None:
     assert [MANY.own_name("d.s_a"), MANY.own_name("other.s_a")] == ["s_a", None]
 
 
-def test_the_source_as_a_table_sees_it() -> None:
+def test_source_options_may_differ_by_table() -> None:
     assert ONLY.source_of("orders") == SOURCE
     seen = MANY.source_of("s_a")
     assert (seen.merge_shards, seen.lowers_names) == (True, True)

@@ -15,7 +15,7 @@ def renamed(origin: str, key: int) -> Message:
     return change(origin, {"id": key, "note": row["v"], "n": row["n"]})
 
 
-def test_each_table_has_its_own_way(tmp_path: Path) -> None:
+def test_tables_have_their_own_rules_for_unknown_and_missing_columns(tmp_path: Path) -> None:
     tables = {
         "a.column-aliases": TableSetting("note=v"),
         "b.unknown-columns": TableSetting("stop"),

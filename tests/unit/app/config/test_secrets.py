@@ -97,7 +97,7 @@ def test_the_password_of_an_address_is_hidden_in_both_forms() -> None:
     assert sorted(secret_texts(settings, {})) == ["sword%2Bfish", "sword+fish"]
 
 
-def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:
+def test_longer_secrets_are_hidden_first_and_very_short_ones_never() -> None:
     assert Secrets(["abcd", "abcdefg"]).hide("abcdefg abcd") == f"{HIDDEN} {HIDDEN}"
     assert Secrets(["a"]).hide("a table") == "a table"
 
@@ -160,9 +160,9 @@ def test_a_configuration_and_its_parts_reveal_no_secret(tmp_path: Path) -> None:
     source = KafkaSource(bootstrap_servers="h", kafka_options=config.source.kafka_options)
     assert SECRET in config.source.kafka_options["sasl.jaas.config"]
     metrics = generate_latest(JobMetrics(table_label(config.job_tables.location)).registry)
-    for thing in (config, config.source, config.masked(), source, metrics):
-        assert SECRET not in repr(thing)
-        assert SECRET not in str(thing)
+    for value in (config, config.source, config.masked(), source, metrics):
+        assert SECRET not in repr(value)
+        assert SECRET not in str(value)
     assert config.secrets.occur_in(f"{SECRET}-3")
 
 

@@ -172,7 +172,7 @@ def test_unread_answers_and_bodies_that_never_arrive(ports: Ports) -> None:
         ports.check()
 
 
-def test_the_metrics_are_http(ports: Ports) -> None:
+def test_the_metrics_port_speaks_http(ports: Ports) -> None:
     def response(request: bytes) -> bytes:
         with socket.create_connection(
             ("127.0.0.1", ports.metrics), timeout=DEADLINE_S
@@ -208,7 +208,9 @@ def test_the_metrics_are_http(ports: Ports) -> None:
         ([ANSWER, ANSWER, ANSWER, ANSWER], 0),
     ],
 )
-def test_the_connection_that_makes_room(stages: list[WaitStage], goes: int | None) -> None:
+def test_a_full_port_closes_waiting_heads_then_events_then_answers(
+    stages: list[WaitStage], goes: int | None
+) -> None:
     assert connection_to_close(dict(enumerate(stages)), 4) == goes
 
 

@@ -46,7 +46,9 @@ def runs(home: Path) -> int:
 GOOD = 'mkdir -p "$STAGED"; touch "$STAGED/a-1.jar" "$STAGED/b-1.jar" "$STAGED/dep-9.jar"\n'
 
 
-def test_resolved_once(cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_are_resolved_once(
+    cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = fake_java(tmp_path / "home", GOOD)
     monkeypatch.setenv("JAVA_HOME", str(home))
     first = cache.resolve(PAIR)
@@ -100,7 +102,7 @@ def test_a_failure_says_what_is_missing_and_how_to_mend_it(
     assert not (cache.folder / "pair-1").exists()
 
 
-def test_own_settings_file(
+def test_a_missing_ivy_settings_file_is_named(
     cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", GOOD)))
@@ -154,7 +156,7 @@ def test_two_processes_resolve_once(
         pytest.param("4.9.0", ["4.9.0", "4.9.0"], id="unknown-minor"),
     ],
 )
-def test_modules_of_spark(version: str, revisions: list[str]) -> None:
+def test_kafka_modules_have_the_version_of_spark(version: str, revisions: list[str]) -> None:
     source, provider, *_ = spark_kafka_set(version).coordinates
     assert [source.revision, provider.revision] == revisions
 

@@ -32,7 +32,7 @@ IN_PLACE = "is partitioned, and its changes name its partitions"
         (LEAF, {ROOT}, "is in no publication"),
     ],
 )
-def test_only_what_is_sent_is_loaded(
+def test_only_tables_that_the_connector_sends_are_loaded(
     relation: RelationName, published: set[RelationName] | None, why: str
 ) -> None:
     """Publications name a root or its partitions, by `publish_via_partition_root`."""

@@ -355,10 +355,10 @@ def test_numbers_that_cannot_be_read_are_in_the_log_once(caplog: pytest.LogCaptu
 
 
 def test_a_port_that_is_taken() -> None:
-    with socket.socket() as other:
-        other.bind(("0.0.0.0", 0))
-        other.listen()
-        port = other.getsockname()[1]
+    with socket.socket() as taken_port:
+        taken_port.bind(("0.0.0.0", 0))
+        taken_port.listen()
+        port = taken_port.getsockname()[1]
         with pytest.raises(UsageError) as raised, serving(CollectorRegistry(), port):
             raise AssertionError("it must not be served")
     problem = f"the metrics port {port} cannot be opened: Address already in use"

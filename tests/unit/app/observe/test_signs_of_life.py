@@ -55,7 +55,7 @@ def test_a_silent_source_is_reported_once() -> None:
     assert lines_of({0: WAIT}, {0}, 60) == {7: "nothing comes in"}
 
 
-def test_whoever_speaks_is_not_interrupted() -> None:
+def test_a_job_that_logs_gets_no_sign_of_life() -> None:
     assert lines_of({0: WORK}, {0, 5, 10, 15}, 20) == {}
     assert lines_of({0: None}, {0}, 60) == {}
 
@@ -74,7 +74,7 @@ def test_lines_of_all_modules_are_heard() -> None:
         assert signs._last_line_s == 5
 
 
-def test_kafkas_client_keeps_its_inside_to_itself() -> None:
+def test_warnings_of_kafkas_client_are_not_logged() -> None:
     quiet_libraries()
     assert not logging.getLogger("kafka.net.selector").isEnabledFor(logging.WARNING)
     assert logging.getLogger("kafka.net.selector").isEnabledFor(logging.ERROR)

@@ -101,14 +101,14 @@ def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: Http
     record = {"topic": "t", "partition": 0, "offset": 1, "reason": "?", "key": "k", "value": "v"}
     (quarantine / "epoch-1.jsonl").write_text(json.dumps(record) + "\n")
     config = a_config(tmp_path, receiver, quarantine=str(quarantine), **{"metrics-port": port})
-    wanted = 'stream_app_quarantine_records{table="db.t"} 1.0'
+    expected = 'stream_app_quarantine_records{table="db.t"} 1.0'
     with watched(config, StandingClock()):
         for _ in range(6000):  # two minutes
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                 text = answer.read().decode()
-            if wanted in text:
+            if expected in text:
                 break
             threading.Event().wait(0.02)
-    assert wanted in text
+    assert expected in text
     for folder in ("warehouse", "checkpoint", "quarantine", "temporary"):
         assert f'stream_app_disk_free_bytes{{folder="{folder}",table="db.t"}}' in text

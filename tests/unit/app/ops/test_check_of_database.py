@@ -62,9 +62,9 @@ def test_a_damaged_schema_is_more_than_not_compared(
 ) -> None:
     (conf.parent / "w/d.db/a/schema/schema-0").write_text("{")
     assert checked(conf) == FAILED
-    [damaged, other] = map(json.loads, capsys.readouterr().out.splitlines())
+    [damaged, sound] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (damaged["kind"], damaged["where"]) == ("schema", "schema/schema-0")
-    assert other["kind"] == "not-compared"
+    assert sound["kind"] == "not-compared"
 
 
 def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(

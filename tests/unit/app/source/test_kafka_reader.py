@@ -30,7 +30,7 @@ def test_the_native_reader_is_the_default(reader: TopicReader | None) -> None:
     [source(TopicReader.SPARK), SourceConfig(kind=SourceKind.FILES, path="f")],
     ids=["spark", "files"],
 )
-def test_others_read_when_they_are_asked(other: SourceConfig) -> None:
+def test_the_configuration_may_choose_another_reader(other: SourceConfig) -> None:
     assert native_reader(other) is None
 
 
@@ -41,7 +41,7 @@ def test_others_read_when_they_are_asked(other: SourceConfig) -> None:
         ({"fetch_min_bytes": "many"}, "fetch.min.bytes"),
     ],
 )
-def test_what_cannot_be_followed_is_sparks_or_an_error(
+def test_topics_that_the_native_reader_cannot_follow_are_left_to_spark(
     options: dict[str, str], complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):

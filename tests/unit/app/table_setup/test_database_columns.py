@@ -34,7 +34,7 @@ def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any
     return decoded.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
 
 
-def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
+def test_a_new_table_has_the_made_columns_in_each_row(tmp_path: Path) -> None:
     database = Database(tmp_path, **MADE_COLUMNS)
     messages = creates("shop.orders", [1, 2])
     database.feeds(*messages)
@@ -46,7 +46,7 @@ def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
     assert {row["__op_ts"].timestamp() for row in rows} == {0.001}
 
 
-def test_what_is_said_of_one_table_outweighs_what_is_said_of_all(tmp_path: Path) -> None:
+def test_settings_of_one_table_override_those_of_all_tables(tmp_path: Path) -> None:
     settings = {
         "items.computed-column": TableSetting(("year=year(n)",)),
         "items.metadata-column": TableSetting(()),

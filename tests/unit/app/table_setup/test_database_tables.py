@@ -118,11 +118,13 @@ def test_a_table_that_cannot_be_made_stops_no_other(
 ) -> None:
     tables = {"orders.partition-keys": TableSetting(("v",))}
     database = Database(tmp_path, tables=tables, options={"bucket": "2"})
-    both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
-    assert database.feeds(*both) == ["items"]
+    messages = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
+    assert database.feeds(*messages) == ["items"]
     assert "partition keys must be part of the primary key" in caplog.text
     splitter = database.database_tables.splitter([])
-    parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
+    parts = {
+        part.table: part.messages for part in splitter.split(table_of(messages).to_batches()[0])
+    }
     reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3
     assert all("the table orders cannot be created" in reason for reason in reasons)

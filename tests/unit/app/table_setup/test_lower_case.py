@@ -111,14 +111,14 @@ def test_a_second_reading_of_the_topic_leaves_the_refused_table_out(tmp_path: Pa
 
 
 def test_columns_that_differ_in_their_case_alone_keep_their_table_back(tmp_path: Path) -> None:
-    both = "the columns 'V' and 'v' of the source would both become 'v'"
+    problem = "the columns 'V' and 'v' of the source would both become 'v'"
     twice = change("shop.orders", {"ID": 1, "V": "a", "v": "b"})
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(twice, spelled("shop.items", 1))
     assert job.rows("items") == {1: "new 1"}
-    assert both in job.quarantine()[0]
+    assert problem in job.quarantine()[0]
     job.run(change("shop.items", {"ID": 2, "V": "a", "v": "b"}))
-    assert both in job.held()["items"]
+    assert problem in job.held()["items"]
 
 
 def test_names_keep_their_case_otherwise(tmp_path: Path) -> None:

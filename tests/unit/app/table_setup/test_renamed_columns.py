@@ -47,7 +47,7 @@ def names(job: DatabaseJob) -> list[str]:
     return list(job.table("orders").schema.fields.names)
 
 
-def test_the_statement_comes_first(tmp_path: Path) -> None:
+def test_a_rename_statement_may_come_before_its_rows(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(old(1))
     job.run(RENAME, old(2))
@@ -60,7 +60,7 @@ def test_the_statement_comes_first(tmp_path: Path) -> None:
     assert job.held() == {}
 
 
-def test_all_comes_in_one_epoch_and_the_epoch_again(tmp_path: Path) -> None:
+def test_a_rename_and_its_rows_may_come_in_one_repeated_epoch(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(old(1), RENAME, new(2), old(3), new(4))
     assert names(job) == ["id", "note", "n"]
@@ -71,7 +71,7 @@ def test_all_comes_in_one_epoch_and_the_epoch_again(tmp_path: Path) -> None:
     assert state_or_empty(job.checkpoint).renames == renames
 
 
-def test_a_row_comes_first_and_waits_for_the_statement(tmp_path: Path) -> None:
+def test_a_row_with_the_new_name_waits_for_the_rename_statement(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(statement("create table orders (id int)"), old(1))
     job.run(new(2))
@@ -83,7 +83,7 @@ def test_a_row_comes_first_and_waits_for_the_statement(tmp_path: Path) -> None:
     assert notes(job) == {1: "v1", 2: "v2"}
 
 
-def test_no_statement_comes_and_the_column_is_one_of_its_own(
+def test_without_a_rename_statement_the_column_is_added(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)
@@ -158,7 +158,7 @@ def test_a_message_with_both_names_is_quarantined(tmp_path: Path) -> None:
     assert notes(job) == {1: "v1", 2: "v2", 4: "v4"}
 
 
-def test_names_in_lower_case(tmp_path: Path) -> None:
+def test_a_rename_is_followed_with_names_in_lower_case(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(change("shop.orders", {"id": 1, "V": "v1", "n": 1}))
     job.run(statement("alter table orders rename column V to Note"))
@@ -178,7 +178,7 @@ def test_names_in_lower_case(tmp_path: Path) -> None:
      "RENAME TABLE `shop`.`orders` TO `shop`.`_orders_old`, "
      "`shop`.`_orders_new` TO `shop`.`orders`"),
 ])  # fmt: skip
-def test_an_online_schema_change(
+def test_a_rename_by_an_online_schema_change_is_followed(
     tmp_path: Path, statements: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)

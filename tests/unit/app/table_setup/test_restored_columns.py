@@ -23,17 +23,17 @@ def a_schema(keys: tuple[str, ...] = ("id", "dt"), **options: str) -> TableSchem
     )
 
 
-def test_neither_key_nor_partition() -> None:
+def test_keys_and_partitions_are_not_restored() -> None:
     assert restored_columns(a_schema()) == {"body", "title", "short"}
 
 
-def test_not_what_conditions_read() -> None:
+def test_columns_that_conditions_read_are_not_restored() -> None:
     """Filters and expectations judge a row before the value is known."""
     conditions = ["title = 'x' and id > 3"]
     assert restored_columns(a_schema(), conditions) == {"body", "short"}
 
 
-def test_not_what_other_columns_are_computed_from() -> None:
+def test_columns_that_others_are_computed_from_are_not_restored() -> None:
     table = TableConfig(computed_columns=("short=substring(body,0,3)",))
     setup = format_setup(SourceConfig(), table, a_schema(), restores=True)
     assert setup.traits.restored_columns == {"title"}
@@ -48,11 +48,11 @@ def test_not_what_other_columns_are_computed_from() -> None:
     ],
     ids=["no key", "sequence field", "another engine"],
 )
-def test_tables_whose_older_row_is_not_certain(schema: TableSchema) -> None:
+def test_tables_with_an_uncertain_older_row_restore_nothing(schema: TableSchema) -> None:
     assert restored_columns(schema) == frozenset()
 
 
-def test_only_for_writers_that_find_the_values() -> None:
+def test_writers_without_lookups_restore_nothing() -> None:
     assert (
         format_setup(SourceConfig(), TableConfig(), a_schema()).traits.restored_columns
         == frozenset()

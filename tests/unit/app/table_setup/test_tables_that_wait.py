@@ -71,7 +71,7 @@ def the_status(job: DatabaseJob) -> list[TableStatus]:
     )
 
 
-def test_it_waits_through_a_restart(tmp_path: Path) -> None:
+def test_a_table_waits_through_a_restart(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     file = in_the_way(job, "orders")
     job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
@@ -180,7 +180,7 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
     )
 
 
-def test_a_short_reason_stays() -> None:
+def test_only_long_reasons_are_shortened() -> None:
     for reason in (None, "", "the store does not answer"):
         row = TableStatus(table="a", state="held", reason=reason)
         assert shorten_reason(row) == row

@@ -125,7 +125,7 @@ def test_the_reason_names_the_column_its_type_and_the_value() -> None:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
+def test_nested_values_are_parsed_in_a_batch_as_alone(as_text: bool, seed: int) -> None:
     """Good and bad ones are parsed together, then apart."""
     rng = random.Random(seed)
     columns = "id BIGINT, a ARRAY<DECIMAL(9,2)>, r ROW<x INT NOT NULL, y ARRAY<STRING>>"
@@ -145,12 +145,12 @@ def test_among_many_each_value_means_the_same(as_text: bool, seed: int) -> None:
     decoded = a_format(columns).decode(messages(*(event(after=text) for text in texts)))
     bad = {index for index, (a, r) in enumerate(pairs) if a == [1e20] or r == {}}
     assert reasons_of(decoded).keys() == bad
-    wanted = [
+    expected = [
         (index, None if a is None else [None if x is None else D(str(x)) for x in a],
          None if r is None else {"x": r["x"], "y": r.get("y")})
         for index, (a, r) in enumerate(pairs) if index not in bad
     ]  # fmt: skip
-    assert [row[2:] for row in rows_of(decoded)] == wanted
+    assert [row[2:] for row in rows_of(decoded)] == expected
 
 
 def test_an_array_that_was_not_sent_takes_the_value_before() -> None:

@@ -115,24 +115,23 @@ def flat_message(rng: random.Random, odd: float) -> str:
 def mutated(value: bytes, rng: random.Random) -> bytes:
     """The message with bytes changed, lost, doubled or put in."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        position, other = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
+        begin, end = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
         match rng.randrange(7):
             case 0:
-                value = value[:position] + bytes([rng.randrange(256)]) + value[position + 1 :]
+                value = value[:begin] + bytes([rng.randrange(256)]) + value[begin + 1 :]
             case 1:
-                value = value[:position] + value[position + 1 :]
+                value = value[:begin] + value[begin + 1 :]
             case 2:
                 value = (
-                    value[:position]
-                    + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
+                    value[:begin] + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
                 )
-                value += b"" if position == len(value) else value[position:]
+                value += b"" if begin == len(value) else value[begin:]
             case 3:
-                value = value[:position]
+                value = value[:begin]
             case 4:
-                value = value[:position] + value[other:]
+                value = value[:begin] + value[end:]
             case 5:
-                value = value[:other] + value[position:]
+                value = value[:end] + value[begin:]
             case _:
-                value = value[:position] + value[position:other][::-1] + value[other:]
+                value = value[:begin] + value[begin:end][::-1] + value[end:]
     return value or b"x"

@@ -181,8 +181,8 @@ def test_numbers_of_variable_length(written: bytes, number: int | None) -> None:
     read = layout.read(pa.array([written, b"\x02"], pa.binary()), 0)
     assert read is not None
     assert read.is_parsed.tolist() == [number is not None, True]
-    wanted = [number, 1] if number is not None else [1]
-    assert read.columns["id"].numbers().to_pylist() == wanted
+    expected = [number, 1] if number is not None else [1]
+    assert read.columns["id"].numbers().to_pylist() == expected
 
 
 @pytest.mark.parametrize(

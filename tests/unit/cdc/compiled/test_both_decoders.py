@@ -88,7 +88,9 @@ def check(
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("make", [message, flat_message])
 @pytest.mark.slow
-def test_random_messages(seed: int, odd: float, make: Callable[..., str]) -> None:
+def test_both_decoders_agree_on_random_messages(
+    seed: int, odd: float, make: Callable[..., str]
+) -> None:
     rng = random.Random(seed)
     batches = [
         messages(*(make(rng, odd) for _ in range(size)), key=KEY) for size in (1, 2, 40, 400, 3)
@@ -124,7 +126,7 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("make", [message, flat_message])
 @pytest.mark.slow
-def test_messages_with_broken_bytes(seed: int, make: Callable[..., str]) -> None:
+def test_both_decoders_agree_on_broken_bytes(seed: int, make: Callable[..., str]) -> None:
     rng = random.Random(seed)
     batches = []
     for share in (0.01, 0.2, 0.9):
@@ -136,7 +138,7 @@ def test_messages_with_broken_bytes(seed: int, make: Callable[..., str]) -> None
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda wrapping: wrapping.name)
 @pytest.mark.slow
-def test_hostile_messages(wrapping: Wrapping, seed: int) -> None:
+def test_both_decoders_agree_on_hostile_messages(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
     values = [message.value for message in hostile_messages(wrapping, 1_000, rng)]
     values += [message.value for message in graded_messages(wrapping)]
@@ -188,7 +190,7 @@ CAPTURED: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 @pytest.mark.parametrize(("file", "options"), CAPTURED, ids=[file for file, _ in CAPTURED])
-def test_captured_messages(file: str, options: dict[str, str]) -> None:
+def test_both_decoders_agree_on_captured_messages(file: str, options: dict[str, str]) -> None:
     topics = sorted({line["topic"] for line in fixture_lines(file)})
     for topic in topics:
         batch = captured(file, topic)

@@ -93,15 +93,15 @@ def test_a_value_is_what_arrow_parses_or_is_declined(text: str) -> None:
         parsed = parse(layout([(sql, encoding, kind)], reads_base64=False), head(image))
         if not parsed.is_parsed[0]:
             continue
-        wanted = parse_objects(
+        expected = parse_objects(
             pa.array([image.encode()]), pa.schema([("c0", column.wire_type(kind))])
         )
-        if wanted is None:  # too large: told by a later step, not by the parser
+        if expected is None:  # too large: told by a later step, not by the parser
             _, failed = cast_column(column, kind, parsed.columns[0])
             assert failed is not None, f"{sql} {kind.name} {text}"
             assert failed.tolist() == [True]
             continue
-        [value] = wanted
+        [value] = expected
         if pa.types.is_decimal256(value.type):
             value, _ = narrow_decimals(value, column.arrow_type)
         assert repr(parsed.columns[0].to_pylist()) == repr(value.to_pylist())
@@ -162,7 +162,7 @@ def test_wide_decimals_as_numbers_texts_and_bytes(seed: int) -> None:
         assert not parse(image_layout, head(f'{{"c2":"{longer}"}}')).is_parsed[0]
 
 
-def test_orders_and_absences() -> None:
+def test_fields_in_any_order_or_absent_are_parsed() -> None:
     image_layout = layout([KINDS[0], KINDS[1], KINDS[0]], ("c0", "new", "c1", "c2"))
     parsed = parse(
         image_layout,
@@ -186,7 +186,7 @@ def test_orders_and_absences() -> None:
     assert len(set(parsed.marks[[1, 2, 4, 6]].tolist())) == 4
 
 
-def test_rows_beside_each_other() -> None:
+def test_a_broken_row_harms_no_neighbour() -> None:
     image_layout = layout([KINDS[1], KINDS[0]])
     rows = [
         b'{"c0":"a","c1":1}',
@@ -235,8 +235,8 @@ def test_lists_of_objects() -> None:
     assert parsed is not None
     good = [index for index, is_parsed in enumerate(parsed.is_parsed.tolist()) if is_parsed]
     assert good == [0, 3, 4, 8]
-    wanted = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
-    for column, of_arrow in zip(parsed.columns, wanted or (), strict=True):
+    expected = parse_objects(pa.array(values).take(good), pa.schema(list(image_layout.struct)))
+    for column, of_arrow in zip(parsed.columns, expected or (), strict=True):
         column.validate(full=True)
         assert column == of_arrow
     assert [[index.tolist() for index in nulls] for nulls in parsed.nulls] == [[[], [1]], [[2], []]]

@@ -103,16 +103,16 @@ def both(registry: Registry, seed: int, count: int) -> tuple[pa.RecordBatch, pa.
 
 def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed: int) -> None:
     avro, plain = both(registry, seed, 400)
-    origins, wanted = (
+    origins, expected = (
         facts.origins(messages)
         for facts, messages in (
             (reader(registry), avro),
             (source_facts("debezium-json", {}), plain),
         )
     )
-    assert origins.unassigned == wanted.unassigned
+    assert origins.unassigned == expected.unassigned
     assert [origins.tables[code] if code != NO_TABLE else None for code in origins.codes] == [
-        wanted.tables[code] if code != NO_TABLE else None for code in wanted.codes
+        expected.tables[code] if code != NO_TABLE else None for code in expected.codes
     ]
     assert len(set(origins.codes.tolist())) > 3
 

@@ -54,7 +54,7 @@ def parsed(text: str) -> Any:
 
 
 @given(st.lists(texts(), min_size=1, max_size=5))
-def test_together_and_alone_are_the_same(documents: Sequence[str]) -> None:
+def test_arrays_are_rewritten_together_as_alone(documents: Sequence[str]) -> None:
     plain, odd = plain_documents(pa.array(documents, pa.string()))
     for text, result, is_odd in zip(documents, plain.to_pylist(), odd.tolist(), strict=True):
         expected = alone(text)

@@ -280,8 +280,8 @@ def test_bits_fill_a_column_of_fixed_length() -> None:
     sent = [b"\x01\x02", b"", None, b"\x01\x02\x03", b"\xff"]
     texts = [None if value is None else base64.b64encode(value).decode() for value in sent]
     rows = rows_of(decoder.decode(messages(*(enveloped(field, text) for text in texts))))
-    wanted = [b"\0\x02\x01", b"\0\0\0", None, b"\x03\x02\x01", b"\0\0\xff"]
-    assert [row[3] for row in rows] == wanted
+    expected = [b"\0\x02\x01", b"\0\0\0", None, b"\x03\x02\x01", b"\0\0\xff"]
+    assert [row[3] for row in rows] == expected
 
 
 def test_a_single_is_the_same_number_in_a_double_column() -> None:

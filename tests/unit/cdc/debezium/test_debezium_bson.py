@@ -119,7 +119,7 @@ def test_values_are_those_that_paimon_stores(value: str, expected: str | None) -
 
 
 @pytest.mark.parametrize("value", [value for value, _ in VALUES])
-def test_many_are_rewritten_as_one_is(value: str) -> None:
+def test_a_column_of_documents_is_rewritten_as_one_document_is(value: str) -> None:
     text = document(doc=value, n="1")
     plain, odd = plain_documents(pa.array([text, None]))
     if not odd[0]:
@@ -204,8 +204,8 @@ def test_what_cannot_be_read_is_bad_and_harms_no_other() -> None:
     decoded = decode.decode(batch(values, [KEY] * len(values)))
     reasons = reasons_of(decoded)
     assert len(reasons) == len(odd)
-    for index, wanted in zip(range(1, len(values), 3), odd.values(), strict=True):
-        assert wanted in reasons[index]
+    for index, expected in zip(range(1, len(values), 3), odd.values(), strict=True):
+        assert expected in reasons[index]
     assert len(rows_of(decoded)) == 2 * len(odd)
     assert decoded.bad["value"][0].as_py() == b"no json"
     bare = decode.decode(batch([message("d", None)] * 2, [None, '{"other":1}']))
@@ -265,7 +265,7 @@ def test_messages_describe_their_source() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.slow
-def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
+def test_random_documents_are_rewritten_together_as_alone(seed: int) -> None:
     rng = random.Random(seed)
     texts = [value for value, _ in VALUES]
     values: list[str | None] = []
@@ -283,8 +283,8 @@ def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
     for index, (value, key) in enumerate(zip(values, keys, strict=True)):
         alone = plain_messages(batch([value], [key]))
         assert (index in together.unreadable) == bool(alone.unreadable)
-        shown, wanted = together.values[index].as_py(), alone.values[0].as_py()
-        assert (shown and json.loads(shown)) == (wanted and json.loads(wanted))
+        shown, expected = together.values[index].as_py(), alone.values[0].as_py()
+        assert (shown and json.loads(shown)) == (expected and json.loads(expected))
 
 
 def test_the_text_of_a_double() -> None:
@@ -295,6 +295,6 @@ def test_the_text_of_a_double() -> None:
     ]  # fmt: skip
 
 
-def test_a_document_that_is_none() -> None:
+def test_a_document_that_is_not_json_is_unreadable() -> None:
     with pytest.raises(UnreadableRecordError, match="is not JSON"):
         plain_document('{"a": }')

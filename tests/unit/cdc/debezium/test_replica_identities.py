@@ -61,7 +61,7 @@ def test_a_wider_primary_key_is_not_guessed(topic: str, identity: str) -> None:
         assert remedy in reasons[3]
 
 
-def test_full_is_the_remedy() -> None:
+def test_replica_identity_full_makes_deletes_certain() -> None:
     assert table_of("idp.shop.orders_full", ("dt", "id"), **{"replica-identity": "full"}) == (
         AT_THE_END,
         {},
@@ -69,7 +69,7 @@ def test_full_is_the_remedy() -> None:
     assert list(table_of("idp.shop.orders_full", ("dt", "id"))[1]) == [3, 4, 5, 8]
 
 
-def test_full_that_is_not_true_is_noticed_by_updates() -> None:
+def test_updates_reveal_a_wrongly_configured_replica_identity_full() -> None:
     reasons = table_of("idp.shop.orders", ("dt", "id"), **{"replica-identity": "full"})[1]
     assert list(reasons) == [3, 4]
     assert "it has no before-image" in reasons[3]

@@ -55,7 +55,7 @@ def test_an_update_of_a_wider_key_is_reported_with_its_place(topic: str) -> None
     assert "make the source's key (id) the table's primary key" in notice.fix
 
 
-def test_a_snapshot_alone_shows_it_too() -> None:
+def test_a_snapshot_alone_shows_that_deletes_will_be_uncertain() -> None:
     (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
     assert not notice.stops
     assert notice.problem.startswith("the row of a delete or an update will not be certain: ")

@@ -274,10 +274,10 @@ def test_machine_code_means_the_same(name: str, seed: int) -> None:
         if rng.random() < 0.3:
             texts = [text.replace('":', '":\t ').replace(',"', ' ,\n"') for text in texts]
         batch = a_batch(rng, texts)
-        compiled, other = machine.decode(batch), arrays.decode(batch)
-        assert by_message(compiled, texts) == by_message(other, texts)
-        assert compiled.skipped == other.skipped
-        assert compiled.tables == other.tables
+        compiled, from_arrays = machine.decode(batch), arrays.decode(batch)
+        assert by_message(compiled, texts) == by_message(from_arrays, texts)
+        assert compiled.skipped == from_arrays.skipped
+        assert compiled.tables == from_arrays.tables
 
 
 @pytest.mark.parametrize("name", GENERATORS)

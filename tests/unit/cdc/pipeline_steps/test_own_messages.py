@@ -63,7 +63,7 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     }
 
 
-def test_one_without_a_source_is_quarantined_where_the_job_says_so() -> None:
+def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
     nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
     mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
     assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
@@ -90,7 +90,7 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
         decoder("debezium-json", choice).decode(messages(good, ours))
 
 
-def test_before_the_job_knows_its_own_table_a_truncate_is_its_to_judge() -> None:
+def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
     emptied = '{"op":"t","before":null,"after":null,"source":{"connector":"mysql","db":"d",'
     emptied += '"table":"customers"}}'
     good = of_table("debezium-json", "orders", 1)
@@ -147,7 +147,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     assert list(reasons_of(outcome)) == [1]
 
 
-def test_of_any_number_of_names_a_few_are_kept() -> None:
+def test_only_a_few_names_of_other_tables_are_kept() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))

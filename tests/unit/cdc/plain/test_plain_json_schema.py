@@ -53,7 +53,7 @@ def a_row(rng: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_head_changes_no_row(registry: Registry, seed: int) -> None:
+def test_the_schema_header_changes_no_row(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     options = {
         "missing_columns": rng.choice(["warn", "ignore", "quarantine"]),

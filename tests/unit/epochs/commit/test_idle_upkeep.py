@@ -77,7 +77,7 @@ def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
     assert table.table.snapshots.ids() == [3]
 
 
-def test_a_job_that_ends_without_an_epoch_does_it_too(tmp_path: Path) -> None:
+def test_a_job_without_an_epoch_expires_snapshots_before_it_ends(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     quiet_job(table).compact_due()
     assert table.table.snapshots.ids() == [3]

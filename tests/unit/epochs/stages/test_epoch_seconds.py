@@ -60,8 +60,8 @@ def test_a_task_measures_reading_apart_from_decoding() -> None:
 
 def test_the_slowest_task_counts_and_not_the_sum() -> None:
     long, short = TaskSeconds(5.0, 1.0, 3.0), TaskSeconds(4.0, 4.0, 0.0)
-    both = DecodeCounts(read_s=1.0, slowest=long).plus(DecodeCounts(read_s=4.0, slowest=short))
-    assert (both.read_s, both.slowest) == (5.0, long)
+    counts = DecodeCounts(read_s=1.0, slowest=long).plus(DecodeCounts(read_s=4.0, slowest=short))
+    assert (counts.read_s, counts.slowest) == (5.0, long)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_messages_without_a_change_are_counted_and_bad_ones_kept() -> None:
     assert record["reason"]
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_no_messages_give_no_blocks() -> None:
     assert blocks_of(a_plan(), [], [batch_of([])]) == []
 
 

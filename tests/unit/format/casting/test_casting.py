@@ -69,9 +69,9 @@ def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> 
     assert can_be_read_as(old, new)
     assert not can_be_read_as(new, old)
 
-    others = new.with_new_ids(count(7))  # fields of other ids are other fields, added since
-    assert can_be_read_as(old, others)
-    cells = read_as(pa.array(values, arrow_type(old)), old, others)
+    renumbered = new.with_new_ids(count(7))  # fields of other ids are other fields, added since
+    assert can_be_read_as(old, renumbered)
+    cells = read_as(pa.array(values, arrow_type(old)), old, renumbered)
     assert cells.to_pylist() == [[{"a": None, "m": None}, None], None, []]
 
 
@@ -111,13 +111,13 @@ def test_decimals_are_rounded_half_up_whatever_the_scale(seed: int) -> None:
             values = [Decimal(number).scaleb(-old_scale) for number in unscaled]
             quantum = Decimal(1).scaleb(-new_scale)
             rounded = [value.quantize(quantum, ROUND_HALF_UP) for value in values]
-            wanted = [
+            expected = [
                 None if abs(number.scaleb(new_scale)) >= 10**38 else number for number in rounded
             ]
         cells = cast(f"DECIMAL(38,{old_scale})", f"DECIMAL(38,{new_scale})", values)
-        assert cells == wanted
+        assert cells == expected
         texts = [format(value, "f") for value in values]
-        assert cast("STRING", f"DECIMAL(38,{new_scale})", texts) == wanted
+        assert cast("STRING", f"DECIMAL(38,{new_scale})", texts) == expected
 
 
 @pytest.mark.parametrize(

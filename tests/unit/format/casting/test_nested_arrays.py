@@ -39,10 +39,10 @@ def test_slices_of_deep_values_keep_them(begin: int) -> None:
         [lists], fields=[pa.field("l", lists.type)], mask=pa.array([False, True, False])
     )
     kind = pa.struct([pa.field("l", pa.list_(pa.field("e", STRICT)), nullable=False)])
-    wanted = [{"l": [None]}, None, {"l": [{"n": 7, "s": "x"}, {"n": 8, "s": "y"}]}][begin:]
-    assert cast_with_members(outer.slice(begin), kind).to_pylist() == wanted
+    expected = [{"l": [None]}, None, {"l": [{"n": 7, "s": "x"}, {"n": 8, "s": "y"}]}][begin:]
+    assert cast_with_members(outer.slice(begin), kind).to_pylist() == expected
     compact = with_hidden_nulls(outer.slice(begin))
-    assert compact.to_pylist() == wanted
+    assert compact.to_pylist() == expected
     assert compact.offset == 0
 
 

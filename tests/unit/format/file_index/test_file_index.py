@@ -183,9 +183,9 @@ def test_keys_of_a_map_lie_in_bins() -> None:
 
 def test_nan_is_one_value_and_the_greatest() -> None:
     data_type = parse_data_type("DOUBLE")
-    others = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))
+    other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))
     builder = FILE_INDEX_KINDS["range-bitmap"].builder(data_type, {})
-    builder.add(pa.array([1.0, math.nan, *others, -math.inf]))
+    builder.add(pa.array([1.0, math.nan, *other_nan, -math.inf]))
     body = builder.body()
     assert body is not None
     reader = FILE_INDEX_KINDS["range-bitmap"].reader(body, data_type)

@@ -104,7 +104,9 @@ def test_the_checksum_is_the_sum_of_md5_over_the_documented_texts(rows: list[Any
 
 
 @given(ROWS, st.randoms(use_true_random=False), st.integers(0, 12))
-def test_it_knows_no_order_and_adds_up(rows: list[Any], rng: random.Random, cut: int) -> None:
+def test_the_checksum_ignores_the_order_and_adds_up(
+    rows: list[Any], rng: random.Random, cut: int
+) -> None:
     shuffled = rng.sample(rows, len(rows))
     parts = [sum_of_rows(batch_of(part), PLACED) for part in (shuffled[:cut], shuffled[cut:])]
     assert sum(parts, NO_ROWS) == sum_of_rows(batch_of(rows), PLACED)
@@ -190,5 +192,7 @@ def test_md5_is_that_of_hashlib_for_every_length(at_once: int, seed: int) -> Non
     ]
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     high, low = md5_lanes(np.frombuffer(b"".join(texts), np.uint8), offsets)
-    wanted = [hashlib.md5(text, usedforsecurity=False).hexdigest() for text in texts]
-    assert [f"{a:016x}{b:016x}" for a, b in zip(high.tolist(), low.tolist(), strict=True)] == wanted
+    expected = [hashlib.md5(text, usedforsecurity=False).hexdigest() for text in texts]
+    assert [
+        f"{a:016x}{b:016x}" for a, b in zip(high.tolist(), low.tolist(), strict=True)
+    ] == expected

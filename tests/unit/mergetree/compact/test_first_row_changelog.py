@@ -121,17 +121,17 @@ def test_random_buckets(kind: str, seed: int) -> None:
                 bucket.store(f"{level}-{place}", chosen[place : place + 7], level)
                 for place in range(0, len(chosen), 7)
             ]
-        wanted: dict[int, int] = {}
+        expected: dict[int, int] = {}
         unit = []
         for number in range(rng.randrange(1, 4)):
             chosen = sorted(rng.sample(range(70), rng.randrange(1, 12)))
             first = bucket.numbers + 1
             unit.append(bucket.store(f"0-{number}", chosen, 0))
             for place, key in enumerate(chosen):
-                wanted.setdefault(key, first + place)
+                expected.setdefault(key, first + place)
         stored_keys = set(keys[:40])
         changes, _, _ = bucket.compact(unit, above, small=rng.choice([0, 10**9]))
-        assert changes == {key: value for key, value in wanted.items() if key not in stored_keys}
+        assert changes == {key: value for key, value in expected.items() if key not in stored_keys}
 
 
 def test_a_file_that_nothing_above_overlaps_is_lifted_without_a_look() -> None:

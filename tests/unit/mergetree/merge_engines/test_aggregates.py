@@ -202,13 +202,13 @@ def test_a_function_folds_as_step_by_step(
         result = fold_column(column, changes, ColumnAggregate(function=name))
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
-        wanted = [
+        expected = [
             fold.run([(ops[index], values[rows[index]]) for index in range(start, start + length)])
             for start, length in zip(starts, lengths, strict=True)
         ]
         assert result.type == column.type
         assert [held(kind, value) for value in result.to_pylist()] == [
-            held(kind, x) for x in wanted
+            held(kind, x) for x in expected
         ]
 
 
@@ -234,13 +234,13 @@ def test_sums_of_small_types_and_real_numbers() -> None:
         wrapped(-10_000, 8),
     ]
     real = [0.1 * number for number in range(200)]
-    wanted = []
+    expected = []
     for start in (0, 100):
         total = real[start]
         for number in real[start + 1 : start + 100]:
             total += number
-        wanted.append(total)
-    assert fold_column(pa.array(real), changes, how).to_pylist() == wanted
+        expected.append(total)
+    assert fold_column(pa.array(real), changes, how).to_pylist() == expected
     zeros = pa.array([None, -0.0] * 100)
     assert [str(value) for value in fold_column(zeros, changes, how).to_pylist()] == [
         "-0.0",
@@ -248,17 +248,17 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     ]
 
 
-def test_other_ops_take_over_what_is_known_of_the_segments() -> None:
+def test_segments_with_other_ops_keep_the_known_newest_rows() -> None:
     changes = SegmentChanges(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
     assert changes.newest.tolist() == changes.newest_values.tolist() == [0, 1]
-    other = changes.with_ops(
+    with_ops = changes.with_ops(
         np.array(
             [ChangeOp.ADD, ChangeOp.CLEAR, ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD],
             np.int8,
         )
     )
-    assert other.newest is changes.newest
-    assert other.newest_values.tolist() == [-1, 1], "it follows from the ops"
+    assert with_ops.newest is changes.newest
+    assert with_ops.newest_values.tolist() == [-1, 1], "it follows from the ops"
 
 
 def test_a_late_text_stands_before_the_others() -> None:

@@ -65,14 +65,14 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
         result = fold_column(column, changes, how)
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
-        wanted: list[Value] = []
+        expected: list[Value] = []
         for start, length in zip(starts, lengths, strict=True):
             so_far = None
             for index in range(start, start + length):
                 so_far = fold.next(ops[index], so_far, values[rows[index]])
-            wanted.append(so_far)
+            expected.append(so_far)
         assert result.type == column.type
-        assert result.to_pylist() == wanted
+        assert result.to_pylist() == expected
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_only_the_values_of_the_changes_are_looked_at(how: ColumnAggregate) -> N
     values = [value_of(fold.kind, rng) for _ in range(length)]
     column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
     changes = SegmentChanges(np.arange(length), np.array([0]))
-    wanted = fold_column(pa.array(values, fold.kind), changes, how)
+    expected = fold_column(pa.array(values, fold.kind), changes, how)
     tracemalloc.start()
     result = fold_column(column, changes, how)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(result, pa.Array)
-    assert result.equals(wanted)
+    assert result.equals(expected)
     assert peak < count, "less than a byte a value, where codes of all take eight"
 
 

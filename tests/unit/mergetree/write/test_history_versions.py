@@ -67,11 +67,11 @@ class TableOfVersions:
         drained = iter([sorted_window(changes, LAYOUT)])
         windows = history_windows(drained, self.rule, self.find, self.hidden)
         written = pa.concat_batches([window.window.batch for window in windows])
-        both = pa.concat_batches([self.rows, written])
-        order, last = key_order(both, LAYOUT)
+        rows = pa.concat_batches([self.rows, written])
+        order, last = key_order(rows, LAYOUT)
         newest = order[last]
-        deleted = both.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
-        self.rows = rows_at(both, newest[~deleted])
+        deleted = rows.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
+        self.rows = rows_at(rows, newest[~deleted])
         return int(written.num_rows)
 
     def versions(self) -> list[Version]:
@@ -159,7 +159,7 @@ def test_late_changes_give_the_versions_of_auto_cdc(
 
 
 @given(st.lists(st.tuples(KEYS, st.sampled_from([None, "x", "y"])), min_size=1))
-def test_changes_that_come_again_leave_what_there_is(steps: list[tuple[int, str | None]]) -> None:
+def test_repeated_changes_make_no_further_versions(steps: list[tuple[int, str | None]]) -> None:
     events = [Event(key, moment, value) for moment, (key, value) in enumerate(steps)]
     table = TableOfVersions()
     table.write(events)

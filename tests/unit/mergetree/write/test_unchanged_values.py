@@ -200,11 +200,13 @@ def test_large_values_are_restored_some_at_a_time() -> None:
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.slow
-def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -> None:
+def test_a_full_buffer_restores_the_same_values(
+    seed: int, changelog: bool, spillable: bool
+) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
     current = {k: a_row(k, f"A{k}", f"B{k}") for k in range(0, 40, 2)}
-    table, wanted, batches, refusals = dict(current), [], [], 0
+    table, expected, batches, refusals = dict(current), [], [], 0
     for number in range(60):
         rows: list[Row] = []
         for place in range(int(random.integers(1, 30))):
@@ -212,7 +214,7 @@ def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -
             stored = current.get(k)
             if random.random() < 0.1 and stored is not None:
                 rows.append(("-D", k, None, None))
-                wanted.append(f"-D {k} None None")
+                expected.append(f"-D {k} None None")
                 del current[k]
                 continue
             a = LEFT_OUT if number > 5 and random.random() < 0.5 else f"a{text}"
@@ -222,14 +224,14 @@ def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -
                 continue
             value = stored["a"] if a == LEFT_OUT and stored is not None else a
             current[k] = a_row(k, value, f"b{text}")
-            wanted.append(f"+U {k} {value} b{text}")
+            expected.append(f"+U {k} {value} b{text}")
         batches.append(rows)
     shown, refused, _ = written(
         table, *batches, changelog=changelog, memory_limit=20_000, spillable=spillable
     )
     assert len(refused) == refusals
     if changelog:
-        assert shown == wanted
+        assert shown == expected
         return
-    newest = {row.split()[1]: row for row in wanted}
+    newest = {row.split()[1]: row for row in expected}
     assert {row.split()[1]: row for row in shown} == newest

@@ -12,7 +12,7 @@ from stream_app.spark.driver.jvm_watch import watched_session
 SESSION: Any = SimpleNamespace(stop=lambda: None)
 
 
-def test_a_jvm_that_ends_behind_the_work_ends_nothing() -> None:
+def test_a_jvm_that_ends_after_the_work_stops_nothing() -> None:
     child = subprocess.Popen(["sleep", "0.2"])
     stop_requested, earlier = threading.Event(), set(threading.enumerate())
     with watched_session(SESSION, stop_requested, lambda _: (child.pid, child)):

@@ -28,7 +28,7 @@ def test_an_untested_spark_is_refused_with_a_remedy(other: str) -> None:
     assert 'pip install "pyspark==4.3.*"' in caught.value.fix
 
 
-def test_the_packages_pin_and_the_list_are_of_one_mind() -> None:
+def test_the_pin_of_pyspark_agrees_with_the_supported_versions() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     [pin] = [
         dependency for dependency in project["dependencies"] if dependency.startswith("pyspark")

@@ -44,7 +44,7 @@ def test_each_row_is_in_one_part() -> None:
     assert [max(rows_of_part) for rows_of_part in read] == [*BOUNDS, ("e", 5)]
 
 
-def test_the_plan_is_remembered(tmp_path: Path) -> None:
+def test_the_load_plan_survives_in_the_checkpoint(tmp_path: Path) -> None:
     folder = JobFolder(str(tmp_path), LocalFileIO())
     assert read_load_plan(folder) is None
     plan = LoadPlan(

@@ -312,9 +312,9 @@ def test_another_table_in_the_place_of_the_first_is_found_out(
     table: SmallTable, tmp_path: Path
 ) -> None:
     offset = a_stream(table.path).initialOffset()
-    other = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
+    other_table = a_table(tmp_path / "other", "dt", "k", bucket="1", **{"file.format": "parquet"})
     with pytest.raises(CheckpointError, match="an earlier table at this path"):
-        a_stream(other.path).partitions(offset, offset)
+        a_stream(other_table.path).partitions(offset, offset)
 
 
 def test_a_table_that_was_rolled_back_and_written_again_is_found_out(table: SmallTable) -> None:

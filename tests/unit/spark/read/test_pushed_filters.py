@@ -133,7 +133,7 @@ LEFT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", LEFT)
-def test_the_rest_is_left_to_spark(case: str) -> None:
+def test_filters_that_we_cannot_translate_are_left_to_spark(case: str) -> None:
     name, path, value = LEFT[case]
     pushed = getattr(datasource, name)(path, value)
     columns = RowType((*COLUMNS.fields, *parse_columns("t9 TIMESTAMP(9)").fields))

@@ -186,8 +186,8 @@ def test_two_jobs_of_one_checkpoint(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 1})
     drain(checkpoint, topics, Sink())
     topics.newest["0"] = 3
-    other = EpochLogWriter(checkpoint)
-    sink = Sink(then=lambda epoch: other.begin(epoch + 1, {"t": {"0": 77}}, 5))
+    other_writer = EpochLogWriter(checkpoint)
+    sink = Sink(then=lambda epoch: other_writer.begin(epoch + 1, {"t": {"0": 77}}, 5))
     with pytest.raises(CheckpointError, match="another job has begun epoch 2"):
         drain(checkpoint, topics, sink, EpochRules(limit=1, drains=False))
     assert sink.epochs == [(1, [(0, 1, 2)])]

@@ -92,13 +92,13 @@ def test_the_index_finds_rows_that_another_writer_moved(tmp_path: Path) -> None:
     table = cross_partition_table(tmp_path / "t")
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(8)))
-    other = CrossPartitionJob(table, user="other")
+    other_job = CrossPartitionJob(table, user="other")
     live = FileStoreScan(table).live(table.snapshots.latest())
     buckets = {entry.bucket for entry in live}
     assert len(buckets) > 1
     for bucket in buckets:  # a delete where the key is not does nothing
-        other.write_into(bucket, *(("-D", {"id": key, "p": "a", "v": 1}) for key in range(4)))
-    other.write_into(77, *(("+I", {"id": key, "p": "b", "v": 2}) for key in range(4)))
+        other_job.write_into(bucket, *(("-D", {"id": key, "p": "a", "v": 1}) for key in range(4)))
+    other_job.write_into(77, *(("+I", {"id": key, "p": "b", "v": 2}) for key in range(4)))
     job.write(*(("+U", {"id": key, "p": "c", "v": 3}) for key in range(0, 8, 2)))
     c, b, a = ("c", 3), ("b", 2), ("a", 1)
     assert rows_of(table) == {0: c, 1: b, 2: c, 3: b, 4: c, 5: a, 6: c, 7: a}

@@ -93,7 +93,7 @@ def test_a_partition_has_no_more_buckets_than_allowed(
     assert assigner.buckets(*((1, key, key) for key in range(8))) == buckets
 
 
-def test_a_row_moves(tmp_path: Path) -> None:
+def test_an_update_moves_its_row_between_partitions(tmp_path: Path) -> None:
     assigner = Assigner(tmp_path)
     assert assigner.take((1, 1, 1), (2, 1, 2)) == [
         ("+I", (1, 1, 1), 0),
@@ -106,13 +106,13 @@ def test_a_row_moves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
-def test_a_row_goes_to_the_older_one(tmp_path: Path, engine: str) -> None:
+def test_engines_that_merge_keep_a_row_in_its_older_partition(tmp_path: Path, engine: str) -> None:
     assigner = Assigner(tmp_path, merge_engine=engine)
     assert assigner.take((1, 1, 1), (2, 1, 2)) == [("+I", (1, 1, 1), 0), ("+I", (1, 1, 2), 0)]
     assert assigner.buckets((2, 2, 2), (2, 3, 3), (2, 4, 4)) == [0, 0, 0]
 
 
-def test_what_is_taken_back_is_taken_back_there(tmp_path: Path) -> None:
+def test_a_retraction_goes_to_the_older_partition(tmp_path: Path) -> None:
     """Paimon 1.4 adds it there."""
     assigner = Assigner(tmp_path, merge_engine="aggregation", fields__v__aggregate_function="sum")
     assigner.take((1, 1, 5))

@@ -60,8 +60,8 @@ def test_without_the_option_bucket_there_is_no_fixed_number() -> None:
 
 
 def test_a_key_without_the_partition_crosses_partitions() -> None:
-    both = ("id", "name")
-    assert schema(both, ("name",), bucket="-1").kind == DYNAMIC_KEYED
+    key = ("id", "name")
+    assert schema(key, ("name",), bucket="-1").kind == DYNAMIC_KEYED
     assert schema(("id",), ("name",), bucket="-1").kind == CROSS_PARTITION_KEYED
 
 

@@ -75,14 +75,14 @@ def test_kafkas_time_counts_where_the_source_gives_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "named", [{"case_sensitive": False}, {"type_mapping": ("to-nullable",)}], ids=str
 )
-def test_whatever_the_columns_are_called(tmp_path: Path, named: dict[str, Any]) -> None:
+def test_renamed_and_lower_case_columns_are_narrowed(tmp_path: Path, named: dict[str, Any]) -> None:
     job = widened(tmp_path, **named)
     name = "N" if "case_sensitive" in named else "n"
     job.run(change("shop.orders", {"id": 3, "v": "x", name: 5}, n="int16", at_ms=LATER_MS))
     assert (keys(job), len(job.quarantine("orders"))) == ([1, 2], 1)
 
 
-def test_an_alias_is_the_column(tmp_path: Path) -> None:
+def test_a_column_is_narrowed_under_its_alias(tmp_path: Path) -> None:
     job = widened(tmp_path)
     job.start(tables={**SET_ASIDE, "orders.column-aliases": TableSetting("note=n")})
     job.run(change("shop.orders", {"id": 3, "v": "x", "note": "5"}, at_ms=LATER_MS))

@@ -34,7 +34,7 @@ def created(**after: Any) -> str:
     return json.dumps({"op": "c", "before": None, "after": after})
 
 
-def test_values_must_be_written_as_the_formatter_says() -> None:
+def test_partition_values_must_match_the_timestamp_formatter() -> None:
     decode = dated("k INT, dt STRING", ("dt",), FORMATTER)
     days = ["20260131", "2026-01-31", "20260131", "20261301", "", "20260201"]
     decoded = decode.decode(messages("rubbish", *(created(k=1, dt=day) for day in days)))
@@ -46,9 +46,12 @@ def test_values_must_be_written_as_the_formatter_says() -> None:
     assert [row[3] for row in rows_of(decoded)] == ["20260131", "20260131", "20260201"]
 
 
-def test_the_pattern_decides_which_columns_give_the_time() -> None:
-    way = {"partition.timestamp-pattern": "$dt $hh", "partition.timestamp-formatter": "yyyyMMdd H"}
-    decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), way)
+def test_the_timestamp_pattern_chooses_the_columns_of_the_time() -> None:
+    options = {
+        "partition.timestamp-pattern": "$dt $hh",
+        "partition.timestamp-formatter": "yyyyMMdd H",
+    }
+    decode = dated("k INT, dt STRING, hh INT", ("dt", "hh"), options)
     times = [("20260131", 7), ("20260131", 24), ("2026", 7), ("20260131", 23)]
     decoded = decode.decode(messages(*(created(k=1, dt=dt, hh=hh) for dt, hh in times)))
     assert list(reasons_of(decoded)) == [1, 2]
@@ -57,9 +60,11 @@ def test_the_pattern_decides_which_columns_give_the_time() -> None:
 @pytest.mark.parametrize(
     ("keys", "options"),
     [(("dt",), {}), (("dt",), STRICT), (("dt",), FORMATTER), ((), {**STRICT, **FORMATTER})],
-    ids=["neither", "no way is said", "not strict", "no partitions"],
+    ids=["neither", "no formatter", "not strict", "no partitions"],
 )
-def test_else_any_partition_is_taken(keys: tuple[str, ...], options: dict[str, str]) -> None:
+def test_other_tables_accept_any_partition_value(
+    keys: tuple[str, ...], options: dict[str, str]
+) -> None:
     assert dated_partitions(a_schema("k INT, dt STRING", keys, options)) is None
 
 
