@@ -64,8 +64,7 @@ def readable_error(error: BaseException) -> BaseException:
             where="source.format, source.topics",
             fix="check that source.format is the format of these topics. If they really have so "
             "many bad records: set source.max-offsets-per-trigger, stream.max-bad-records, or "
-            "raise "
-            "spark.driver.maxResultSize",
+            "raise spark.driver.maxResultSize",
         )
     if _DATA_LOSS.search(text):
         reason = _REASON.search(text)

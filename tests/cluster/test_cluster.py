@@ -122,7 +122,7 @@ class ClusterJob:
         self.job.wait_for(lambda events: _messages(events) == len(TABLES) * self.sent)
 
     def working(self) -> WorkerMachine:
-        """Return a cluster whose executor runs tasks."""
+        """Return a machine whose executor runs tasks."""
         wait_until(lambda: any(worker.works() for worker in self.cluster.workers), self.job.log)
         return next(worker for worker in self.cluster.workers if worker.works())
 

@@ -12,9 +12,9 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_files import FILES
+from stream_app.table.versions.partition_choice import PartitionChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

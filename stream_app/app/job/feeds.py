@@ -147,7 +147,7 @@ class JobFeeds:
             executor_of,
             self.stopping,
             takes_repeats=takes_repeats,
-            policy_bounds=self._compaction_policy,
+            policy_bounds=self._policy_bounds,
         )
         self._table_jobs.append(table_job)
         events.watch(table_job)
@@ -174,7 +174,7 @@ class JobFeeds:
         )
 
     @property
-    def _compaction_policy(self) -> PolicyBounds | None:
+    def _policy_bounds(self) -> PolicyBounds | None:
         if self.stream.compaction_policy is not CompactionPolicy.AUTO:
             return None
         # A job that drains its source has no pace.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.model.files.compact_request import RowOrder
-from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.partition_choice import PartitionChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,12 +49,12 @@ from stream_app.table.file_store_table import FileStoreTable
 
 _PAUSE_MIN_S = 5.0
 _PAUSE_RATIO = 4
+"""The pause after a request, as a multiple of the request's duration."""
 _MISSING_TABLE_FIX = "start the job, which creates the table, or correct its warehouse or name"
 _MISSING_IN_DATABASE_FIX = (
     "start the job again: it creates the table with the next message of its source; "
     "stream-app backfill brings the earlier rows"
 )
-"""The pause after a request, as a multiple of the request's duration."""
 _Answer = TypeVar("_Answer")
 
 

@@ -58,7 +58,7 @@ class Site(Protocol):
 
     @property
     def ends_problem(self) -> str | None:
-        """Why the broker has not reported the topics' ends recently, or None."""
+        """The reason why the broker has not reported the topics' ends recently, or None."""
         return None
 
     def status(self, name: str) -> TableStatus | None:

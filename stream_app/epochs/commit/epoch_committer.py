@@ -196,7 +196,7 @@ class EpochCommitter(Generic[Messages]):
 
     @contextlib.contextmanager
     def _contain_failure(self, feed: TableFeed) -> Iterator[None]:
-        """Do a table's work between two epochs; a failure affects only this table."""
+        """Confine a failure within the block, between two epochs, to this table."""
         try:
             yield
         except StoppedError:

@@ -197,8 +197,8 @@ def _owners(
             raise CorruptFileError(
                 f"{file.file_name} has {', '.join(columns.names)} of rows that another file has "
                 f"too, both with sequence number {file.max_sequence_number}: none is the newer one",
-                fix="write the rows anew; PyPaimon 2.1 makes such files when it updates BLOBs of "
-                "which one write has made several files (blob.target-file-size)",
+                fix="write these rows again. PyPaimon 2.1 makes such files when it updates BLOBs "
+                "that an earlier write has cut into several files (blob.target-file-size)",
             )
         ages[rows] = file.max_sequence_number
         is_free = owners[rows] == _NONE

@@ -1,7 +1,7 @@
 """Reads and writes ORC, which was the default of Paimon before 1.0.
 
-Arrow reads ORC's times as nanoseconds, so only of the years 1678 to 2261. So this module writes no
-other times. It also writes no fractions of seconds before 1970, because Java cannot read Arrow's
+Arrow reads ORC's times as nanoseconds, which cover the years 1678 to 2261. The writer refuses other
+times. It also refuses fractions of seconds before 1970, because Java cannot read Arrow's
 form. Java itself stores a fraction of the last second before 1970 wrongly.
 
 Source: Paimon `format/orc/OrcFileFormat.java`, `OrcTypeUtil.java`.

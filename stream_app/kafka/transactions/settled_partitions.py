@@ -81,10 +81,15 @@ def progress_at(
         else:
             is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
         is_idle = code in later_partitions or ends[code] >= newest.get(partition, LAST_OF_ALL)
-        state = PartitionState.SETTLED if is_read or is_idle else PartitionState.READING
-        state = PartitionState.BEHIND if is_behind else state
+        state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(top, state)
     return progress
+
+
+def _state_of(*, is_behind: bool, has_newest_rows: bool) -> PartitionState:
+    if is_behind:
+        return PartitionState.BEHIND
+    return PartitionState.SETTLED if has_newest_rows else PartitionState.READING
 
 
 def _repeat_tops(

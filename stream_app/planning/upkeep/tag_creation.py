@@ -15,6 +15,56 @@ from datetime import UTC, datetime, timedelta
 
 from stream_app.model.tag import Tag
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_PATTERNS = {
+    ("daily", "with_dashes"): "%Y-%m-%d",
+    ("daily", "without_dashes"): "%Y%m%d",
+    ("daily", "without_dashes_and_spaces"): "%Y%m%d",
+    ("hourly", "with_dashes"): "%Y-%m-%d %H",
+    ("hourly", "without_dashes"): "%Y%m%d %H",
+    ("hourly", "without_dashes_and_spaces"): "%Y%m%d%H",
+}
+_DIGITS = {"%Y": r"\d{4}", "%m": r"\d{2}", "%d": r"\d{2}", "%H": r"\d{2}", "%M": r"\d{2}"}
+
+
+@dataclass(frozen=True, slots=True)
+class TagPeriods:
+    """A rule for the names of periods.
+
+    Attributes:
+        period_ms: the length of a period.
+        pattern: the pattern of names for `strftime`.
+        is_daily: whether periods are days, whose names may have an ignored suffix after a blank.
+    """
+
+    period_ms: int
+    pattern: str
+    is_daily: bool = False
+
+    def name(self, begin_ms: int) -> str:
+        """Return the tag of the period that begins at a time."""
+        return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
+
+    def begin_ms(self, name: str) -> int | None:
+        """Return the start of a tag's period; None if the name is not that of a period."""
+        text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
+        pattern = self.pattern
+        for directive, digits in _DIGITS.items():
+            pattern = pattern.replace(directive, digits)
+        if not re.fullmatch(pattern, text, re.ASCII):
+            return None
+        try:
+            begin = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
+        except ValueError:  # the 30th of February
+            return None
+        return round((begin - _EPOCH) / timedelta(milliseconds=1))
+
+    def last_ended_begin_ms(self, time_ms: int) -> int:
+        """Return the start of the last period that has ended at a time."""
+        return time_ms // self.period_ms * self.period_ms - self.period_ms
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTime:
@@ -74,7 +124,7 @@ def due_tags(
             ended.
         snapshots: the snapshots that were not examined yet, in order.
     """
-    due_tag_list = []
+    tags = []
     for snapshot in snapshots:
         if snapshot.time_ms is None:
             continue
@@ -87,9 +137,9 @@ def due_tags(
         begin_ms = rules.periods.last_ended_begin_ms(snapshot.time_ms)
         if rules.completes and next_begin_ms is not None:
             begin_ms = next_begin_ms
-        due_tag_list.append(DueTag(rules.periods.name(begin_ms), snapshot.snapshot_id))
+        tags.append(DueTag(rules.periods.name(begin_ms), snapshot.snapshot_id))
         next_begin_ms = begin_ms + period_ms
-    return due_tag_list
+    return tags
 
 
 def due_ms(rules: TagRules, next_begin_ms: int | None) -> int | None:
@@ -140,57 +190,6 @@ def expired_tags(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
         and tag.time_retained_ms is not None
         and wall_clock_ms > tag.create_time_ms + tag.time_retained_ms
     ]
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HOUR_MS = 3_600_000
-_DAY_MS = 24 * _HOUR_MS
-_PATTERNS = {
-    ("daily", "with_dashes"): "%Y-%m-%d",
-    ("daily", "without_dashes"): "%Y%m%d",
-    ("daily", "without_dashes_and_spaces"): "%Y%m%d",
-    ("hourly", "with_dashes"): "%Y-%m-%d %H",
-    ("hourly", "without_dashes"): "%Y%m%d %H",
-    ("hourly", "without_dashes_and_spaces"): "%Y%m%d%H",
-}
-_DIGITS = {"%Y": r"\d{4}", "%m": r"\d{2}", "%d": r"\d{2}", "%H": r"\d{2}", "%M": r"\d{2}"}
-
-
-@dataclass(frozen=True, slots=True)
-class TagPeriods:
-    """A rule for the names of periods.
-
-    Attributes:
-        period_ms: the length of a period.
-        pattern: the pattern of names for `strftime`.
-        is_daily: whether periods are days, whose names may have an ignored suffix after a blank.
-    """
-
-    period_ms: int
-    pattern: str
-    is_daily: bool = False
-
-    def name(self, begin_ms: int) -> str:
-        """Return the tag of the period that begins at a time."""
-        return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
-
-    def begin_ms(self, name: str) -> int | None:
-        """Return the start of a tag's period; None if the name is not that of a period."""
-        text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
-        pattern = self.pattern
-        for directive, digits in _DIGITS.items():
-            pattern = pattern.replace(directive, digits)
-        if not re.fullmatch(pattern, text, re.ASCII):
-            return None
-        try:
-            begin = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
-        except ValueError:  # the 30th of February
-            return None
-        return round((begin - _EPOCH) / timedelta(milliseconds=1))
-
-    def last_ended_begin_ms(self, time_ms: int) -> int:
-        """Return the start of the last period that has ended at a time."""
-        return time_ms // self.period_ms * self.period_ms - self.period_ms
 
 
 def tag_periods(period: str, style: str, duration_ms: int | None) -> TagPeriods:

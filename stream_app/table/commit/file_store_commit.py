@@ -86,7 +86,7 @@ class FileStoreCommit:
     _conflicts: CommitConflicts = field(init=False)
     _statistics: CarriedStatistics = field(init=False)
     _manifests: NewestManifests = field(init=False, default_factory=NewestManifests)
-    _knows_earliest_hint: bool = field(init=False, default=False)
+    _has_restored_earliest_hint: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
@@ -288,9 +288,9 @@ class FileStoreCommit:
         # overwrite a snapshot of the same number that appears in between.
         if current is not None and current.delta_manifest_list != snapshot.delta_manifest_list:
             return None
-        if not self._knows_earliest_hint:
+        if not self._has_restored_earliest_hint:
             snapshots.restore_earliest_hint()
-            self._knows_earliest_hint = True
+            self._has_restored_earliest_hint = True
         return snapshot
 
     def _prepare_snapshot(

@@ -155,7 +155,7 @@ class IcebergPublisher:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
             update = self._updates.full_update(self._published, snapshot, is_of_table=True)
-            self._write(update, snapshot, ahead.next_numbers)
+            self._publish_version(update, snapshot, ahead.next_numbers)
             self._catalog.bring_up_to(self._published)
 
     def _publish_safely(self, publish: Callable[[], None], subject: str) -> None:
@@ -201,7 +201,7 @@ class IcebergPublisher:
             update = self._updates.delta_update(base, snapshot)
         is_same = self._is_of_table(base)
         update = update or self._updates.full_update(base, snapshot, is_of_table=is_same)
-        return self._write(update, snapshot)
+        return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
         """Publish the newest version again if its history has changed by expiry or tags."""
@@ -243,7 +243,7 @@ class IcebergPublisher:
             and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.min_level)
         )
 
-    def _write(
+    def _publish_version(
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""

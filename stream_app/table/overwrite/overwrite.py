@@ -31,13 +31,13 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, batch_bucket_count
 from stream_app.table.commit.batch_commit import batch_committer
-from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.overwrite.given_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
+from stream_app.table.versions.partition_choice import PartitionChoice
 from stream_app.table.write.bucket_assigner import indices_by_partition
 
 

@@ -42,11 +42,11 @@ class IdleChecks:
             self._search_wait_s = CHECK_INTERVAL_S
             self._next_search_s = self._now_s() + CHECK_INTERVAL_S
 
-    def gather(self, gathers_s: float) -> bool:
+    def gather(self, gather_s: float) -> bool:
         """Return whether to publish the finished compactions without waiting for an epoch.
 
         Args:
-            gathers_s: the seconds for which a finished compaction waits for others and for an
+            gather_s: the seconds for which a finished compaction waits for others and for an
                 epoch, unless readers or writers wait for it.
         """
         coordinator = self.state.coordinator
@@ -60,7 +60,7 @@ class IdleChecks:
             self.state.table.visibility is not Visibility.ANY_LEVEL
             or coordinator.back_pressure.buckets_over_stop_trigger() > 0
         )
-        is_gathered = is_waited_for or now_s - self._gather_start_s >= gathers_s
+        is_gathered = is_waited_for or now_s - self._gather_start_s >= gather_s
         if is_gathered:
             self._gather_start_s = None
         return is_gathered

@@ -223,9 +223,9 @@ class StreamTableCommit:
         while self.last_identifier is not None and not self.coordinator.is_idle():
             self.published.add_snapshot(self._wait_and_publish())
 
-    def commit_idle(self, gathers_s: float = 0.0) -> Snapshot | None:
+    def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
         """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
-        snapshot = self.publish_finished() if self._idle_checks.gather(gathers_s) else None
+        snapshot = self.publish_finished() if self._idle_checks.gather(gather_s) else None
         self._idle_checks.compact_if_due(at_once=snapshot is not None)
         return snapshot
 

@@ -213,7 +213,7 @@ def test_conditions_on_members_of_what_paimon_wrote(
     assert capsys.readouterr().out.splitlines()[1] == '0,"Bonn",'
     where = "variant_get(doc, '$.id', 'BIGINT') > 0"
     assert main(["read", table.location, "--where", where]) == 2
-    assert "use try_variant_get, which is null for such a member" in capsys.readouterr().err
+    assert "use try_variant_get, which returns null for such a member" in capsys.readouterr().err
 
 
 def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:

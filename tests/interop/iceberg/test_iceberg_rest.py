@@ -214,7 +214,7 @@ def test_orphans_go_and_what_the_catalog_names_stays(
     assert [file.path for file in plan_orphans(table.table, later).files] == [str(crashed)]
     away = table.table.with_options({"metadata.iceberg.rest.uri": "http://127.0.0.1:9"})
     assert plan_orphans(away, later).files == ()
-    assert "metadata files of Iceberg stay, since a catalog may name them" in caplog.text
+    assert "metadata files of Iceberg stay, because a catalog may name them" in caplog.text
 
 
 def test_another_table_of_the_name_is_left_alone(

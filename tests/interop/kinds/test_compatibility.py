@@ -88,10 +88,10 @@ LARGE = {k: hashlib.sha512(str(k).encode()).hexdigest() for k in range(1_001, 2_
 HEAD = """\
 # Compatibility
 
-Which kinds of tables each engine writes, compacts, reads and follows. `tests/interop/kinds/test_compatibility.py` makes
-this page of what it has done. For each kind Paimon's Java, PyPaimon, paimon-rust and stream_app write one table in
-turns, Java and stream_app compact it, and all read and follow it. *yes* means: rows and changes are those of an oracle
-in Python.
+This page shows which kinds of tables each engine writes, compacts, reads and follows.
+`tests/interop/kinds/test_compatibility.py` generates it from its results. For each kind Paimon's Java, PyPaimon,
+paimon-rust and stream_app write one table in turns, Java and stream_app compact it, and all read and follow it. *yes*
+means: rows and changes are those of an oracle in Python.
 
 * *refused*: the engine says so in words, and does nothing.
 * *none*: PyPaimon and paimon-rust have no function of such a name. After their writes Java compacts.
@@ -106,9 +106,9 @@ in Python.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none show how rows were merged.
 * PyPaimon and paimon-rust write inserts alone here, because their rows have no kinds. Paimon has nothing like `check`.
 * Three options of Paimon 2 have tests of their own in `tests/interop/kinds`: null keys (`test_nullable_keys.py`),
-  merge-on-read (`test_merge_on_read.py`) and the order of snapshots (`test_snapshot_ordering.py`). Java 1.4 reads the
-  first, and compacts the second. PyPaimon and paimon-rust read both. All three read the third right once it is
-  compacted: before, they take the rows' own numbers.
+  merge-on-read (`test_merge_on_read.py`) and the order of snapshots (`test_snapshot_ordering.py`). Java 1.4 reads
+  null keys, and compacts tables with merge-on-read. PyPaimon and paimon-rust read both. With the order of snapshots
+  all three read the right rows after a compaction; before it, they order rows by the rows' own sequence numbers.
 * Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/columns/test_nested_columns.py`). Java
   and stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * So do columns of VARIANT (`test_variant_columns.py`), plain and shredded. PyPaimon and paimon-rust read

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stream_app
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.main import main
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
@@ -18,11 +19,11 @@ from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.compact.append.row_sorting import RowSorting
-from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.read.split_scan import SplitScan
+from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -62,7 +63,7 @@ def a_table(path: Path, rng: random.Random, **options: str) -> list[Change]:
 
 
 def sorted_by(table: FileStoreTable, order: RowOrder, *partitions: str) -> list[str]:
-    choice = PartitionChoice(partitions=tuple(map(parse_partition, partitions)))
+    choice = PartitionChoice(partitions=tuple(map(partition_argument, partitions)))
     job = CompactionSettings(
         table=table, choice=choice, full=True, follow=False, spark={}, row_order=order
     )

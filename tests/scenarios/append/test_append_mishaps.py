@@ -17,11 +17,11 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.compacted_buckets import PartitionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
 from tests.support.jobs.table_writer import (
     CompactInCaller,

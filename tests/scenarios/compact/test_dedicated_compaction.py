@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.predicate.parser import parse_predicate
-from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (
     CompactInThreads,
@@ -176,7 +177,7 @@ def test_chosen_partitions(
     days: list[int],
 ) -> None:
     choice = PartitionChoice(
-        partitions=tuple(map(parse_partition, partitions)),
+        partitions=tuple(map(partition_argument, partitions)),
         where=None if where is None else parse_predicate(where, by_day.schema.fields),
         idle_ms=idle,
     )

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from stream_app.app.cli.arguments.named_table import open_named_job_table
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
@@ -16,8 +17,8 @@ from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
-from stream_app.table.compact.compacted_buckets import PartitionChoice, parse_partition
 from stream_app.table.opening import open_for_altering, with_configuration
+from stream_app.table.versions.partition_choice import PartitionChoice
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +125,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         spark = {**config.spark, **spark}
     table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
     choice = PartitionChoice(
-        partitions=tuple(map(parse_partition, args.partition)),
+        partitions=tuple(map(partition_argument, args.partition)),
         where=None if args.where is None else parse_predicate(args.where, table.schema.fields),
         idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
     )

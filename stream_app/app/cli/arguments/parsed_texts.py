@@ -1,4 +1,4 @@
-"""Parses the texts of arguments: times, durations and names of columns."""
+"""Parses the texts of arguments: times, durations, partitions and names of columns."""
 
 from __future__ import annotations
 
@@ -41,3 +41,20 @@ def columns_argument(text: str | None) -> list[str] | None:
         text[begin:end].strip()
         for begin, end in zip([0, *(comma + 1 for comma in commas)], [*commas, None], strict=True)
     ]
+
+
+def partition_argument(text: str) -> dict[str, str]:
+    """Parse a partition, such as ``dt=2026-11-20,region=eu``.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    values = {}
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if not (name and sign):
+            raise UsageError(
+                f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
+            )
+        values[name.strip()] = value.strip()
+    return values

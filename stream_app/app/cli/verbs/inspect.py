@@ -9,6 +9,7 @@ from functools import partial
 
 from rich.console import Console
 
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
 from stream_app.app.inspect.bucket_trees import (
     LevelRow,
@@ -24,7 +25,6 @@ from stream_app.app.inspect.table_listings import LISTINGS, OptionRow, listing, 
 from stream_app.app.text.listing import Listing
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.compacted_buckets import parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import snapshot_of
 
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the version or the partition column does not exist.
     """
     choice = BucketChoice(
-        partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket
+        partitions=tuple(map(partition_argument, args.partition)), bucket=args.bucket
     )
     if not choice.is_all and args.listing not in _WITH_BUCKETS:
         raise UsageError(

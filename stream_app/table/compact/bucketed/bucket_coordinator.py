@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.idle_buckets import FilesOfBucket, IdleBuckets
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -25,6 +24,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
+from stream_app.table.compact.bucketed.idle_buckets import IdleBuckets, LiveBucket
 from stream_app.table.compact.bucketed.rest_times import RestTimes
 from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
@@ -40,7 +40,7 @@ from stream_app.table.compact.dropped_compactions import DroppedCompactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-ManagerOfBucket = Callable[[FileStoreTable, BucketId, FilesOfBucket], CompactManager]
+ManagerOfBucket = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManager]
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class BucketCoordinator:
         other buckets in packed form, until an epoch writes to them or another writer commits.
         """
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
-        live: dict[BucketId, FilesOfBucket] = {}
+        live: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
             live = files_by_bucket(
                 self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
@@ -294,7 +294,7 @@ class BucketCoordinator:
 
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
-) -> dict[BucketId, FilesOfBucket]:
+) -> dict[BucketId, LiveBucket]:
     """Return the live files of each bucket, perhaps none; None selects all buckets with files."""
     files: dict[BucketId, list[DataFileMeta]] = {bucket_id: [] for bucket_id in buckets or ()}
     bucket_counts: dict[BucketId, int] = {}
@@ -307,6 +307,6 @@ def files_by_bucket(
             if entry.total_buckets > 0:
                 bucket_counts[bucket_id] = entry.total_buckets
     return {
-        bucket_id: FilesOfBucket(bucket_counts.get(bucket_id), tuple(bucket_files))
+        bucket_id: LiveBucket(bucket_counts.get(bucket_id), tuple(bucket_files))
         for bucket_id, bucket_files in files.items()
     }

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.idle_buckets import FilesOfBucket
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
@@ -33,6 +32,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_full_rewrite,
 )
 from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
+from stream_app.table.compact.bucketed.idle_buckets import LiveBucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 
@@ -121,12 +121,12 @@ class NeighbourPicker:
 
 
 def bucketed_append_manager(
-    table: FileStoreTable, bucket_id: BucketId, files: FilesOfBucket
+    table: FileStoreTable, bucket_id: BucketId, live_bucket: LiveBucket
 ) -> CompactManager:
     """Return the manager of a bucket of a table without a primary key."""
     partition, bucket = bucket_id
     # Files above level 0 were clustered by another engine, and stay.
-    level_0_files = [file for file in files.files if file.level == 0]
+    level_0_files = [file for file in live_bucket.files if file.level == 0]
     picker = NeighbourPicker(table.schema, files_in_row_order(level_0_files))
     return CompactManager(
         partition=partition,
@@ -134,7 +134,7 @@ def bucketed_append_manager(
         levels=Levels(level_0_files, num_levels=1, key_of=table.key_of),
         picker=None if table.options[WRITE_ONLY] else picker,
         stop_trigger=None,
-        total_buckets=files.total_buckets,
+        total_buckets=live_bucket.total_buckets,
     )
 
 

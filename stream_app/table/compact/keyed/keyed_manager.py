@@ -1,7 +1,7 @@
 """Makes the compaction manager of a bucket with keys.
 
-`BucketCoordinator` calls it for each bucket that it restores. The manager picks compactions, and
-runs none.
+`BucketCoordinator` calls it for each bucket that it restores. The manager picks
+compactions and starts them on the executor.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable
 
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.idle_buckets import FilesOfBucket
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_id import BucketId
@@ -19,13 +18,14 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,
 )
+from stream_app.table.compact.bucketed.idle_buckets import LiveBucket
 from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
 
 def keyed_manager(
-    table: FileStoreTable, bucket_id: BucketId, files: FilesOfBucket
+    table: FileStoreTable, bucket_id: BucketId, live_bucket: LiveBucket
 ) -> CompactManager:
     """Return the manager of a keyed bucket."""
     partition, bucket = bucket_id
@@ -33,10 +33,10 @@ def keyed_manager(
     return CompactManager(
         partition=partition,
         bucket=bucket,
-        levels=Levels(files.files, num_levels=options.num_levels, key_of=table.key_of),
+        levels=Levels(live_bucket.files, num_levels=options.num_levels, key_of=table.key_of),
         picker=None if options[WRITE_ONLY] else _picker(table),
         stop_trigger=options.stop_trigger,
-        total_buckets=files.total_buckets,
+        total_buckets=live_bucket.total_buckets,
         looks_up=options.looks_up,
         keeps_no_deletes=table.merges_by_vectors,
     )

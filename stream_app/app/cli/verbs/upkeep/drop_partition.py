@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
 from stream_app.app.cli.upkeep_steps import run_upkeep
@@ -13,7 +14,6 @@ from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.commit.batch_commit import batch_committer
-from stream_app.table.compact.compacted_buckets import parse_partition
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
-    choice = BucketChoice(partitions=tuple(map(parse_partition, args.partitions)))
+    choice = BucketChoice(partitions=tuple(map(partition_argument, args.partitions)))
     choice.check(table, without_partitions="`truncate` deletes all of its rows")
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_table
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.app.inspect.snapshot_files import BucketChoice
@@ -13,7 +14,6 @@ from stream_app.app.text.listing import count_text, size_text
 from stream_app.errors import UsageError
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_rescales
 from stream_app.planning.schema.schema_changes import SetOption
-from stream_app.table.compact.compacted_buckets import parse_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
 from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     table = open_for_writing(named_table(args.table))
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
-    choice = BucketChoice(partitions=tuple(map(parse_partition, args.partition)))
+    choice = BucketChoice(partitions=tuple(map(partition_argument, args.partition)))
     choice.check(table, without_partitions="leave --partition out")
     live = FileStoreScan(table).live(table.snapshots.latest())
     plan = planned_rescales(choice.chosen_entries(table, live), bucket_count)

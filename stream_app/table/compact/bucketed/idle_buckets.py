@@ -1,7 +1,7 @@
 """Keeps the files of idle buckets, to which no epoch of a job has written yet.
 
-`table.compact.bucketed.bucket_coordinator` decodes the manifests of whole partitions, and keeps the
-other buckets' files here until an epoch writes to them. `packed_metadata` packs them.
+`bucket_coordinator` decodes the manifests of whole partitions, and keeps the other buckets' files
+here until an epoch writes to them. `mergetree.packed_metadata` packs them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
 
-class FilesOfBucket(NamedTuple):
+class LiveBucket(NamedTuple):
     """The live files of a bucket, and the partition's bucket count if a file records it."""
 
     total_buckets: int | None
     files: tuple[DataFileMeta, ...]
+
+
+_BUCKETS_MAX = 20_000
+"""Bounds the search for buckets to drop, which each call of `IdleBuckets.keep` repeats."""
+_BYTES_MAX = 256 << 20
+"""Packed files of two million files, a small part of a driver's memory."""
 
 
 @dataclass(slots=True)
@@ -31,8 +37,8 @@ class IdleBuckets:
         bytes_max: the maximum bytes of all packed files.
     """
 
-    buckets_max: int = 20_000
-    bytes_max: int = 256 << 20
+    buckets_max: int = _BUCKETS_MAX
+    bytes_max: int = _BYTES_MAX
     _packed: dict[BucketId, tuple[int | None, bytes]] = field(init=False, default_factory=dict)
 
     @property
@@ -40,7 +46,7 @@ class IdleBuckets:
         """The buckets whose files are kept."""
         return self._packed.keys()
 
-    def keep(self, files_by_bucket: Mapping[BucketId, FilesOfBucket]) -> None:
+    def keep(self, files_by_bucket: Mapping[BucketId, LiveBucket]) -> None:
         """Add the files of further buckets."""
         for bucket_id, (total_buckets, files) in files_by_bucket.items():
             self._packed[bucket_id] = total_buckets, pack_metadata(files)
@@ -51,10 +57,10 @@ class IdleBuckets:
             if kept_bytes > self.bytes_max or newer_buckets >= self.buckets_max:
                 del self._packed[bucket_id]
 
-    def take(self, bucket_id: BucketId) -> FilesOfBucket:
+    def take(self, bucket_id: BucketId) -> LiveBucket:
         """Remove and return the files of a bucket."""
         total_buckets, packed = self._packed.pop(bucket_id)
-        return FilesOfBucket(total_buckets, unpack_metadata(packed))
+        return LiveBucket(total_buckets, unpack_metadata(packed))
 
     def clear(self) -> None:
         """Drop all files."""

@@ -1,4 +1,4 @@
-"""Selects the buckets of a table that a compaction job considers.
+"""Selects buckets of a table by conditions on their partitions.
 
 Source: Paimon `flink/action/CompactAction.java` (``--partition``, ``--where``,
 ``--partition_idle_time``).
@@ -128,20 +128,3 @@ class PartitionChoice:
             }
         )
         return bool(row.filter(to_expression(self.where)).num_rows)
-
-
-def parse_partition(text: str) -> dict[str, str]:
-    """Parse a partition, such as ``dt=2026-11-20,region=eu``.
-
-    Raises:
-        UsageError: the text has another form.
-    """
-    values = {}
-    for part in text.split(","):
-        name, sign, value = part.partition("=")
-        if not (name and sign):
-            raise UsageError(
-                f"{text!r} is not a partition", fix="write it as dt=2026-11-20,region=eu"
-            )
-        values[name.strip()] = value.strip()
-    return values
