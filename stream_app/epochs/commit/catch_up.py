@@ -39,7 +39,7 @@ class CatchUp(Generic[Messages]):
         self._rounds = rounds
         self._tables = rounds.tables
 
-    def open_all(self) -> None:
+    def open_tables_not_held(self) -> None:
         """Open the tables that are not held, at the start of a run, and make the held ones due."""
         tables = self._tables
         tables.await_next()
@@ -98,9 +98,9 @@ class CatchUp(Generic[Messages]):
         try:
             if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.table_job.is_open or feed.table_job.committer.must_wait():
+            if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait():
                 return None
-            source_end = feed.table_job.committer.state.last_source_end
+            source_end = feed.table_job.stream_commit.state.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
                 return with_new_partitions(json.loads(source_end), held_table.begin)
@@ -118,8 +118,8 @@ class CatchUp(Generic[Messages]):
         complete: Sequence[TableFeed] = ()
         try:
             messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
-            decoded = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
-            complete = self._rounds.finish(decoded, feeds)
+            decoded_epoch = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
+            complete = self._rounds.finish(decoded_epoch, feeds)
         except StoppedError:
             raise
         except Exception as error:
