@@ -6,7 +6,7 @@
    the slice until these records are isolated.
 3. Other records are read one by one, with a final result.
 
-Step 2 has three ways. Each passes the records that it declines to the next::
+Step 2 tries three parsers in turn. Each passes the records that it declines to the next one::
 
                 decode_fast                       decode_whole        decode_one_by_one
     machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3

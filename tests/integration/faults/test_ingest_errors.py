@@ -261,8 +261,8 @@ def test_records_that_were_deleted_before_they_were_read(
     admin.delete_records({TopicPartition(topic, 0): 3})
     admin.close()
     assert main(["doctor", "--conf", str(harness.conf)]) == 1
-    [seen] = [line for line in capsys.readouterr().out.splitlines() if line[:7] == "problem"]
-    assert f"are gone: topic {topic}, partition 0, offsets 1 to 3" in seen
+    [problem] = [line for line in capsys.readouterr().out.splitlines() if line[:7] == "problem"]
+    assert f"are gone: topic {topic}, partition 0, offsets 1 to 3" in problem
     error = harness.fails()
     assert "records" in error
     assert "source.fail-on-data-loss" in error

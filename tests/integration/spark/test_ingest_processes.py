@@ -275,7 +275,9 @@ def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     assert harness.rows() == {1: "a"}
 
 
-def test_a_second_job_with_the_same_checkpoint(harness: JobHarness, job: IngestProcess) -> None:
+def test_a_second_job_with_the_same_checkpoint_loses_no_row(
+    harness: JobHarness, job: IngestProcess
+) -> None:
     """At least one of both jobs ends with a clear error, and no row is lost or doubled."""
     topic = harness.topic([change(0, "a")])
     running(harness, topic, source={"max-offsets-per-trigger": 5})
