@@ -1,4 +1,4 @@
-"""The first hour of a user, with real processes."""
+"""A new user's first commands work with real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: quiet, soon, and nothing goes on behind the user's back."""
+"""Ctrl-C ends a command soon and quietly at any moment, with all of its processes."""
 
 from __future__ import annotations
 

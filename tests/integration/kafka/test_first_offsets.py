@@ -1,4 +1,4 @@
-"""A new job begins by time, or where a consumer group is; the group gets the job's offsets."""
+"""A new job begins at a time or at a group's offsets, and commits its offsets to the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rights to read and write: brokers and stores that check them, and secrets that stay hidden.
+"""Brokers and stores check the rights of jobs, and no output shows a secret.
 
 Each run's output, events and table are searched for the secrets that it was given.
 """

@@ -1,4 +1,4 @@
-"""Tables of a catalog, which Paimon's Java writes beside us."""
+"""Paimon's Java and stream_app share the tables of each kind of catalog."""
 
 from __future__ import annotations
 

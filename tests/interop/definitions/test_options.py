@@ -1,4 +1,4 @@
-"""Our table options beside those of Paimon's own library."""
+"""The table options of stream_app agree with those of Paimon's own library."""
 
 from __future__ import annotations
 

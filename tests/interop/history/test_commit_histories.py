@@ -1,4 +1,4 @@
-"""Histories of appends, compactions, drops and overwrites, as Paimon's own library sees them."""
+"""Paimon's own library reads histories of appends, compactions, drops and overwrites."""
 
 from __future__ import annotations
 

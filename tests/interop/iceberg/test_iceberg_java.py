@@ -1,4 +1,4 @@
-"""Our Iceberg metadata beside that of Paimon's Java, field by field; and both in one table."""
+"""stream_app and Paimon's Java write the same Iceberg metadata, but for the listed fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's numbers at the job's endpoint."""
+"""The job's endpoint shows Spark's metrics."""
 
 from __future__ import annotations
 
