@@ -233,9 +233,9 @@ def test_the_server_refuses_the_token_or_the_table(
         catalog_of({**warehouse.options, "token": "another"}, SystemClock())
     table = sales_of(catalog)
     warehouse.forbid("shop", "sales")
-    with pytest.raises(NoAccessError, match="no right"):
+    with pytest.raises(NoAccessError, match="does not permit"):
         table.commit(sale(1))
-    with pytest.raises(NoAccessError, match="no right"):
+    with pytest.raises(NoAccessError, match="does not permit"):
         open_in_catalog(catalog, SALES)
 
 
@@ -245,8 +245,8 @@ def test_a_warehouse_that_the_server_does_not_know(warehouse: RestWarehouse) -> 
 
 
 def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     uri = f"http://127.0.0.1:{port}"
     with pytest.raises(StorageError, match="does not answer") as error:
         catalog_of({**warehouse.options, "uri": uri}, SystemClock())

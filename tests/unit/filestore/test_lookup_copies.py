@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.filestore.lookup.lookup_copies import (
+from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     CopiedFile,
     LookupCopies,
     copies_bytes,
 )
-from stream_app.filestore.lookup.lookup_copy import LookupCopy
+from stream_app.filestore.local_copies.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import MurmurHashes
 from tests.support.tables.small_table import StandingClock
 
@@ -132,8 +132,8 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
         "copies.make(file_at('a'), killed(), hashes_of)\n"
     )
     root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
-    assert done.returncode == -9
+    result = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
+    assert result.returncode == -9
     clock = StandingClock()
     copies = copies_in(tmp_path, clock)
     (left,) = folders(copies)
