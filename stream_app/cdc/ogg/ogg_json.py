@@ -199,8 +199,9 @@ class OggDialect(dialect.Dialect):
         elif op_type == "I":
             record = RecordImages("c", None, after)
         else:
-            images = (_remove_marks(document[name]) for name in ("before", "after"))
-            if not self.takes_nulls and _omits_values(*images, table):
+            sent_before = _remove_marks(document["before"])
+            sent_after = _remove_marks(document["after"])
+            if not self.takes_nulls and _omits_values(sent_before, sent_after, table):
                 omitted = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
                     f"column {omitted!r} is unchanged and its value was not sent (a compressed "
