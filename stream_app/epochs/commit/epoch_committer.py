@@ -265,20 +265,18 @@ class EpochCommitter(Generic[Messages]):
         if self._is_stopping:
             raise StoppedError("the job is stopping")
 
-    def _commit(self, decoded_epoch: DecodedEpoch[Messages]) -> None:
+    def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
         """Commit an epoch to the tables that lack it, and let due held tables catch up."""
         self._phase = _Phase.AMID_EPOCH
-        self.epoch_log.sync(decoded_epoch.epoch)
-        begin, end = self._offsets(decoded_epoch)
-        self.tables.begin(decoded_epoch.epoch, begin, end)
-        if not self.tables.all_have(decoded_epoch.epoch):
-            lacking = self._lacking_tables(decoded_epoch)
-            self.tables.record_complete(
-                self.rounds.finish(decoded_epoch, lacking, self.rounds.newcomers)
-            )
+        self.epoch_log.sync(decoded.epoch)
+        begin, end = self._offsets(decoded)
+        self.tables.begin(decoded.epoch, begin, end)
+        if not self.tables.all_have(decoded.epoch):
+            lacking = self._lacking_tables(decoded)
+            self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
         self._phase = _Phase.ALIKE
         self._catch_up.run()
-        self._on_committed(decoded_epoch.epoch)
+        self._on_committed(decoded.epoch)
         if self.epoch_log.can_reread:
             self._committed_offsets = end
 

@@ -139,7 +139,7 @@ class EpochRounds(Generic[Messages]):
 
     def finish(
         self,
-        decoded_epoch: DecodedEpoch[Messages],
+        decoded: DecodedEpoch[Messages],
         feeds: Iterable[TableFeed],
         newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
@@ -153,7 +153,7 @@ class EpochRounds(Generic[Messages]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
+        work = _EpochWork(decoded_epoch=decoded, lacking=list(feeds), newcomers=newcomers)
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
                 work.decoded_epoch = self._decode_again(work)
@@ -162,16 +162,14 @@ class EpochRounds(Generic[Messages]):
             work.rounds += 1
         for feed in work.lacking:
             error = CommitError(
-                f"epoch {decoded_epoch.epoch} is outdated whenever it is written, "
-                f"{_ROUNDS_MAX} times",
+                f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
         if work.newcomers is not None:
             raise CommitError(
-                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch "
-                f"{decoded_epoch.epoch}",
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
         return work.complete
