@@ -167,7 +167,7 @@ class MadeColumns:
             except DefinitionError as error:
                 raise DefinitionError(f"the history {error}") from None
         computed = (definition.name for definition in self.computed)
-        names = (*computed, *self.metadata, *self.writer_columns)
+        names = dict.fromkeys((*computed, *self.metadata, *self.writer_columns))
         new_names = [name for name in names if name not in table_columns.names]
         new_columns = (
             DataField(field_id=field_id, name=name, data_type=types[name])

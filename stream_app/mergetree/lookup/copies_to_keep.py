@@ -1,7 +1,7 @@
 """Decides how keys are looked up in a file, and which local copies of files are kept.
 
-`filestore.lookup` calls it, and has the copies. It uses only names, sizes and times: no files, no
-clock.
+`filestore.local_copies` calls it, and has the copies. It uses only names, sizes and times: no
+files, no clock.
 
 Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.
 """

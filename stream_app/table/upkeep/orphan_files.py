@@ -331,7 +331,7 @@ def _data_folders(table: FileStoreTable) -> tuple[dict[str, int], list[str]]:
 
     change_times: dict[str, int] = {}
     folders = [table.paths.data_root]
-    for pattern in (*(".*=" for _ in table.schema.partition_keys), "bucket-"):
+    for pattern in (*("[^=]*=" for _ in table.schema.partition_keys), "bucket-"):
         times = inner_folders(folders, pattern)
         change_times |= times
         folders = list(times)

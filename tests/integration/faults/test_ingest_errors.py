@@ -174,7 +174,9 @@ def test_an_older_copy_of_the_checkpoint_loses_nothing(harness: JobHarness) -> N
     for kept_by_spark in ("offsets", "commits"):
         shutil.rmtree(checkpoint / kept_by_spark)
     error = harness.fails()
-    assert error.startswith("the checkpoint continues with epoch 0, the table has its epoch 1")
+    assert error.startswith(
+        "the checkpoint continues with epoch 0, the table already has its epoch 1"
+    )
     assert harness.rows() == {1: "a", 2: "b"}
 
 

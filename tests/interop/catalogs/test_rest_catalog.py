@@ -233,9 +233,9 @@ def test_the_server_refuses_the_token_or_the_table(
         catalog_of({**warehouse.options, "token": "another"}, SystemClock())
     table = sales_of(catalog)
     warehouse.forbid("shop", "sales")
-    with pytest.raises(NoAccessError, match="no right"):
+    with pytest.raises(NoAccessError, match="does not permit"):
         table.commit(sale(1))
-    with pytest.raises(NoAccessError, match="no right"):
+    with pytest.raises(NoAccessError, match="does not permit"):
         open_in_catalog(catalog, SALES)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
-from stream_app.filestore.lookup.lookup_copies import (
+from stream_app.filestore.local_copies.lookup_copies import (
     DAMAGED,
     EVENTS,
     EVICTED,

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.filestore.lookup.lookup_copies import (
+from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     CopiedFile,
     LookupCopies,
     copies_bytes,
 )
-from stream_app.filestore.lookup.lookup_copy import LookupCopy
+from stream_app.filestore.local_copies.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import MurmurHashes
 from tests.support.tables.small_table import StandingClock
 

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from stream_app.app.load.load_progress import LoadedRanges
 from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
-from stream_app.filestore.lookup.lookup_copies import (
+from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     EVENTS,
     copies_bytes,

@@ -84,12 +84,12 @@ class Examination:
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], Iterator[Observation]]]]:
         """Yield each part with its check, which runs before the next part is yielded."""
+        yield "java", machine.java_observations
+        yield "python", machine.package_observations
         job_tables, section = self.job_tables, self.job_tables.section
         has_folder = names_folder(job_tables.catalog)
         cores, buffer_size = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         memory = machine.machine_memory()
-        yield "java", machine.java_observations
-        yield "python", machine.package_observations
         yield "memory", partial(machine.memory_observations, self.spark, memory, buffer_size, cores)
         if has_folder:
             yield "disk", partial(machine.disk_observations, section.warehouse)

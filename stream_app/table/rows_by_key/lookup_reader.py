@@ -2,7 +2,7 @@
 
 Compactions (`compact.keyed`) and writers (`write.old_rows`) use it for their look-ups.
 `mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
-file, the parts that may have a key, or rows of a local copy (`filestore.lookup`). The first
+file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
@@ -22,8 +22,12 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.part_filter import PartsOfKeys
-from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies, local_copies_folder
-from stream_app.filestore.lookup.lookup_copy import BROKEN
+from stream_app.filestore.local_copies.lookup_copies import (
+    CopiedFile,
+    LookupCopies,
+    local_copies_folder,
+)
+from stream_app.filestore.local_copies.lookup_copy import BROKEN
 from stream_app.format.binary_row import key_order as key_order_of
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns

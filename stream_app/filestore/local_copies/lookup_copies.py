@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.clock import Clock
-from stream_app.filestore.lookup.lookup_copy import (
+from stream_app.filestore.local_copies.lookup_copy import (
     BROKEN,
     HashesOf,
     LookupCopy,
