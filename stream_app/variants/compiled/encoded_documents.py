@@ -70,12 +70,12 @@ def _encode_part(column: pa.Array) -> EncodedPart:
         positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
-        NodeBuffers(
-            *addresses[:_NODE_ROWS], int(scratch.ctypes.data), int(scratch_end.ctypes.data)
+        NodeBuffers._make(
+            [*addresses[:_NODE_ROWS], int(scratch.ctypes.data), int(scratch_end.ctypes.data)]
         ),
-        MemberBuffers(*addresses[_NODE_ROWS:], int(last_counts.ctypes.data)),
-        DoubleBuffers(
-            *(int(array.ctypes.data) for array in doubles), int(double_count.ctypes.data)
+        MemberBuffers._make([*addresses[_NODE_ROWS:], int(last_counts.ctypes.data)]),
+        DoubleBuffers._make(
+            [*(int(array.ctypes.data) for array in doubles), int(double_count.ctypes.data)]
         ),
     )
     failed: Bools = sizes[0] == 0
