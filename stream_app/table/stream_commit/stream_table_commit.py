@@ -98,8 +98,7 @@ class StreamTableCommit:
             published: the compactions of a committer that this one replaces; None without one.
         """
         self.table = table
-        state = TableState(table, commit_user, executor, last_identifier)
-        self.state = state
+        self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.bucket_state = bucket_state(table, state.commit_history, state.constraints)
         self._commit = FileStoreCommit(table, state.commit_history)
         self.callbacks = self._commit.callbacks

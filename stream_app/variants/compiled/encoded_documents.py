@@ -59,9 +59,8 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
     memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
     scratch = np.empty(longest + 8, np.uint8)
-    scratch_end = np.zeros(1, np.int64)
+    scratch_end, double_count = np.zeros((2, 1), np.int64)
     last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
-    double_count = np.zeros(1, np.int64)
     doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
