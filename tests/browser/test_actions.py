@@ -1,4 +1,4 @@
-"""Actions and lists of the pages in a real Chromium."""
+"""The pages run actions and show lists in a real Chromium."""
 
 from __future__ import annotations
 

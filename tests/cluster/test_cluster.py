@@ -137,11 +137,11 @@ class ClusterJob:
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         }
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=self.folder, env={**os.environ, **self.job.environ, **keys}, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS_MAX, text=True,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout
+        assert result.returncode == 0, result.stdout
 
     def check(self) -> None:
         newest = {number % KEYS: number for number in range(self.sent)}

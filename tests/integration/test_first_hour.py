@@ -1,4 +1,4 @@
-"""The first hour of a user, with real processes."""
+"""A new user's first commands work with real processes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(*(("+I", {"k": k, "v": "a"}) for k in range(7)))
     (tmp_path / "read.py").write_text(READ)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(tmp_path / "read.py"), table.path],
         cwd=tmp_path, env=outside(tmp_path), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "rows: 7" in done.stdout, done.stderr[-3000:]
+    assert "rows: 7" in result.stdout, result.stderr[-3000:]
 
 
 @pytest.mark.spark
@@ -61,8 +61,8 @@ def test_a_checksum_whose_file_is_gone_is_no_other_process(
         value = json.dumps({"op": "c", "after": {"id": number}})
         message = {"topic": "t", "partition": 0, "offset": number, "key": None, "value": value}
         (source / f"{number}.jsonl").write_text(json.dumps(message) + "\n")
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
         for left in stale:
             (tmp_path / "checkpoint" / left).write_bytes(b"crc\0\0\0\2\0")
-    assert all(f"{left}, a checksum whose file is gone" in done.output for left in stale)
+    assert all(f"{left}, a checksum whose file is gone" in result.output for left in stale)

@@ -64,12 +64,12 @@ class Installed:
 
 
 def build(kind: str, tree: Path, target: Path) -> Path:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", BUILD, f"build_{kind}", target],
         cwd=tree, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "license" not in done.stderr, "setuptools warns of what it will refuse"
+    assert result.returncode == 0, result.stderr
+    assert "license" not in result.stderr, "setuptools warns of what it will refuse"
     [built] = target.iterdir()
     return built
 
@@ -137,9 +137,9 @@ def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> Non
 
 
 def test_verbs_work_without_the_repository(installed: Installed) -> None:
-    done = installed.run("--help")
-    assert done.returncode == 0
-    assert "\n    demo " in done.stdout
+    result = installed.run("--help")
+    assert result.returncode == 0
+    assert "\n    demo " in result.stdout
     assert installed.run("--version").stdout == f"stream-app {__version__}\n"
     conf = write_conf(
         installed.folder / "job.toml",
@@ -177,9 +177,9 @@ def test_an_old_java_is_reported_before_anything_starts(
         stream={"checkpoint": str(tmp_path / "checkpoint")},
     )
     for words in (("broker", tmp_path / "kafka"), ("ingest", "--conf", conf)):
-        done = installed.run(*words, JAVA_HOME=str(tmp_path))
-        assert done.returncode == 2
-        assert "is Java 11.0.2, and Java 17 or newer is needed" in done.stderr
+        result = installed.run(*words, JAVA_HOME=str(tmp_path))
+        assert result.returncode == 2
+        assert "is Java 11.0.2, and Java 17 or newer is needed" in result.stderr
 
 
 @pytest.mark.java
@@ -200,10 +200,10 @@ def test_the_demo_in_a_folder_with_blanks_and_signs_is_read_by_all(
     [site] = installed.folder.glob("venv/lib/python3.*/site-packages")
     [readers] = python_of("iceberg", LOCK_LIST).parents[1].glob("lib/python3.*/site-packages")
     (site / "iceberg.pth").write_text(f"{readers}\n")
-    done = installed.run(*words, LC_ALL="C")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert done.stderr == ""
-    printed = done.stdout
+    result = installed.run(*words, LC_ALL="C")
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert result.stderr == ""
+    printed = result.stdout
     assert "nothing is lost and nothing is twice" in printed
     assert "+ email VARCHAR(60)" in printed
     assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in printed

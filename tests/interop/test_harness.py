@@ -1,4 +1,4 @@
-"""The judges themselves: Paimon's Java and PyPaimon, on tables that Paimon's Java wrote."""
+"""The judges, Paimon's Java and PyPaimon, read and write tables of Paimon's Java correctly."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ the change that is tested. New ones are looked for by ``./run.sh simulate --from
 def simulate(*arguments: object) -> str:
     """Output of the command; a failing one is the test's failure, with how to repeat it."""
     command = [sys.executable, "-m", "tests.simulation", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The real job for a long time, killed at random, and judged each time.
+"""Runs a real job for a long time, kills it at random, and judges its table each time.
 
     ./run.sh soak --minutes 30 [--seed S] [--rate 300] [--pause 10] [--keep DIR]
     ./run.sh soak --commits 1000

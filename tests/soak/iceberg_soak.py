@@ -1,4 +1,4 @@
-"""Long random histories of tables that Iceberg's readers follow.
+"""Runs long random histories of tables that Iceberg's readers follow.
 
     python -m tests.soak.iceberg_soak [--steps 500] [--seed S] [--kind KIND] [--rest]
 

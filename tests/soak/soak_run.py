@@ -1,4 +1,4 @@
-"""A job under load for as long as is wanted, while it, its workers and its broker are killed.
+"""Runs a job under load for a chosen time, and kills it, its workers and its broker.
 
 1. A thread fills a topic without a pause; the job reads it in epochs as short as it can, compacts,
    and expires snapshots until few are left.

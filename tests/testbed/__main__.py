@@ -1,4 +1,4 @@
-"""Whole databases for a long time: changed at random, through a job that is killed at random.
+"""Changes whole databases at random for a long time, through a job that is killed at random.
 
     ./run.sh proof --minutes 10 [--seed S] [--steps 200] [--without-alters] [--keep DIR]
 

@@ -77,10 +77,10 @@ class DatabaseProof:
             workload.finish()
             database.wait_until_sent(self.testbed.connect)
         if server is not None:
-            done = server.run(
+            result = server.run(
                 self.job.conf, "stream.trigger=availableNow", events=self.job.events_file
             )
-            assert done.code == 0, done.output
+            assert result.code == 0, result.output
             return
         self.job.start("--set", "stream.trigger=availableNow")
         assert self.job.finish(_DRAIN_SECONDS) == 0, self.job.log()

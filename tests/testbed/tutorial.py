@@ -90,17 +90,17 @@ class Tutorial:
         if lines[0].startswith("./run.sh"):
             return _printed(lambda: [self._verb(line) for line in lines])
         environ = {**os.environ, **self.environ}
-        done = subprocess.run(
+        result = subprocess.run(
             ["bash", "-e", "-c", text], env=environ, cwd=self.folder, capture_output=True,
             text=True, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert result.returncode == 0, result.stderr
         if "-X PUT" in text:
             self._is_connected = True
             self.wait_until_sent()
         elif "-X DELETE" in text:
             self._is_connected = False
-        return done.stdout
+        return result.stdout
 
     def _verb(self, line: str) -> int:
         _, verb, *words = shlex.split(Template(line).substitute(self.environ))
@@ -111,9 +111,9 @@ class Tutorial:
             return code
         conf = self.folder / words[words.index("--conf") + 1]
         settings = [word for flag, word in pairwise(words) if flag == "--set"]
-        done = self.server.run(conf, *self._whole_paths(conf), *settings)
-        assert done.code == 0, done.output
-        return done.code
+        result = self.server.run(conf, *self._whole_paths(conf), *settings)
+        assert result.code == 0, result.output
+        return result.code
 
     def _whole_paths(self, conf: Path) -> Iterator[str]:
         """The jobs of all tests share a process, whose current folder is another."""

@@ -29,7 +29,7 @@ def test_nothing_of_ours_is_patched() -> None:
 
 
 def test_patches_are_seen() -> None:
-    seen = """
+    source = """
 from unittest.mock import patch
 from stream_app.fileio.local import local_file_io
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -43,7 +43,7 @@ def test(monkeypatch):
     LocalFileIO.sync = None
     LocalFileIO().sync = None
 """
-    assert sorted(patches(ast.parse(seen))) == [8, 9, 10, 11, 12]
+    assert sorted(patches(ast.parse(source))) == [8, 9, 10, 11, 12]
 
 
 def patches(tree: ast.Module) -> Iterator[int]:

@@ -21,7 +21,7 @@ def test_constructors_take_eight_fields_by_position_at_most() -> None:
 
 
 def test_positional_fields_are_counted() -> None:
-    seen = """
+    source = """
 @dataclass(slots=True)
 class Reader:
     limit: ClassVar[int] = 3
@@ -37,7 +37,7 @@ class Writer:
 class Plain:
     row: int = 0
 """
-    assert list(positional_fields(ast.parse(seen))) == [("Reader", 2)]
+    assert list(positional_fields(ast.parse(source))) == [("Reader", 2)]
 
 
 def positional_fields(tree: ast.Module) -> Iterator[tuple[str, int]]:

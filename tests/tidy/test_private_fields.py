@@ -16,7 +16,7 @@ def test_no_constructor_takes_a_private_field() -> None:
 
 
 def test_private_parts_are_seen() -> None:
-    seen = """
+    source = """
 @dataclass(slots=True)
 class Reader:
     path: str
@@ -31,7 +31,7 @@ class Plain:
 class _Row:
     _number: int
 """
-    assert list(private_parts(ast.parse(seen))) == [6, 7, 14]
+    assert list(private_parts(ast.parse(source))) == [6, 7, 14]
 
 
 def private_parts(tree: ast.Module) -> Iterator[int]:

@@ -25,7 +25,7 @@ def test_only_one_module_knows_sparks_internals() -> None:
 
 
 def test_the_test_finds_hidden_uses_of_internals() -> None:
-    seen = """
+    source = """
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.accumulators import _accumulatorRegistry
 import py4j.java_gateway
@@ -33,7 +33,7 @@ from py4j.protocol import Py4JError
 def run(context):
     return context._jvm, context.parallelize([])._jrdd, context.version
 """
-    assert sorted(touches(ast.parse(seen))) == [2, 3, 4, 7, 7]
+    assert sorted(touches(ast.parse(source))) == [2, 3, 4, 7, 7]
 
 
 def touches(tree: ast.Module) -> Iterator[int]:

@@ -49,7 +49,7 @@ def test_all_exceptions_are_needed() -> None:
 
 
 def test_foreign_targets_are_seen() -> None:
-    seen = """
+    source = """
 class Own:
     size: int = 0
     def __init__(self, log):
@@ -59,7 +59,7 @@ class Own:
 own.size = 3
 (own.size, other.name) = 4, 5
 """
-    texts = [ast.unparse(node) for node in foreign_targets(ast.parse(seen))]
+    texts = [ast.unparse(node) for node in foreign_targets(ast.parse(source))]
     assert sorted(texts) == ["log.sink", "other.name", "self.log.count"]
 
 

@@ -1,4 +1,4 @@
-"""The machine's clock."""
+"""The system clock returns the machine's time."""
 
 from __future__ import annotations
 

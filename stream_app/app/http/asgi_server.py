@@ -1,4 +1,8 @@
-"""Serves an ASGI application with uvicorn, behind a guard and with one request per connection."""
+"""Serves an ASGI application with uvicorn, behind a guard and with one request per connection.
+
+`web.serving` and `metrics.endpoint` use it. The guard limits the connections of a port
+and their duration. The system queues at most `guard.BACKLOG` connections.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _SAMPLE_TYPES = (
 
 
 class MetadataError(DefinitionError):
-    """A metadata column that does not exist, or that is made twice."""
+    """A metadata column that does not exist, or that is defined twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,11 @@ class MadeColumns:
         """Return these columns and those of a history, in which a version's start is metadata.
 
         Raises:
-            MetadataError: a column is made twice.
+            MetadataError: a column is defined twice.
         """
         for name in history.names:
             if name in self.names:
-                raise MetadataError(f"the column {name!r} of the history is made twice")
+                raise MetadataError(f"the column {name!r} of the history is defined twice")
         moment_type = METADATA[history.sequence].data_type.as_nullable()
         return replace(
             self,
@@ -206,7 +206,7 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
         if names.count(name) > 1:
             is_metadata = name in (prefix + key for key in keys)
             error = MetadataError if is_metadata else DefinitionError
-            raise error(f"the column {name!r} is made twice")
+            raise error(f"the column {name!r} is defined twice")
     by_name = {definition.name: definition for definition in definitions}
     order = sort_definitions(
         [(definition.name, referenced_column(definition)) for definition in definitions]

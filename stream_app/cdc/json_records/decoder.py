@@ -6,7 +6,7 @@
    the slice until these records are isolated.
 3. Other records are read one by one, with a final result.
 
-Step 2 has three ways. Each passes the records that it declines to the next::
+Step 2 tries three parsers in turn. Each passes the records that it declines to the next one::
 
                 decode_fast                       decode_whole        decode_one_by_one
     machine code ──slice──► frames ──slice──► parse of whole messages ──► step 3
@@ -18,8 +18,8 @@ Step 2 has three ways. Each passes the records that it declines to the next::
   frames, and a slice whose images do not have the shape.
 * Both decline messages that they might misread. Neither is used if each record must be examined
   (`ColumnPolicy.examines_records`).
-* The parse of whole messages leaves messages of other shapes to step 3. In all three ways, records
-  with a value that does not fit go there too.
+* The parse of whole messages leaves messages of other shapes to step 3. All three parsers also
+  leave records with a value that does not fit to step 3.
 
 Formats that implement `ValueDecoder` refer to the steps by these numbers.
 """
@@ -44,7 +44,7 @@ from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
-"""They limit the memory for the arrays of one slice."""
+"""A slice has at most so many rows and bytes, which limits the memory for its arrays."""
 SAMPLE_ROWS = 16
 """The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
@@ -107,7 +107,7 @@ class PlacedValues:
 
 
 class ValueDecoder(Protocol):
-    """A format's decoder of values, in its three ways."""
+    """A format's decoder of values, with its three parsers."""
 
     def decode_fast(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""

@@ -178,7 +178,7 @@ class AutoPolicy:
 
 
 def _cores(cores_once: Mapping[SimulatedBucket, float], epoch_factor: int) -> float:
-    """Return the cores for compactions if epochs were so many times as long.
+    """Return the cores that compactions need if epochs become longer by a factor.
 
     Args:
         cores_once: the cores that would write each bucket's flushes once.

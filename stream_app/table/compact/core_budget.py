@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from stream_app.planning.compact.core_advice import CoreAdvice, core_advice
 
 Need = Callable[[int], float]
-"""Returns the cores that a table keeps busy if its epochs were so many times as long."""
+"""Returns the cores that a table's compactions need if its epochs become longer by a factor."""
 _CHANGE_MIN = 0.1
 """The share by which the total need must change before the advice is computed again."""
 

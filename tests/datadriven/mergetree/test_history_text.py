@@ -75,22 +75,24 @@ class HistoryInMemory:
     def write(self, lines: Sequence[str]) -> str:
         """Write changes; returns the written rows and the refused ones."""
         changes = self._changes(lines)
-        done = written_versions(changes, self.rule, self.find, self.hidden)
-        written = done.window.batch
+        outcome = written_versions(changes, self.rule, self.find, self.hidden)
+        written = outcome.window.batch
         rows = pa.concat_batches([self.rows, written])
         order, last = key_order(rows, LAYOUT)
         newest = order[last]
-        stays = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
-        self.rows = rows_at(rows, newest[stays])
+        is_kept = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
+        self.rows = rows_at(rows, newest[is_kept])
         shown = [_shown(row) for row in written.to_pylist()]
-        if done.refused is not None:
-            shown += [f"refused: {reason}" for reason in done.refused.column("reason").to_pylist()]
+        if outcome.refused is not None:
+            shown += [
+                f"refused: {reason}" for reason in outcome.refused.column("reason").to_pylist()
+            ]
         return "\n".join(shown) or "nothing"
 
     def _changes(self, lines: Sequence[str]) -> pa.RecordBatch:
         rows = []
         for line in lines:
-            sign, key, moment, *values = line.split()
+            sign, key, valid_from, *values = line.split()
             city, seen = [*values, "null", "null"][:2]
             row: dict[str, object] = {
                 SEQUENCE_NUMBER: self.number,
@@ -98,11 +100,11 @@ class HistoryInMemory:
                 "id": int(key),
                 "city": None if city in ("null", "?") else city,
                 "seen": None if seen == "null" else int(seen),
-                "valid_from": int(moment),
+                "valid_from": int(valid_from),
                 "valid_to": None,
                 "is_current": False,
             }
-            if any("?" in other for other in lines):
+            if any("?" in other_line for other_line in lines):
                 row |= {UNCHANGED: "city" if city == "?" else None, MESSAGE: b"m"}
             rows.append(row)
             self.number += 1
@@ -117,10 +119,10 @@ class HistoryInMemory:
 
 def _shown(row: dict[str, Any]) -> str:
     kind = RowKind(row[VALUE_KIND]).short
-    held = "now" if row["valid_to"] is None else row["valid_to"]
+    valid_to = "now" if row["valid_to"] is None else row["valid_to"]
     assert row["is_current"] is (row["valid_to"] is None)
     seen = "" if row["seen"] is None else f" {row['seen']}"
-    return f"{kind} {row['id']} [{row['valid_from']}, {held}) {row['city']}{seen}"
+    return f"{kind} {row['id']} [{row['valid_from']}, {valid_to}) {row['city']}{seen}"
 
 
 def test_changes_become_versions() -> None:

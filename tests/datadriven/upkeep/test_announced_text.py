@@ -46,55 +46,60 @@ def _expiry(line: str) -> ExpiryAnnouncement:
     )
 
 
-def _of_expiries(case: Case) -> str:
+def _expiry_states(case: Case) -> str:
     first, latest = int(case.args["first"]), int(case.args["latest"])
 
     def end_list(announcement: ExpiryAnnouncement) -> str | None:
         return str(announcement.end) if first <= announcement.end <= latest else None
 
     announced = [_expiry(line) for line in case.input_lines]
-    holding = [
+    applying = [
         announcement
         for announcement in announced
         if expiry_applies(announcement, end_list(announcement))
     ]
-    going = [str(number) for number in range(first, latest + 1) if is_expiring(number, holding)]
-    over = [
+    expiring = [str(number) for number in range(first, latest + 1) if is_expiring(number, applying)]
+    finished = [
         f"{announcement.begin}-{announcement.end - 1}"
         for announcement in announced
         if expiry_is_over(announcement, end_list(announcement), first)
     ]
-    return f"going: {' '.join(going) or 'none'}{'; over: ' if over else ''}{' '.join(over)}"
+    return (
+        f"going: {' '.join(expiring) or 'none'}{'; over: ' if finished else ''}{' '.join(finished)}"
+    )
 
 
 def test_announced_expiry() -> None:
-    run_file(HERE / "announced_expiry.txt", _of_expiries)
+    run_file(HERE / "announced_expiry.txt", _expiry_states)
 
 
 def _rollback(line: str) -> RollbackAnnouncement:
     fields = _words(line)
-    going = {int(number): number for number in fields["going"].split(",")}
-    return RollbackAnnouncement(target=int(fields["to"]), delta_lists=going)
+    delta_lists = {int(number): number for number in fields["going"].split(",")}
+    return RollbackAnnouncement(target=int(fields["to"]), delta_lists=delta_lists)
 
 
-def _of_rollbacks(case: Case) -> str:
+def _rollback_states(case: Case) -> str:
     newest, target = int(case.args["newest"]), int(case.args.get("target", "3"))
     name = case.args.get("list", str(newest))
     lines = case.input_lines
-    holding = [
+    applying = [
         rollback
         for rollback in (_rollback(line) for line in lines if line.startswith("back"))
         if rollback_applies(rollback, newest, None if name == "none" else name)
     ]
     expiries = [_expiry(line) for line in lines if line.startswith("expiry")]
     rollbacks = [
-        f"rolling back to {back.target}{', begun' if rollback_has_begun(back, newest) else ''}"
-        for back in holding
+        f"rolling back to {rollback.target}"
+        f"{', begun' if rollback_has_begun(rollback, newest) else ''}"
+        for rollback in applying
     ]
-    expiry = blocking_expiry(target, expiries, holding, newest)
-    way = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}" if expiry else ""
-    return f"{' '.join(rollbacks) or 'no rollback'}; {way or f'nothing is in the way to {target}'}"
+    expiry = blocking_expiry(target, expiries, applying, newest)
+    obstacle = f"nothing is in the way to {target}"
+    if expiry:
+        obstacle = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}"
+    return f"{' '.join(rollbacks) or 'no rollback'}; {obstacle}"
 
 
 def test_announced_rollback() -> None:
-    run_file(HERE / "announced_rollback.txt", _of_rollbacks)
+    run_file(HERE / "announced_rollback.txt", _rollback_states)

@@ -80,8 +80,8 @@ def test_a_table_with_arrays_is_proven(
         stream={"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"},
         spark={"spark.master": "local[2]"},
     )
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
     url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/equal_arrays?user={USER}"
     words = ["check", "--conf", str(conf), "--source", url, "--record", "--wait", "1s"]
     capsys.readouterr()

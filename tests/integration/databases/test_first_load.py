@@ -205,11 +205,11 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
             job.kill()
             epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
             assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
-            done = ingest_server.run(conf)
-            assert f"first load: epoch {epochs} of {epochs}" in done.output
+            result = ingest_server.run(conf)
+            assert f"first load: epoch {epochs} of {epochs}" in result.output
         database.wait_until_sent(testbed.connect)
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
         assert is_equal_to_source(tmp_path, database, url)
 
 
@@ -231,8 +231,8 @@ def test_mariadb_rows_and_their_later_changes(
         database.wait_until_sent(testbed.connect)
         url = f"jdbc:mariadb://{MARIADB_USER}@127.0.0.1:{testbed.mariadb.port}/load_my"
         conf = conf_of(tmp_path, testbed, database, url)
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
         assert main(["status", "--conf", str(conf)]) == 0
         assert (
             "out columns of load_my.t that the table does not have: extra"
@@ -240,9 +240,9 @@ def test_mariadb_rows_and_their_later_changes(
         )
         change(database, kinds, random, 100)
         database.wait_until_sent(testbed.connect)
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
-        assert "first load: epoch" not in done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
+        assert "first load: epoch" not in result.output
         assert is_equal_to_source(tmp_path, database, url)
 
 
@@ -288,14 +288,14 @@ def test_a_whole_database_while_it_changes(
                 output = capsys.readouterr()
                 assert re.search(r"^t +loading", output.out, re.MULTILINE)
                 assert re.search(r"first load: \d+ of \d+ key ranges of 4 tables", output.err)
-            done = ingest_server.run(conf, "sync.excluding-tables=heap")
-            assert done.code == 0, done.output
-            assert "first load: epoch" in done.output
+            result = ingest_server.run(conf, "sync.excluding-tables=heap")
+            assert result.code == 0, result.output
+            assert "first load: epoch" in result.output
         database.execute("insert into empty values (1, 'later')")
         database.execute("update s set v = 'later' where k = 3")
         database.wait_until_sent(testbed.connect)
-        done = ingest_server.run(conf, "sync.excluding-tables=heap")
-        assert done.code == 0, done.output
+        result = ingest_server.run(conf, "sync.excluding-tables=heap")
+        assert result.code == 0, result.output
         for table in ("t", "s", "empty", "done"):
             folder = tmp_path / "warehouse" / "ods.db" / table
             # The topic's messages fit the table as the load has made it.

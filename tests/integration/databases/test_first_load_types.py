@@ -92,15 +92,15 @@ def test_database_specific_types_load_as_later_changes_have_them(
             stream={"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"},
             spark={"spark.master": "local[2]"},
         )
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
-        assert "first load: epoch" in done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
+        assert "first load: epoch" in result.output
         names = ", ".join(columns)
         database.execute(f"insert into t select k + 10, {names} from t")
         database.execute("delete from t where k = 2")
         database.wait_until_sent(testbed.connect)
-        done = ingest_server.run(conf)
-        assert done.code == 0, done.output
+        result = ingest_server.run(conf)
+        assert result.code == 0, result.output
         place = str(tmp_path / "warehouse" / "ods.db" / "t")
         move_postponed(open_table(place).table)
         rows = {row["k"]: row for row in open_table(place).read().read_all().to_pylist()}

@@ -77,8 +77,8 @@ def test_a_table_is_read_again_by_a_signal_while_it_changes(
         stream={"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"},
         spark={"spark.master": "local[2]"},
     )
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
     tables = tmp_path / "warehouse" / "ods.db"
     assert sorted(path.name for path in tables.iterdir()) == ["a", "b"]
     rows = {row["id"]: row["v"] for row in paimon_java.read(tables / "a")}

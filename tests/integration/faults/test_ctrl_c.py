@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: quiet, soon, and nothing goes on behind the user's back."""
+"""Ctrl-C ends a command soon and quietly at any moment, with all of its processes."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def spark_log(folder: Path) -> dict[str, str]:
 )
 def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after_s: float) -> None:
     command = a_job(tmp_path, 200)
-    done = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
-    done.check()
-    assert "WARN" not in done.output.replace(f"WARNING {ENDED}", "")
+    result = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
+    result.check()
+    assert "WARN" not in result.output.replace(f"WARNING {ENDED}", "")
     if when is not None:
-        assert f"its own log is {tmp_path / 'log' / 'spark.log'}" in done.output
+        assert f"its own log is {tmp_path / 'log' / 'spark.log'}" in result.output
         assert (tmp_path / "log" / "spark.log").exists()
     assert processes_about(tmp_path) == []
     if when == "lag ":
-        assert done.code == 0
-        assert done.output.rstrip().endswith("ended")
+        assert result.code == 0
+        assert result.output.rstrip().endswith("ended")
 
 
 @pytest.mark.spark
@@ -66,9 +66,9 @@ def test_ctrl_c_ends_a_job_in_each_phase(tmp_path: Path, when: str | None, after
 def test_a_job_in_the_middle_of_a_long_epoch(tmp_path: Path) -> None:
     """The interrupt cuts the epoch off, and the next start does it again."""
     command = a_job(tmp_path, 400_000)
-    done = interrupted(command, tmp_path, when="writing ", after_s=3, environ=spark_log(tmp_path))
-    done.check()
-    assert (done.code == 130) == (ENDED in done.output)
+    result = interrupted(command, tmp_path, when="writing ", after_s=3, environ=spark_log(tmp_path))
+    result.check()
+    assert (result.code == 130) == (ENDED in result.output)
     assert processes_about(tmp_path) == []
 
 
@@ -79,8 +79,8 @@ def test_a_compaction_that_follows(tmp_path: Path, when: str, after_s: float) ->
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",))
     table.commit(("+I", {"k": 1, "v": "a"}))
     command = (*COMMAND, "compact", table.path, "--follow")
-    done = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
-    done.check()
+    result = interrupted(command, tmp_path, when=when, after_s=after_s, environ=spark_log(tmp_path))
+    result.check()
     assert processes_about(tmp_path) == []
 
 
@@ -108,9 +108,9 @@ def test_ctrl_c_ends_a_reader(large_table: str, tmp_path: Path, verb: str, after
 )
 def test_ctrl_c_ends_the_demo_with_its_processes(tmp_path: Path, when: str, after_s: float) -> None:
     command = (sys.executable, "-P", "-m", "stream_app", "demo", "--records", "20000")
-    done = interrupted(command, tmp_path, when=when, after_s=after_s)
-    done.check()
-    assert done.code == 130
+    result = interrupted(command, tmp_path, when=when, after_s=after_s)
+    result.check()
+    assert result.code == 130
     assert processes_about(tmp_path) == [], "neither broker nor job continues"
 
 
@@ -121,10 +121,10 @@ def test_ctrl_c_ends_the_setup_of_the_environment(
 ) -> None:
     """The next start finds the mark, and makes the half-made environment again."""
     environ = {"STREAM_APP_VENV": str(tmp_path / "venv"), "PIP_NO_CACHE_DIR": "1"}
-    done = interrupted(
+    result = interrupted(
         (ROOT / "run.sh", "demo"), tmp_path, when=when, after_s=after_s, environ=environ
     )
-    done.check()
-    assert done.code == 130
+    result.check()
+    assert result.code == 130
     assert not (tmp_path / "venv" / "stamp-run").exists()
     assert processes_about(tmp_path) == []

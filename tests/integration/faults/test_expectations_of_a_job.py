@@ -1,4 +1,4 @@
-"""Rows that break an expectation, in a whole job; read by Java."""
+"""A whole job handles rows that break an expectation; Java reads the result."""
 
 from __future__ import annotations
 

@@ -61,9 +61,11 @@ def test_a_topic_that_is_missing_or_made_anew(
 
 def test_an_unreachable_broker_is_reported_within_15_seconds(harness: JobHarness) -> None:
     harness.configure("t", source={"bootstrap-servers": "127.0.0.1:1"})
-    done = harness.run(code=1)
-    assert done.error.startswith("no Kafka broker can be reached: 127.0.0.1:1: connection refused")
-    assert done.seconds < 15
+    result = harness.run(code=1)
+    assert result.error.startswith(
+        "no Kafka broker can be reached: 127.0.0.1:1: connection refused"
+    )
+    assert result.seconds < 15
     assert not (harness.folder / "checkpoint").exists()
 
 
@@ -89,13 +91,13 @@ def test_a_wrong_configuration_shows_all_its_problems_before_spark_starts(
         '[source]\nbootstrap-server = "x:1"\n[table]\ncolumns = "id BIGINTT"\n'
         'name = "t"\n[table.options]\nbucket = "many"\n[stream]\ntrigger = "soon"\n'
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "stream_app", *command, "--conf", str(conf), "--set", "nonsense"],
         cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
     for part in (
         "did you mean 'bootstrap-servers'?",
         "table.columns: ",
@@ -106,8 +108,8 @@ def test_a_wrong_configuration_shows_all_its_problems_before_spark_starts(
         "--set nonsense: must be KEY=VALUE",
         str(conf),
     ):
-        assert part in done.stderr, done.stderr
-    assert "starting Spark" not in done.stderr
+        assert part in result.stderr, result.stderr
+    assert "starting Spark" not in result.stderr
 
 
 def test_freshness_needs_the_native_reader_unless_the_job_drains(harness: JobHarness) -> None:
@@ -261,8 +263,8 @@ def test_records_that_were_deleted_before_they_were_read(
     admin.delete_records({TopicPartition(topic, 0): 3})
     admin.close()
     assert main(["doctor", "--conf", str(harness.conf)]) == 1
-    [seen] = [line for line in capsys.readouterr().out.splitlines() if line[:7] == "problem"]
-    assert f"are gone: topic {topic}, partition 0, offsets 1 to 3" in seen
+    [problem] = [line for line in capsys.readouterr().out.splitlines() if line[:7] == "problem"]
+    assert f"are gone: topic {topic}, partition 0, offsets 1 to 3" in problem
     error = harness.fails()
     assert "records" in error
     assert "source.fail-on-data-loss" in error

@@ -101,7 +101,7 @@ def test_the_driver_ends_with_its_jvm_and_says_so(
     assert log.count("the JVM of this driver") == 1
     assert "  to fix: start the job again: it continues where it was" in log
 
-    done = ingest_server.run(conf, "stream.trigger=availableNow")
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf, "stream.trigger=availableNow")
+    assert result.code == 0, result.output
     table = open_table(str(tmp_path / "warehouse" / "db.db" / "t"))
     assert sorted(row["id"] for row in table.read().read_all().to_pylist()) == list(range(rows))

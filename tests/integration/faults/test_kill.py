@@ -117,19 +117,21 @@ def _each_epoch_is_there_once(paimon_java: PaimonJava, table: Path) -> None:
 
 def _wait_for(moment: str, job: IngestProcess, table: Path, random: Random) -> None:
     """Wait for a moment to kill the job; the last line of each branch adds a random delay."""
-    seen = len(job.events())
+    event_count = len(job.events())
     if moment == "at the start":
-        job.wait_for(lambda events: len(events) > seen)
+        job.wait_for(lambda events: len(events) > event_count)
         time.sleep(random.uniform(0, 3))
     elif moment == "at a snapshot":
         # Half of these kills hit between APPEND and COMPACT, or before Spark records the epoch.
         ahead, newest = random.randrange(1, 3), _newest_snapshot(table)
         # Polling takes a core from the starting job, so it begins only when the snapshot may come.
-        job.wait_for(lambda events: len(events) > seen)
+        job.wait_for(lambda events: len(events) > event_count)
         job.wait_for(lambda _: _newest_snapshot(table) >= newest + ahead, every=0.001)
         time.sleep(random.uniform(0, 0.02))
     else:
-        job.wait_for(lambda events: any(event["event"] == "epoch" for event in events[seen:]))
+        job.wait_for(
+            lambda events: any(event["event"] == "epoch" for event in events[event_count:])
+        )
         time.sleep(random.uniform(0, 0.1) if moment == "after an epoch" else random.expovariate(1))
 
 

@@ -97,28 +97,28 @@ def test_the_next_run_ends_when_all_is_seen(
     capsys: pytest.CaptureFixture[str],
     kind: str,
 ) -> None:
-    done = killed(tmp_path, kafka_broker, kind)
+    result = killed(tmp_path, kafka_broker, kind)
     rows_text = f"{ROWS:,} rows wait for a compaction"
 
     deadline, out = time.monotonic() + SECONDS_MAX, ""
     while "waiting " not in out:  # rows of the last ten seconds do not count
         assert time.monotonic() < deadline, out
         time.sleep(0.5)
-        code, out = done.run_verb(capsys, "status", "--conf", str(done.conf))
+        code, out = result.run_verb(capsys, "status", "--conf", str(result.conf))
     assert (code, rows_text in out) == (0, True), out
-    code, out = done.run_verb(capsys, "check", str(done.table), "--quick")
+    code, out = result.run_verb(capsys, "check", str(result.table), "--quick")
     assert code == 3, out
     assert f"waiting-rows: {rows_text}" in out
-    code, out = done.run_verb(capsys, "top", "--conf", str(done.conf), "--once")
+    code, out = result.run_verb(capsys, "top", "--conf", str(result.conf), "--once")
     assert rows_text in out
 
-    run = ingest_server.run(done.conf, "stream.trigger=availableNow")
+    run = ingest_server.run(result.conf, "stream.trigger=availableNow")
     assert run.code == 0, run.output
-    assert {row["id"]: row["v"] for row in paimon_java.read(done.table)} == done.rows
+    assert {row["id"]: row["v"] for row in paimon_java.read(result.table)} == result.rows
     if kind != "first-row":
-        changes = [row for plan in paimon_java.changelog(done.table) for _, row in plan.changes]
-        assert sorted(row["id"] for row in changes) == sorted(done.rows)
-    code, out = done.run_verb(capsys, "check", str(done.table))
+        changes = [row for plan in paimon_java.changelog(result.table) for _, row in plan.changes]
+        assert sorted(row["id"] for row in changes) == sorted(result.rows)
+    code, out = result.run_verb(capsys, "check", str(result.table))
     assert (code, "nothing is wrong" in out) == (0, True), out
-    code, out = done.run_verb(capsys, "status", "--conf", str(done.conf))
+    code, out = result.run_verb(capsys, "status", "--conf", str(result.conf))
     assert "waiting" not in out.replace("waiting_rows", ""), out

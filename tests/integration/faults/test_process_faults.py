@@ -81,8 +81,8 @@ class Watched:
     def finish(self, server: IngestServer) -> None:
         """Start it again, where a JVM runs already; the rest is one epoch."""
         settings = ("stream.trigger=availableNow", f"source.max-offsets-per-trigger={self.sent}")
-        done = server.run(self.job.conf, *settings)
-        assert done.code == 0, done.output
+        result = server.run(self.job.conf, *settings)
+        assert result.code == 0, result.output
         self.assert_rows()
 
     def assert_one_run_has_all_rows(self) -> None:

@@ -1,4 +1,4 @@
-"""A job that waits for another one is asked to end."""
+"""A job that waits for another job ends when it is asked to."""
 
 from __future__ import annotations
 

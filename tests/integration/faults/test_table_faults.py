@@ -108,9 +108,9 @@ def test_a_damaged_data_file_stops_its_compaction_and_loses_nothing(harness: Job
     data = max(harness.table.glob("bucket-0/data-*"), key=lambda file: file.stat().st_mtime_ns)
     with damaged(data, scrambled):
         harness.send(topic, [change(9, "z")])
-        done = harness.run(COMPACTING)
-        assert "failed" in done.output
-        assert str(data) in done.output
+        result = harness.run(COMPACTING)
+        assert "failed" in result.output
+        assert str(data) in result.output
         assert harness.snapshots()[-1] == "APPEND 2", "no compaction was published"
         with pytest.raises(CorruptFileError) as caught:
             rows(harness)

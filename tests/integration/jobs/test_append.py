@@ -1,4 +1,4 @@
-"""Topics into tables without a primary key, with compaction on, stopped and started again."""
+"""A job writes topics into tables without a primary key, compacts them, stops and continues."""
 
 from __future__ import annotations
 

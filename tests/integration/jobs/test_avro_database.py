@@ -111,13 +111,13 @@ def test_tables_are_made_and_follow_a_new_schema_in_the_middle_of_an_epoch(
         stream={"checkpoint": str(tmp_path / "checkpoint"), "trigger": "availableNow"},
         spark={"spark.master": "local[2]"},
     )
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
     topic.change("orders", ALTERED, "c", {"id": 9, "n": 9, "price": b"\x05", "note": None})
     topic.change("orders", ALTERED, "u", {"id": 4, "n": 4, "price": b"\x05", "note": "later"})
     topic.send(kafka_broker)
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
 
     def read(table: str) -> list[dict[str, Any]]:
         rows = paimon_java.read(tmp_path / "warehouse" / "ods.db" / table)

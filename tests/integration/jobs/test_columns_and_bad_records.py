@@ -27,8 +27,8 @@ def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
     harness.send(topic, [NO_JSON])
     folder = harness.folder / "quarantine"
     harness.configure(topic, stream={"quarantine": str(folder)})
-    done = harness.run()
-    bad, phone, v = warnings(done.output)
+    result = harness.run()
+    bad, phone, v = warnings(result.output)
     first = f"the first is topic {topic}, partition 0, offset"
     assert phone.startswith("column 'phone' is not in the table, so its values are left out")
     assert phone.endswith(f"{first} 1")
@@ -44,10 +44,10 @@ def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
     assert epoch["bad_reasons"] == {"not-json": 1}
     assert epoch["quarantine_file"] == f"{folder}/epoch-0.jsonl"
     assert harness.rows() == {1: "a", 2: "b", 3: None, 4: None}
-    assert "caught up with the source, epochs in this run: 1; lag 0, next" in done.output
+    assert "caught up with the source, epochs in this run: 1; lag 0, next" in result.output
 
-    done = harness.run()
-    assert "caught up with the source, there was nothing new; lag 0, next offsets" in done.output
+    result = harness.run()
+    assert "caught up with the source, there was nothing new; lag 0, next offsets" in result.output
     ended = {"epochs": 0, "lag": 0, "end_offsets": {topic: {"0": 5}}}
     assert harness.events("drained")[-1].items() >= ended.items()
 
@@ -61,8 +61,8 @@ def test_columns_bad_records_and_the_end(harness: JobHarness) -> None:
     error = harness.fails("source.debezium.unknown-columns=stop")
     assert error.startswith("the record's columns are not the table's: column 'phone' is not in")
     assert f"  where: topic {topic}, partition 0, offset 8\n  to fix: " in error
-    done = harness.run("source.debezium.unknown-columns=quarantine")
+    result = harness.run("source.debezium.unknown-columns=quarantine")
     assert harness.events("epoch")[-1]["bad_reasons"] == {"unknown-column": 1}
-    assert len(warnings(done.output)) == 1
+    assert len(warnings(result.output)) == 1
     assert [line["offset"] for line in harness.quarantine()] == [4, 5, 6, 8]
     assert harness.rows() == {1: "a", 2: "b", 3: None, 4: None, 5: "c"}

@@ -15,8 +15,8 @@ def test_a_job_that_chooses_its_rules_compacts_later_than_the_default_trigger(
 ) -> None:
     topic = harness.topic(change(number % 20, str(number)) for number in range(10 * EPOCHS))
     harness.configure(topic, source={"max-offsets-per-trigger": 10}, table={"primary-keys": ["id"]})
-    done = harness.run("stream.compaction-policy=auto")
-    assert "compaction policy of " in done.output
+    result = harness.run("stream.compaction-policy=auto")
+    assert "compaction policy of " in result.output
     kinds = [kind for kind, _ in map(str.split, harness.snapshots())]
     assert kinds == ["APPEND"] * EPOCHS, "the default trigger would have compacted 5 runs"
     last = 10 * EPOCHS

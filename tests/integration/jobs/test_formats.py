@@ -1,4 +1,4 @@
-"""Every format in a whole job: messages through a real broker and Spark, rows read by PyPaimon.
+"""A whole job reads every format through a real broker and Spark, and PyPaimon reads the rows.
 
 The messages of Maxwell were captured from MariaDB; the others are those of Paimon's own tests.
 """

@@ -1,4 +1,4 @@
-"""The whole job on real parts: a topic goes in, and Paimon's Java library reads what is there."""
+"""A whole job writes a real topic into a table, and Paimon's Java library reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that no message has, and a filter, in a whole job; read by Java and by PyPaimon."""
+"""A whole job adds computed columns and filters rows; Java and PyPaimon read the result."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def test_a_partition_without_a_time_is_a_bad_record_and_unused_options_are_repor
     error = harness.fails()
     assert error.startswith("1 records could not be decoded, 0 are allowed\n")
     assert "v=2026-01-31" in error
-    done = harness.run(f"stream.quarantine={harness.folder}/quarantine")
-    warnings = [line for line in done.output.splitlines() if "does not act on" in line]
+    result = harness.run(f"stream.quarantine={harness.folder}/quarantine")
+    warnings = [line for line in result.output.splitlines() if "does not act on" in line]
     assert len(warnings) == 1
     assert warnings[0].endswith("does not act on: local-merge-buffer-size, write.batch-size")
     assert harness.rows() == {1: "20260131", 3: "20260201"}

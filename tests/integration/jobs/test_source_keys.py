@@ -49,10 +49,10 @@ def test_a_primary_key_that_the_source_does_not_know(harness: JobHarness) -> Non
     assert not harness.table.exists()
     # As the source comes out of the box, with its own key.
     configure(harness, topic, keys=["id"])
-    done = harness.run()
+    result = harness.run()
     assert rows(harness) == AT_THE_END
     assert harness.quarantine() == []
-    assert "not certain" not in done.output
+    assert "not certain" not in result.output
 
 
 def test_the_first_update_stops_a_job_that_was_warned(harness: JobHarness) -> None:

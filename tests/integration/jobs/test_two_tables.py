@@ -1,4 +1,4 @@
-"""Two tables fed by one micro-batch in a real Spark job: one shuffle, and a commit for each."""
+"""A real Spark job writes two tables in one micro-batch, with one shuffle and a commit for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole job while old versions of its table expire."""
+"""A whole job continues while old versions of its table expire."""
 
 from __future__ import annotations
 

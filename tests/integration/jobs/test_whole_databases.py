@@ -242,9 +242,9 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     for first in (20, 40):
         keys = range(first, first + 5)
         database.send("all", [*creates("shop.a", keys), *creates("shop.b", keys)])
-        done = database.run(code=1)
-        assert "1 of the job's tables are held back" in done.error
-        assert "  a: the file system refused" in done.error
+        result = database.run(code=1)
+        assert "1 of the job's tables are held back" in result.error
+        assert "  a: the file system refused" in result.error
     keys_of_both = [*range(9), *range(20, 25), *range(40, 45)]
     same(database.rows("b"), rows(keys_of_both))
     command = ["status", "--conf", str(database.conf), "--json"]
@@ -316,9 +316,9 @@ def test_two_jobs_share_the_tables_of_a_database(
 
     of_second = str(database.folder / "checkpoint-2-of-2")
     refused = database.configure({}, stream={"share": "1/3", "checkpoint": of_second})
-    done = database.server.run(refused, events=database.events_file)
-    assert done.code == 2
-    assert "the checkpoint was begun with stream.share = '2/2'" in done.output
+    result = database.server.run(refused, events=database.events_file)
+    assert result.code == 2
+    assert "the checkpoint was begun with stream.share = '2/2'" in result.output
 
 
 def _run_share(database: DatabaseHarness, share: str) -> list[str]:
@@ -328,8 +328,8 @@ def _run_share(database: DatabaseHarness, share: str) -> list[str]:
     database.configure(
         {"options.bucket": 1, **named}, stream={"share": share, "checkpoint": str(of_share)}
     )
-    done = database.run()
-    assert "no message belongs" not in done.output, "tables of the other share are not missed"
+    result = database.run()
+    assert "no message belongs" not in result.output, "tables of the other share are not missed"
     shown = database.tool("status", "--conf", str(database.conf)).splitlines()
     assert shown[0].startswith(f"ods (share {share[0]} of 2)")
     return [row["table"] for row in database.status() if "table" in row]

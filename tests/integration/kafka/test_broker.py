@@ -49,10 +49,10 @@ def test_messages_survive_a_stop_and_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
-    with closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        broker = EmbeddedBroker(tmp_path, port=taken.getsockname()[1])
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        broker = EmbeddedBroker(tmp_path, port=listener.getsockname()[1])
         with pytest.raises(SourceError, match="ended at its start") as caught:
             broker.start()
     assert "check that port" in str(caught.value)

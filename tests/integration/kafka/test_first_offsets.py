@@ -1,4 +1,4 @@
-"""A new job begins by time, or where a consumer group is; the group gets the job's offsets."""
+"""A new job begins at a time or at a group's offsets, and commits its offsets to the group."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_a_group_with_members_holds_nothing_back(harness: JobHarness) -> None:
     member.poll(5000)
     try:
         harness.configure(topic, source={"group-id": group})
-        done = harness.run()
+        result = harness.run()
     finally:
         member.close()
     assert sorted(harness.rows()) == [0, 1, 2, 3]
-    assert f"group {group} is behind, and the job continues" in done.output
-    assert "stop the consumers that are members of the group" in done.output
+    assert f"group {group} is behind, and the job continues" in result.output
+    assert "stop the consumers that are members of the group" in result.output

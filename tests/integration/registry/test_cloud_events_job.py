@@ -43,8 +43,8 @@ def test_events_become_the_table_of_their_source(
         },
         spark={"spark.master": "local[2]"},
     )
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
     table = tmp_path / "warehouse" / "ods.db" / "story"
     rows = sorted(({**row} for row in paimon_java.read(table)), key=lambda row: row["id"])
     assert [(row["id"], row["name"], str(row["amount"])) for row in rows] == [

@@ -194,8 +194,8 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
         },
         spark={"spark.master": "local[2]"},
     )
-    done = ingest_server.run(conf)
-    assert done.code == 0, done.output
+    result = ingest_server.run(conf)
+    assert result.code == 0, result.output
     table = tmp_path / "warehouse" / "ods.db" / topic.name
     rows = sorted(({**row} for row in paimon_java.read(table)), key=lambda row: row["id"])
     assert [(row["id"], row["by"], str(row["at"])[:19]) for row in rows] == [
@@ -204,4 +204,4 @@ def test_a_topic_becomes_a_table_that_follows_its_schema(
         (3, '{"name":"n3"}', "None"),
         (5, '{"name":"n5"}', "None"),
     ]
-    assert "1 no-schema" in done.output
+    assert "1 no-schema" in result.output

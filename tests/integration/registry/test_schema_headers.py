@@ -1,4 +1,4 @@
-"""Schemas that headers of Kafka name, through a real broker.
+"""A job finds the schemas that Kafka headers name, through a real broker.
 
 The fixture has what the serializers of confluent-kafka 2.16.1 wrote with
 `header_schema_id_serializer`, a message of each language.

@@ -267,15 +267,17 @@ def test_spark_submit_by_hand_from_another_folder(harness: JobHarness) -> None:
     assert command[command.index(str(ROOT / "stream_app/app/submit/ingest.py")) + 1] == "--conf"
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(harness.folder)}
     bare |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd="/", env=bare, capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert "epoch 0: 1 messages, 1 changes" in done.stdout + done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "epoch 0: 1 messages, 1 changes" in result.stdout + result.stderr
     assert harness.rows() == {1: "a"}
 
 
-def test_a_second_job_with_the_same_checkpoint(harness: JobHarness, job: IngestProcess) -> None:
+def test_a_second_job_with_the_same_checkpoint_loses_no_row(
+    harness: JobHarness, job: IngestProcess
+) -> None:
     """At least one of both jobs ends with a clear error, and no row is lost or doubled."""
     topic = harness.topic([change(0, "a")])
     running(harness, topic, source={"max-offsets-per-trigger": 5})

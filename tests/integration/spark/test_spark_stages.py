@@ -328,7 +328,7 @@ def test_a_stop_and_a_long_error_do_not_overflow_the_stack(tmp_path: Path) -> No
     """Without -Xss a stop overflows the stack of the stream's thread, in java.util.regex."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     environ.pop("PYSPARK_PYTHON", None)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-P", "-c", _STOPPED],
         capture_output=True,
         text=True,
@@ -337,8 +337,8 @@ def test_a_stop_and_a_long_error_do_not_overflow_the_stack(tmp_path: Path) -> No
         env=environ,
         timeout=300,
     )
-    assert done.stdout.splitlines() == ["stopped: None", "failed: StreamingQueryException"]
-    assert "StackOverflowError" not in done.stderr
+    assert result.stdout.splitlines() == ["stopped: None", "failed: StreamingQueryException"]
+    assert "StackOverflowError" not in result.stderr
 
 
 def pools_of(spark: SparkSession, group: str) -> Sequence[str]:

@@ -105,7 +105,7 @@ def test_a_job_works_in_a_catalog(
     source: SparkSession,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    theirs = NamedTable(catalog=catalog, database="db", table="t")
+    java_table = NamedTable(catalog=catalog, database="db", table="t")
     topic = harness.topic([change(1, "a"), change(2, "b")])
     configure(harness, catalog, topic)
     harness.run()
@@ -117,21 +117,21 @@ def test_a_job_works_in_a_catalog(
     # Another run goes on, and the catalog has the column that it adds.
     harness.send(topic, [change(1, "c", "a"), change(2, None, "b"), with_note(3)])
     harness.run()
-    names = [name for name, _ in harness.java.types(theirs)]
+    names = [name for name, _ in harness.java.types(java_table)]
     assert names == ["id", "v", "note"]
     expected: list[dict[str, Any]] = [
         {"id": 1, "v": "c", "note": None},
         {"id": 3, "v": "n", "note": 3},
     ]
-    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == expected
+    assert sorted(harness.java.read(java_table), key=lambda row: row["id"]) == expected
 
     # Java commits through the catalog, and the job continues behind it.
     row = {"id": 4, "v": "java", "note": 4}
-    harness.java.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
+    harness.java.write(java_table, [("+I", row)], identifier=0, options={"write-only": True})
     harness.send(topic, [change(5, "e")])
     harness.run()
     expected += [row, {"id": 5, "v": "e", "note": None}]
-    assert sorted(harness.java.read(theirs), key=lambda row: row["id"]) == expected
+    assert sorted(harness.java.read(java_table), key=lambda row: row["id"]) == expected
 
     # The commands, by the table's name.
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf), "--full")
@@ -165,16 +165,16 @@ def test_a_job_works_in_a_catalog(
 def test_a_table_with_another_schema_is_refused(
     harness: JobHarness, catalog: Mapping[str, str]
 ) -> None:
-    theirs = NamedTable(catalog=catalog, database="db", table="t")
+    java_table = NamedTable(catalog=catalog, database="db", table="t")
     harness.java.create(
-        theirs, [("k", "INT NOT NULL")], primary_keys=["k"], options={"bucket": "1"}
+        java_table, [("k", "INT NOT NULL")], primary_keys=["k"], options={"bucket": "1"}
     )
     topic = harness.topic([change(1, "a")])
     configure(harness, catalog, topic)
     error = harness.fails()
     assert "primary key" in error or "column" in error, error
     assert "to fix:" in error
-    assert harness.java.snapshots(theirs) == []
+    assert harness.java.snapshots(java_table) == []
 
 
 @pytest.mark.parametrize("catalog", ["jdbc", "hive"], indirect=True)

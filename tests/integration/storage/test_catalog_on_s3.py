@@ -55,24 +55,24 @@ def test_a_job_on_s3_in_a_catalog_is_read_by_java_and_pyiceberg(
     assert compacted.code == 0, compacted.output
 
     expected = {key: f"v{key}" for key in range(300) if key != 2} | {1: "new", 1000: "late"}
-    theirs = NamedTable(
+    java_table = NamedTable(
         catalog={**catalog, "warehouse": warehouse, **s3.options}, database="db", table="t"
     )
-    assert by_id(java_on_s3.read(theirs)) == expected
-    snapshots = java_on_s3.snapshots(theirs)
+    assert by_id(java_on_s3.read(java_table)) == expected
+    snapshots = java_on_s3.snapshots(java_table)
     assert {snapshot["commitKind"] for snapshot in snapshots} == {"APPEND", "COMPACT"}
     folder = f"{warehouse}/{metadata}"
     assert by_id(read_by_pyiceberg(folder, s3)) == expected
 
     # Java commits under the catalog's lock, and the job continues behind it.
     row = {"id": 2000, "v": "java"}
-    java_on_s3.write(theirs, [("+I", row)], identifier=0, options={"write-only": True})
+    java_on_s3.write(java_table, [("+I", row)], identifier=0, options={"write-only": True})
     harness.send(topic, [change(2001, "after")])
     harness.run()
     compacted = harness.server.compact(Path("t"), "--conf", str(harness.conf))
     assert compacted.code == 0, compacted.output
     expected |= {2000: "java", 2001: "after"}
-    assert by_id(java_on_s3.read(theirs)) == expected
+    assert by_id(java_on_s3.read(java_table)) == expected
     assert by_id(read_by_pyiceberg(folder, s3)) == expected
 
 

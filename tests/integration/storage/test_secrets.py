@@ -1,4 +1,4 @@
-"""Rights to read and write: brokers and stores that check them, and secrets that stay hidden.
+"""Brokers and stores check the rights of jobs, and no output shows a secret.
 
 Each run's output, events and table are searched for the secrets that it was given.
 """
@@ -180,12 +180,12 @@ def test_a_topic_is_ingested_from_a_broker_that_asks(
             **{f"kafka.{key}": value for key, value in options.items()},
         },
     )
-    done = secure_harness.run()
+    result = secure_harness.run()
     assert secure_harness.rows() == {1: "c", 2: "b"}
-    assert ("the topics are not checked" in done.output) == (listener == "OAUTH")
+    assert ("the topics are not checked" in result.output) == (listener == "OAUTH")
     if listener != "TLS":
         login.unlink()
-    assert_nobody_sees([PASSWORD, PASSWORD[:10]], done.output, secure_harness.folder)
+    assert_nobody_sees([PASSWORD, PASSWORD[:10]], result.output, secure_harness.folder)
 
 
 @pytest.mark.spark
@@ -207,10 +207,10 @@ def test_errors_about_a_password_hide_it(
         },
     )
     secrets = [wrong, "known-trust-password"]
-    done = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
-    assert done.code == 2
-    assert "the topics are not checked" in done.output
-    assert_nobody_sees(secrets, done.output, secure_harness.events_file)
+    result = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
+    assert result.code == 2
+    assert "the topics are not checked" in result.output
+    assert_nobody_sees(secrets, result.output, secure_harness.events_file)
 
 
 @pytest.mark.spark
@@ -229,11 +229,11 @@ def test_a_login_that_fails_in_java_is_reported(
             'useTicketCache=true password="known-pass";',
         },
     )
-    done = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
-    assert done.code == 2
-    assert "because: Failed to create new KafkaAdminClient; " in done.error
-    assert "sasl.jaas.config there, and the ticket" in done.error
-    assert_nobody_sees(["known-pass"], done.output, secure_harness.events_file)
+    result = secure_harness.server.run(secure_harness.conf, events=secure_harness.events_file)
+    assert result.code == 2
+    assert "because: Failed to create new KafkaAdminClient; " in result.error
+    assert "sasl.jaas.config there, and the ticket" in result.error
+    assert_nobody_sees(["known-pass"], result.output, secure_harness.events_file)
 
 
 def ingest_to_s3(harness: JobHarness, s3: S3Server, bucket: str) -> Finished:
@@ -257,7 +257,7 @@ def test_a_topic_is_ingested_into_a_table_on_s3(
     harness: JobHarness, s3: S3Server, tmp_path: Path
 ) -> None:
     bucket = s3.new_bucket()
-    done = ingest_to_s3(harness, s3, bucket)
+    result = ingest_to_s3(harness, s3, bucket)
     s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", harness.table)
     assert harness.rows() == {1: "c", 2: "b"}
     assert sorted(harness.changes()) == [
@@ -268,7 +268,7 @@ def test_a_topic_is_ingested_into_a_table_on_s3(
     ]
     (tmp_path / "key").unlink()
     (tmp_path / "job.toml").unlink()  # it holds the access key
-    assert_nobody_sees([ACCESS_KEY, SECRET_KEY], done.output, tmp_path)
+    assert_nobody_sees([ACCESS_KEY, SECRET_KEY], result.output, tmp_path)
 
 
 @pytest.mark.spark
@@ -311,12 +311,12 @@ def test_keys_that_are_replaced_under_way_are_followed(
             }
         },
     )
-    done = harness.run()
+    result = harness.run()
     assert rounds >= 4, "an epoch for each message, and compactions"
     s3.copy_to(f"s3://{bucket}/warehouse/db.db/t", harness.table)
     assert harness.rows() == {1: "c", 2: "b"}
     secrets = [f"known-{name}-" for name in ("access", "secret", "token")]
-    assert_nobody_sees(secrets, done.output, harness.events_file)
+    assert_nobody_sees(secrets, result.output, harness.events_file)
 
 
 @pytest.mark.spark
@@ -349,7 +349,7 @@ def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -
         "spark.eventLog.dir": spark_events.as_uri(),
         "spark.logConf": "true",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [
             *(sys.executable, "-P", "-m", "stream_app", "compact", location),
             *(word for item in settings.items() for word in ("--set", "=".join(item))),
@@ -363,8 +363,8 @@ def test_a_compaction_on_spark_reveals_no_secret(s3: S3Server, tmp_path: Path) -
         },
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    output = done.stdout + done.stderr
-    assert done.returncode == 1, output
+    output = result.stdout + result.stderr
+    assert result.returncode == 1, output
     assert "the file system refused: AccessDenied" in output
     assert "Traceback" not in output, output
     key_file.unlink()

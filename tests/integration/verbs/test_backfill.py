@@ -1,4 +1,4 @@
-"""A table that is brought to the state of its topic, read anew from a real broker."""
+"""`backfill` brings a table to the state of its topic, which it reads from a real broker."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ def ingest(server: IngestServer, folder: Path, checkpoint: str, code: int = 0, *
         table=table,
         stream={"checkpoint": str(folder / checkpoint)},
     )
-    done = server.run(conf)
-    assert done.code == code, done.output
-    return done.output
+    result = server.run(conf)
+    assert result.code == code, result.output
+    return result.output
 
 
 def rows(table: str) -> dict[int, str]:

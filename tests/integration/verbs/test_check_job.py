@@ -1,4 +1,4 @@
-"""All tables of a job against their topic, which is read once; the job runs in the caller."""
+"""`check` compares all tables of a job with their topic, which it reads once."""
 
 from __future__ import annotations
 

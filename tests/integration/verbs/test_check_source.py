@@ -1,4 +1,4 @@
-"""A table against its topic, read anew from a real broker."""
+"""`check` compares a table with its topic, which it reads from a real broker."""
 
 from __future__ import annotations
 

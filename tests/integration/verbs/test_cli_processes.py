@@ -51,8 +51,8 @@ def test_reading_and_its_help_do_without_spark() -> None:
         "sys.exit(any(codes) or kafka or 'pyspark' in sys.modules)"
     )
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, timeout=TIMEOUT, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, cwd=REPO, capture_output=True, timeout=TIMEOUT, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_pipe_that_closes_early_is_no_error(small: SmallTable) -> None:
@@ -73,9 +73,9 @@ def test_a_pipe_that_closes_early_is_no_error(small: SmallTable) -> None:
 def test_a_terminal_without_unicode(small: SmallTable) -> None:
     small.commit(("+I", {"k": 1, "v": "東京"}))
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = stream_app("inspect", small.path, "levels", env=ascii_only)
-    assert done.returncode == 0
-    assert "bucket 0: 1 sorted run" in done.stdout
+    result = stream_app("inspect", small.path, "levels", env=ascii_only)
+    assert result.returncode == 0
+    assert "bucket 0: 1 sorted run" in result.stdout
 
 
 @pytest.mark.parametrize("form", ["table", "jsonl"])
@@ -120,8 +120,8 @@ def _line_with(lines: IO[str], text: str) -> str:
 def test_files_appear_whole(small: SmallTable, tmp_path: Path) -> None:
     small.commit(("+I", {"k": 1, "v": None}), ("+I", {"k": 2, "v": "b"}))
     target = tmp_path / "rows.parquet"
-    done = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
-    assert (done.returncode, done.stdout) == (0, "")
+    result = stream_app("read", small.path, "--format", "parquet", "--out", str(target))
+    assert (result.returncode, result.stdout) == (0, "")
     assert pq.read_table(target).to_pylist() == [{"k": 1, "v": None}, {"k": 2, "v": "b"}]
 
     (data,) = (Path(small.path) / "bucket-0").glob("data-*")

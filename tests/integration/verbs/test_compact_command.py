@@ -68,17 +68,17 @@ def test_compact_names_the_files_that_it_could_not_compact(
     broken = next((Path(table.location) / "dt=b" / "bucket-1").iterdir())
     content = broken.read_bytes()
     broken.write_bytes(content[:100])
-    done = ingest_server.compact(Path(table.location))
-    assert done.code == 1, done.output
-    lines = done.output.splitlines()  # with the log: spark-submit brings both together, too
+    result = ingest_server.compact(Path(table.location))
+    assert result.code == 1, result.output
+    lines = result.output.splitlines()  # with the log: spark-submit brings both together, too
     units = [line for line in lines if "full compaction, levels 0 0 0 0 → 5, 4 files" in line]
     assert sorted(line.split(": ")[0] for line in units) == [
         "dt=a bucket 0", "dt=a bucket 1", "dt=b bucket 0",
     ]  # fmt: skip
     assert any(line.startswith("3 compactions in ") for line in lines)
     assert "sorted runs of 4 buckets: 16 → 7, at most 4 → 4 in one" in lines
-    assert done.error.startswith("1 buckets could not be compacted")
-    assert f"{broken.name}\n" in done.output
+    assert result.error.startswith("1 buckets could not be compacted")
+    assert f"{broken.name}\n" in result.output
     assert levels(table) == {"dt=a 0": [5], "dt=a 1": [5], "dt=b 0": [5], "dt=b 1": [0, 0, 0, 0]}
     broken.write_bytes(content)
     assert read_rows(table)[0]["v"] == "3"

@@ -79,9 +79,9 @@ def test_the_command_compacts_as_java_does(
             for path in (theirs, ours):
                 paimon_java.write(path, changes, identifier=epoch, options={"write-only": True})
         paimon_java.compact(theirs)
-        done = ingest_server.compact(ours)
-        assert done.code == 0, done.output
-        assert "error" not in done.output
+        result = ingest_server.compact(ours)
+        assert result.code == 0, result.output
+        assert "error" not in result.output
         assert java_changes(paimon_java, ours) == java_changes(paimon_java, theirs) != []
         table = stream_app.open_table(str(ours)).table
         rows = by_content(paimon_java.read(theirs))

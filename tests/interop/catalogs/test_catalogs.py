@@ -1,4 +1,4 @@
-"""Tables of a catalog, which Paimon's Java writes beside us."""
+"""Paimon's Java and stream_app share the tables of each kind of catalog."""
 
 from __future__ import annotations
 
@@ -116,16 +116,16 @@ def test_java_lists_reads_alters_and_continues_a_table(
 ) -> None:
     ours = orders_of(catalog)
     ours.commit(("+I", {"k": "a", "v": "1"}))
-    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    java_table = NamedTable(catalog=options, database="shop", table="orders")
     default_database = {"default": list[str]()} if options["metastore"] == "hive" else {}
     assert paimon_java.list_tables(options) == {**default_database, "shop": ["orders"]}
-    assert paimon_java.read(theirs) == [{"k": "a", "v": "1"}]
-    paimon_java.alter(theirs, ("add", "w", "STRING"))
-    paimon_java.write(theirs, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
+    assert paimon_java.read(java_table) == [{"k": "a", "v": "1"}]
+    paimon_java.alter(java_table, ("add", "w", "STRING"))
+    paimon_java.write(java_table, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
     again = SmallTable(open_in_catalog(catalog, ORDERS))
     alter_table(again.table, [AddColumn(name="n", data_type=STRING)])
-    assert [column for column, _ in paimon_java.types(theirs)] == ["k", "v", "w", "n"]
-    assert len(paimon_java.read(theirs)) == 2
+    assert [column for column, _ in paimon_java.types(java_table)] == ["k", "v", "w", "n"]
+    assert len(paimon_java.read(java_table)) == 2
     # Java's tables are ours too.
     paimon_java.create(
         NamedTable(catalog=options, database="lab", table="runs"), [("k", "INT NOT NULL")],
@@ -135,8 +135,8 @@ def test_java_lists_reads_alters_and_continues_a_table(
     assert catalog.list_tables("lab") == ["runs"]
     runs = SmallTable(open_in_catalog(catalog, Identifier("lab", "runs")))
     runs.commit(("+I", {"k": 1}))
-    theirs = NamedTable(catalog=options, database="lab", table="runs")
-    assert paimon_java.read(theirs) == [{"k": 1}]
+    java_table = NamedTable(catalog=options, database="lab", table="runs")
+    assert paimon_java.read(java_table) == [{"k": 1}]
 
 
 def test_comments_of_tables_and_columns_are_seen_by_java(
@@ -149,8 +149,8 @@ def test_comments_of_tables_and_columns_are_seen_by_java(
         time_ms=SystemClock().now_ms(),
     )  # fmt: skip
     table = create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock())
-    theirs = NamedTable(catalog=options, database="shop", table="orders")
-    assert paimon_java.comments(theirs) == {"": "the orders", "k": "the k", "v": "the v"}
+    java_table = NamedTable(catalog=options, database="shop", table="orders")
+    assert paimon_java.comments(java_table) == {"": "the orders", "k": "the k", "v": "the v"}
     alter_table(
         table,
         [
@@ -159,11 +159,11 @@ def test_comments_of_tables_and_columns_are_seen_by_java(
             AddColumn(name="n", data_type=STRING, comment="how many"),
         ],
     )
-    assert paimon_java.comments(theirs) == {
+    assert paimon_java.comments(java_table) == {
         "": "all orders", "k": "the k", "v": None, "n": "how many",
     }  # fmt: skip
     alter_table(open_in_catalog(catalog, ORDERS), [SetTableComment(None)])
-    assert paimon_java.comments(theirs)[""] is None
+    assert paimon_java.comments(java_table)[""] is None
 
 
 @pytest.mark.parametrize("options", ["sqlite", "hive", "rest"], indirect=True)
@@ -192,7 +192,7 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
     patient = {"commit.max-retries": "1000", "commit.max-retry-wait": "200 ms"}
     ours = orders_of(catalog, **patient, **{"num-sorted-run.compaction-trigger": "3"})
     ours = SmallTable(ours.table.with_options({"write-only": "true"}))
-    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    java_table = NamedTable(catalog=options, database="shop", table="orders")
     compacting = open_in_catalog(catalog_of(options, SystemClock()), ORDERS)
     compactor = StreamTableCommit(
         compacting, "compactor", CompactHere(compacting), last_identifier=BATCH_COMMIT_IDENTIFIER
@@ -203,7 +203,10 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
         for number in range(COMMITS):
             row = {"k": f"java-{number}", "v": "x"}
             paimon_java.write(
-                theirs, [("+I", row)], identifier=number, options={"write-only": True, **patient}
+                java_table,
+                [("+I", row)],
+                identifier=number,
+                options={"write-only": True, **patient},
             )
 
     def compact() -> int:
@@ -221,9 +224,9 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
         finally:
             has_ended.set()
         assert compactions.result() > 0
-    keys = Counter(row["k"] for row in paimon_java.read(theirs))
+    keys = Counter(row["k"] for row in paimon_java.read(java_table))
     assert keys == Counter(f"{writer}-{n}" for writer in ("ours", "java") for n in range(COMMITS))
-    snapshots = paimon_java.snapshots(theirs)
+    snapshots = paimon_java.snapshots(java_table)
     assert [snapshot["id"] for snapshot in snapshots] == list(range(1, len(snapshots) + 1))
     epochs = [
         (snapshot["commitUser"], snapshot["commitIdentifier"])
@@ -281,9 +284,9 @@ def test_a_folder_with_another_table_is_refused_until_it_is_registered(
     orders_of(other_catalog).commit(("+I", {"k": "a", "v": "1"}))
     with pytest.raises(UsageError, match="a table that is not in the catalog"):
         orders_of(catalog)
-    theirs = NamedTable(catalog=options, database="shop", table="orders")
-    paimon_java.adopt(theirs)
-    assert_goes_on(catalog, theirs, paimon_java)
+    java_table = NamedTable(catalog=options, database="shop", table="orders")
+    paimon_java.adopt(java_table)
+    assert_goes_on(catalog, java_table, paimon_java)
 
 
 def assert_goes_on(catalog: Catalog, theirs: NamedTable, paimon_java: PaimonJava) -> None:

@@ -131,10 +131,10 @@ def test_a_table_is_described_as_paimons_java_describes_it(
 ) -> None:
     options = {**options, "sync-all-properties": all_properties}
     ours = created(catalog_with(options))
-    theirs = NamedTable(catalog=options, database="shop", table="java")
+    java_table = NamedTable(catalog=options, database="shop", table="java")
     definition = json.loads((Path(ours.table.location) / "schema" / "schema-0").read_text())
     paimon_java.create(
-        theirs, [(column["name"], column["type"]) for column in definition["fields"]],
+        java_table, [(column["name"], column["type"]) for column in definition["fields"]],
         primary_keys=["k", "dt", "n"], partition_keys=["dt", "n"], options=OPTIONS,
     )  # fmt: skip
     java = hive_table(metastore, Identifier("shop", "java"))
@@ -142,7 +142,7 @@ def test_a_table_is_described_as_paimons_java_describes_it(
     location = java.struct(TableField.STORAGE).text(StorageField.LOCATION)
     assert ours.table.location == location.removeprefix("file:").replace("/java", "/orders")
     alter_table(ours.table, [AddColumn(name="more", data_type=STRING)])
-    paimon_java.alter(theirs, ("add", "more", "STRING"))
+    paimon_java.alter(java_table, ("add", "more", "STRING"))
     altered = described(hive_table(metastore, Identifier("shop", "java")))
     assert described(hive_table(metastore)) == altered
     assert altered["columns"][-1] == ("more", "string")

@@ -245,8 +245,8 @@ def test_a_warehouse_that_the_server_does_not_know(warehouse: RestWarehouse) -> 
 
 
 def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     uri = f"http://127.0.0.1:{port}"
     with pytest.raises(StorageError, match="does not answer") as error:
         catalog_of({**warehouse.options, "uri": uri}, SystemClock())

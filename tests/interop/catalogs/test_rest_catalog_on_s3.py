@@ -85,9 +85,9 @@ def test_we_and_java_write_a_table_by_its_login_alone(
     give(warehouse, s3, ORDERS, "FIRSTKEY")
     ours = SmallTable(orders_of(warehouse))
     ours.commit(row(1, "a"), row(2, "b"))
-    theirs = NamedTable(catalog=warehouse.options, database="shop", table="orders")
-    assert by_id(java_on_s3.read(theirs)) == {1: "a", 2: "b"}
-    java_on_s3.write(theirs, [row(3, "java")], identifier=0, options={"write-only": True})
+    java_table = NamedTable(catalog=warehouse.options, database="shop", table="orders")
+    assert by_id(java_on_s3.read(java_table)) == {1: "a", 2: "b"}
+    java_on_s3.write(java_table, [row(3, "java")], identifier=0, options={"write-only": True})
 
     # The first login ends; a table that is open, also in a task, continues with the second.
     in_a_task = pickle.loads(pickle.dumps(ours.table))

@@ -57,8 +57,8 @@ def a_blob(noise: random.Random) -> bytes | None:
     return b"" if kind < 0.3 else noise.randbytes(noise.choice([1, 50, 900, 6000]))
 
 
-def read(path: Path, **how: Any) -> list[dict[str, Any]]:
-    return normal_rows(stream_app.open_table(path).read(**how).read_all())
+def read(path: Path, **options: Any) -> list[dict[str, Any]]:
+    return normal_rows(stream_app.open_table(path).read(**options).read_all())
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_each_version_is_read(pypaimon: PyPaimonReader, path: Path, blobs: Any) 
     snapshots = open_file_store_table(str(path)).snapshots.ids()
     assert len(snapshots) == 8
     for number in snapshots:
-        theirs = pypaimon.read(path, options={"scan.snapshot-id": number})
-        assert by_content(read(path, snapshot=number)) == by_content(normal_rows(theirs))
+        paimon_rows = pypaimon.read(path, options={"scan.snapshot-id": number})
+        assert by_content(read(path, snapshot=number)) == by_content(normal_rows(paimon_rows))
 
 
 def appended(pypaimon: PyPaimonReader, path: Path, noise: random.Random) -> list[dict[str, Any]]:

@@ -162,9 +162,9 @@ def test_vectors_are_printed_as_json(
     PaimonTable(table).overwrite(pa.table({"k": [1, 2], "v": vectors}))
     read = ["read", table.location, "--columns", "k,v", "--where", "k < 3", "--format"]
     printed = {}
-    for how in ("csv", "jsonl", "table"):
-        assert main([*read, how]) == 0
-        printed[how] = sorted(capsys.readouterr().out.splitlines())
+    for output_format in ("csv", "jsonl", "table"):
+        assert main([*read, output_format]) == 0
+        printed[output_format] = sorted(capsys.readouterr().out.splitlines())
     assert printed["csv"] == ['"k","v"', '1,"[1.5,2.0,3.0]"', "2,"]
     assert printed["jsonl"] == ['{"k":1,"v":[1.5,2.0,3.0]}', '{"k":2,"v":null}']
     assert any("[1.5,2.0,3.0]" in line for line in printed["table"])

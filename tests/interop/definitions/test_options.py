@@ -1,4 +1,4 @@
-"""Our table options beside those of Paimon's own library."""
+"""The table options of stream_app agree with those of Paimon's own library."""
 
 from __future__ import annotations
 
@@ -105,26 +105,26 @@ KINDS = {
 
 
 def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
-    theirs, _ = paimon_java.options()
+    java_options, _ = paimon_java.options()
     for key in OPTIONS.keys() - OWN_KEYS - set(NEWER_KEYS.split()):  # PyPaimon judges their types
         option = OPTIONS[key]
         default = (option.default or None) if option.kind.name == "text" else option.default
         expected = OTHER_DEFAULTS.get(key, (default, _plain(default)))
-        assert (default, theirs[key]["default"]) == expected, key
-        assert list(option.older_keys) == theirs[key]["older_keys"], key
-        if theirs[key]["is_fixed"]:
+        assert (default, java_options[key]["default"]) == expected, key
+        assert list(option.older_keys) == java_options[key]["older_keys"], key
+        if java_options[key]["is_fixed"]:
             assert is_tables_own(key)
 
 
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
-    theirs, _ = paimon_java.options()
+    java_options, _ = paimon_java.options()
     newer = set(NEWER_KEYS.split())
     known_types = {key: kind for key, kind in CORE_KEYS.items() if key not in newer}
     unjudged = OWN_KEYS | newer
     known_types |= {
         key: _general(option.kind) for key, option in OPTIONS.items() if key not in unjudged
     }
-    kinds = {key: KINDS.get(option["type"], TEXT) for key, option in theirs.items()}
+    kinds = {key: KINDS.get(option["type"], TEXT) for key, option in java_options.items()}
     # Options of a column or a class are known by their beginning; some are only known by name.
     unread = PAIMON_KEYS - CORE_KEYS.keys()
     listed = {
@@ -134,8 +134,8 @@ def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> N
     }
     assert {key: known_types.get(key) for key in listed} == listed
     assert {key: kinds.get(key) for key in known_types} == known_types
-    assert not newer & theirs.keys()
-    older = {key for option in theirs.values() for key in option["older_keys"]}
+    assert not newer & java_options.keys()
+    older = {key for option in java_options.values() for key in option["older_keys"]}
     assert all(key in PAIMON_KEYS or option_named(key) for key in older)
     assert not OWN_KEYS & PAIMON_KEYS
 

@@ -55,15 +55,17 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     pypaimon: PyPaimonReader,
 ) -> None:
-    theirs = pypaimon.options()
-    assert len(theirs) > 100
-    assert unknown_options(dict.fromkeys(theirs, "")) == []
+    paimon_options = pypaimon.options()
+    assert len(paimon_options) > 100
+    assert unknown_options(dict.fromkeys(paimon_options, "")) == []
     ours = CORE_KEYS | {key: option.kind for key, option in OPTIONS.items()}
-    listed = {key: kind for key, kind in theirs.items() if kind in TYPES and key in ours}
+    listed = {key: kind for key, kind in paimon_options.items() if kind in TYPES and key in ours}
     other_kinds = {key: kind for key, kind in listed.items() if ours[key].name != TYPES[kind]}
     assert other_kinds == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
-    assert all(key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in theirs)
+    assert all(
+        key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in paimon_options
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Histories of appends, compactions, drops and overwrites, as Paimon's own library sees them."""
+"""Paimon's own library reads histories of appends, compactions, drops and overwrites."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def test_paimon_reads_and_goes_on_with_a_history(
     for number in rng.sample(sorted(versions), 3):
         rows = paimon_java.read(table.location, snapshot=number)
         assert history.found_rows(rows) == versions[number]
-    for theirs in paimon_java.snapshots(table.location):
-        ours = table.snapshots.snapshot(theirs["id"])
-        assert theirs["commitKind"] == ours.commit_kind.value
-        assert theirs["totalRecordCount"] == ours.total_record_count
-        live = paimon_java.files(table.location, snapshot=theirs["id"])
+    for java_snapshot in paimon_java.snapshots(table.location):
+        ours = table.snapshots.snapshot(java_snapshot["id"])
+        assert java_snapshot["commitKind"] == ours.commit_kind.value
+        assert java_snapshot["totalRecordCount"] == ours.total_record_count
+        live = paimon_java.files(table.location, snapshot=java_snapshot["id"])
         assert sum(file["row_count"] for file in live) == ours.total_record_count
-    # Expiry deletes by what the deltas say: a wrong one would take files that live.
+    # Expiry deletes the files that deltas remove: a wrong delta would delete live files.
     paimon_java.expire(table.location)
     assert history.found_rows(paimon_java.read(table.location)) == history.rows
     paimon_java.compact(table.location)
     assert history.found_rows(paimon_java.read(table.location)) == history.rows
-    # And we go on upon what it has left.
+    # stream_app continues the table that Paimon has compacted.
     for _ in range(5):
         history.restart()
         history.step()

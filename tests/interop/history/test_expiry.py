@@ -89,14 +89,14 @@ def test_java_and_we_expire_a_java_table_alike(
     javas_table(paimon_java, path, TABLES[kind])
     rows = paimon_java.read(path)
     tagged = paimon_java.read(path, options={"scan.tag-name": "t"})
-    theirs, ours = two_copies(path)
-    count = paimon_java.expire(theirs, retain_max=retained, retain_min=retained)
+    java_path, ours = two_copies(path)
+    count = paimon_java.expire(java_path, retain_max=retained, retain_min=retained)
     assert (
         expire(open_file_store_table(str(ours)), num_max=retained, num_min=retained, time_ms=0)
         == count
         > 2
     )
-    assert_same_left(theirs, ours)
+    assert_same_left(java_path, ours)
     assert files_on_disk(open_file_store_table(str(ours))) == files_that_are_named(
         open_file_store_table(str(ours))
     )
@@ -110,10 +110,10 @@ def test_java_and_we_expire_our_table_alike_and_continue(
     paimon_java: PaimonJava, tmp_path: Path, kind: str
 ) -> None:
     writer = our_table(tmp_path / "db.db" / "t", TABLES[kind])
-    theirs, ours = two_copies(tmp_path / "db.db" / "t")
-    count = paimon_java.expire(theirs, retain_max=3, retain_min=3)
+    java_path, ours = two_copies(tmp_path / "db.db" / "t")
+    count = paimon_java.expire(java_path, retain_max=3, retain_min=3)
     assert expire(open_file_store_table(str(ours)), num_max=3, num_min=3, time_ms=0) == count > 3
-    assert_same_left(theirs, ours)
+    assert_same_left(java_path, ours)
     expected = by_content(writer.model.rows())
     assert by_content(paimon_java.read(ours)) == expected
     assert [s["id"] for s in paimon_java.snapshots(ours)] == open_file_store_table(
@@ -121,9 +121,9 @@ def test_java_and_we_expire_our_table_alike_and_continue(
     ).snapshots.ids()
     # Then each expires what the other has left.
     assert paimon_java.expire(ours, retain_max=1, retain_min=1) == 2
-    assert expire(open_file_store_table(str(theirs)), num_max=1, num_min=1, time_ms=0) == 2
-    assert_same_left(theirs, ours)
-    assert by_content(paimon_java.read(theirs)) == expected
+    assert expire(open_file_store_table(str(java_path)), num_max=1, num_min=1, time_ms=0) == 2
+    assert_same_left(java_path, ours)
+    assert by_content(paimon_java.read(java_path)) == expected
     paimon_java.write(ours, [("+I", {"k": 10**6, "v": "new"})], identifier=1)
     assert len(paimon_java.read(ours)) == len(expected) + 1
 
@@ -138,13 +138,13 @@ def test_java_and_we_keep_the_same_long_lived_changelogs(
         "changelog.num-retained.max": 6,
     }  # fmt: skip
     our_table(tmp_path / "db.db" / "t", options)
-    theirs, ours = two_copies(tmp_path / "db.db" / "t")
+    java_path, ours = two_copies(tmp_path / "db.db" / "t")
     for _ in range(2):
-        paimon_java.expire_by_options(theirs, {})
+        paimon_java.expire_by_options(java_path, {})
         expire(open_file_store_table(str(ours)))
-        assert_same_left(theirs, ours)
+        assert_same_left(java_path, ours)
     first = open_file_store_table(str(ours)).changelogs.ids()[0]
-    plans = [paimon_java.changelog(path, from_snapshot=first) for path in (theirs, ours)]
+    plans = [paimon_java.changelog(path, from_snapshot=first) for path in (java_path, ours)]
     assert plans[0] == plans[1]
     assert plans[0][0].snapshot < open_file_store_table(str(ours)).snapshots.ids()[0]
 
@@ -154,17 +154,17 @@ def test_time_counts_from_when_a_snapshot_was_replaced(
 ) -> None:
     """Paimon 1.4 counts from when it was made, so it keeps one less; later ones do as we do."""
     our_table(tmp_path / "db.db" / "t", {})
-    theirs, ours = two_copies(tmp_path / "db.db" / "t")
+    java_path, ours = two_copies(tmp_path / "db.db" / "t")
     table = open_file_store_table(str(ours))
     times = {number: table.snapshots.snapshot(number).time_ms for number in range(3, 9)}
     # Between the two a minute has passed, and so may between now and the expiries.
     number = next(n for n, time in times.items() if times[n + 1] - time > 50_000)
     cut = times[number]
     now = table.clock.now_ms()
-    paimon_java.expire(theirs, retain_max=99, retain_min=1, time_retained_ms=now - cut)
+    paimon_java.expire(java_path, retain_max=99, retain_min=1, time_retained_ms=now - cut)
     expire(table, num_max=99, num_min=1, time_ms=now - cut)
     # That snapshot was made just before the time that is retained, and replaced within it.
-    assert open_file_store_table(str(theirs)).snapshots.ids()[0] == number + 1
+    assert open_file_store_table(str(java_path)).snapshots.ids()[0] == number + 1
     assert table.snapshots.ids()[0] == number
 
 

@@ -30,9 +30,9 @@ def test_compactions_of_java_are_derived_from_the_files(
     assert number is not None
     snapshot = table.snapshots.snapshot(number)
 
-    theirs = compaction_rows(table)
-    assert [(row.snapshot, row.bucket) for row in theirs] == [(number, 0), (number, 1)]
-    for row in theirs:
+    java_compactions = compaction_rows(table)
+    assert [(row.snapshot, row.bucket) for row in java_compactions] == [(number, 0), (number, 1)]
+    for row in java_compactions:
         assert (row.user, row.reason, row.seconds) == (snapshot.commit_user, None, None)
         assert (row.levels, row.output_level, row.upgraded) == ("0 0 0", 3, 0)
         assert (row.files_in, row.bytes_in) == (3, sum(sizes[row.bucket]))
@@ -44,7 +44,7 @@ def test_compactions_of_java_are_derived_from_the_files(
         writer.write(rows(epoch))
     writer.commit.compact_due()
     ours = compaction_rows(table)
-    assert ours[:2] == theirs
+    assert ours[:2] == java_compactions
     # The first of the two flushes is smaller than what Java made: not worth it, until a run more.
     assert [(row.user, row.bucket, row.levels) for row in ours[2:]] == [
         ("writer", 0, "0 0 3"),

@@ -110,7 +110,7 @@ def test_paimon_leaves_what_a_protected_reader_reads(
     assert sorted_rows(normal_rows(reader.read_all())) == expected
     assert len(writer.table.tags.names()) == len(dead)
     time.sleep(1.1)
-    # Its commits delete tags whose time is over.
+    # Commits of Paimon delete tags whose retention has passed.
     paimon_java.write(path, [("+I", {"k": 1, "v": "x"})], identifier=99)
     (left,) = writer.table.tags.tags()
     assert left.time_retained_ms == 3_600_000
@@ -139,16 +139,16 @@ def test_java_and_we_roll_back_to_the_same_state(tmp_path: Path, paimon_java: Pa
     path = tmp_path / "shop.db" / "t"
     table = our_table(path).table
     assert create_tag(table, new_tag(table, "later", 6))
-    theirs = tmp_path / "theirs" / "shop.db" / "t"
-    shutil.copytree(path, theirs)
+    java_path = tmp_path / "theirs" / "shop.db" / "t"
+    shutil.copytree(path, java_path)
     roll_back_to(table, snapshot=4)
-    paimon_java.roll_back(theirs, snapshot=4)
-    left = open_file_store_table(str(theirs))
+    paimon_java.roll_back(java_path, snapshot=4)
+    left = open_file_store_table(str(java_path))
     assert table.snapshots.ids() == left.snapshots.ids()
     assert table.tags.names() == left.tags.names() == []
     assert sorted_rows(read_rows(table)) == sorted_rows(read_rows(left))
     assert findings_of(left) == []
-    # What Paimon leaves behind is what we call orphans, and of ours none is.
+    # The files that Paimon leaves are orphans; stream_app leaves none.
     assert plan_orphans(table, 10**15).files == ()
     named = files_that_are_named(left)
     orphans = {file.name for file in plan_orphans(left, 10**15).files}

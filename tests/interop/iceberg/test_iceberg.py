@@ -1,4 +1,4 @@
-"""Tables as Iceberg's readers see them: PyIceberg and DuckDB."""
+"""PyIceberg and DuckDB read the tables as Iceberg tables."""
 
 from __future__ import annotations
 

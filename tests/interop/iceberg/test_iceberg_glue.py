@@ -94,12 +94,12 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    theirs = a_glue_table(tmp_path / "theirs", "id INT")
-    theirs.commit(("+I", {"id": 7}))
-    names = {"metadata.iceberg.database": name_in_catalog(theirs.table)[0]}
+    other_table = a_glue_table(tmp_path / "theirs", "id INT")
+    other_table.commit(("+I", {"id": 7}))
+    names = {"metadata.iceberg.database": name_in_catalog(other_table.table)[0]}
     a_glue_table(tmp_path, "id INT", names).commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
-    assert rows_in(catalog, theirs).to_pylist() == [{"id": 7}]
+    assert rows_in(catalog, other_table).to_pylist() == [{"id": 7}]
 
 
 def test_a_late_writer_does_not_take_the_pointer_back(tmp_path: Path, catalog: Catalog) -> None:

@@ -226,13 +226,13 @@ def test_killed_between_our_version_and_the_metastore_s_pointer(
 def test_another_table_of_the_name_is_left_alone(
     tmp_path: Path, metastore: HiveMetastore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    theirs = a_hive_table(tmp_path / "theirs", metastore.uri, "id INT")
-    theirs.commit(("+I", {"id": 7}))
-    before = entry_of(metastore, theirs.table.label)
-    names = {"metadata.iceberg.database": theirs.table.label.partition(".")[0]}
+    other_table = a_hive_table(tmp_path / "theirs", metastore.uri, "id INT")
+    other_table.commit(("+I", {"id": 7}))
+    before = entry_of(metastore, other_table.table.label)
+    names = {"metadata.iceberg.database": other_table.table.label.partition(".")[0]}
     a_hive_table(tmp_path, metastore.uri, "id INT", options=names).commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
-    assert entry_of(metastore, theirs.table.label) == before
+    assert entry_of(metastore, other_table.table.label) == before
 
 
 def test_a_paimon_table_of_the_same_metastore_keeps_its_entry(

@@ -1,4 +1,4 @@
-"""Our Iceberg metadata beside that of Paimon's Java, field by field; and both in one table."""
+"""stream_app and Paimon's Java write the same Iceberg metadata, but for the listed fields."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ COLUMNS = (
     "b BYTES, n ARRAY<INT>, e MAP<STRING, INT>, r ROW<x INT, y STRING>"
 )
 
-ALWAYS = {
+# Fields in which the metadata of stream_app and of Java differ on purpose, and why.
+FIELDS_OF_ALL_TABLES = {
     "metadata: last-updated-ms": "a version has the time of its snapshot, Java's has the clock's",
     "snapshot: timestamp-ms": "as last-updated-ms",
     "metadata: last-column-id": "the parts of a ROW have ids too",
@@ -62,34 +63,36 @@ ALWAYS = {
     "file: file_format": "PARQUET, as Iceberg's own writers have it",
     "file: file_size_in_bytes": "another writer of Parquet",
 }
-LATER = {"snapshot: manifest-list": "lists have the snapshot's number, Java counts its own"}
-KEYED = {
-    **LATER,
+MANIFEST_LIST_NAME = {
+    "snapshot: manifest-list": "lists have the snapshot's number, Java counts its own"
+}
+FIELDS_OF_KEYED_TABLES = {
+    **MANIFEST_LIST_NAME,
     "metadata: schemas.identifier-field-ids": "the primary key",
     "file: entry.snapshot_id": "Java's first version has a file of level 0 that overlaps no other",
     "file: entry.sequence_number": "as snapshot_id",
     "file: entry.file_sequence_number": "as snapshot_id",
 }
-LINEAGE = {
+ROW_LINEAGE_FIELDS = {
     "metadata: next-row-id": "version 3 wants row lineage",
     "snapshot: first-row-id": "as next-row-id",
     "snapshot: added-rows": "as next-row-id",
     "manifest list: first_row_id": "as next-row-id",
     "file: first_row_id": "as next-row-id",
 }
-LEVEL_0 = {
+LEVEL_0_FILE_FIELDS = {
     "manifest list: added_snapshot_id": "Java's first version has the file of level 0",
     "manifest list: sequence_number": "as added_snapshot_id",
     "manifest list: min_sequence_number": "as added_snapshot_id",
 }
-OF_VECTORS = {
+DELETION_VECTOR_FIELDS = {
     "snapshot: summary.operation": "a snapshot with new vectors is not an append",
     "vector: file_path": "PyIceberg and DuckDB want a Puffin file, Java names Paimon's index file",
     "vector: content_offset": "a Puffin file's header is longer by three bytes",
     "vector: file_size_in_bytes": "a Puffin file has a footer",
     "vector: file_format": "PUFFIN, as Iceberg's own writers have it",
 }
-ONE_MANIFEST = {
+SHARED_MANIFEST_FIELDS = {
     f"manifest list: {name}": "removed and added files share a manifest, Java writes two"
     for name in (
         "added_files_count", "added_rows_count", "content", "deleted_files_count",
@@ -98,16 +101,21 @@ ONE_MANIFEST = {
         "partitions.lower_bound", "partitions.upper_bound",
     )
 }  # fmt: skip
-"""Fields in which both trees differ on purpose, and why; in all others they are the same."""
-FIRST = {
-    "append": ALWAYS,
-    "vectors": {**ALWAYS, **KEYED, **LINEAGE, **LEVEL_0},
-    "highest level": {**ALWAYS, **KEYED, **LEVEL_0},
+# For each kind of table: in all other fields both are the same.
+DIFFERENCES_AT_FIRST_COMMIT = {
+    "append": FIELDS_OF_ALL_TABLES,
+    "vectors": {
+        **FIELDS_OF_ALL_TABLES,
+        **FIELDS_OF_KEYED_TABLES,
+        **ROW_LINEAGE_FIELDS,
+        **LEVEL_0_FILE_FIELDS,
+    },
+    "highest level": {**FIELDS_OF_ALL_TABLES, **FIELDS_OF_KEYED_TABLES, **LEVEL_0_FILE_FIELDS},
 }
-SECOND = {
-    "append": {**ALWAYS, **LATER},
-    "vectors": {**FIRST["vectors"], **OF_VECTORS},
-    "highest level": {**FIRST["highest level"], **ONE_MANIFEST},
+DIFFERENCES_AT_SECOND_COMMIT = {
+    "append": {**FIELDS_OF_ALL_TABLES, **MANIFEST_LIST_NAME},
+    "vectors": {**DIFFERENCES_AT_FIRST_COMMIT["vectors"], **DELETION_VECTOR_FIELDS},
+    "highest level": {**DIFFERENCES_AT_FIRST_COMMIT["highest level"], **SHARED_MANIFEST_FIELDS},
 }
 
 
@@ -177,7 +185,9 @@ def test_the_metadata_is_java_s_but_for_named_fields(
     turns = Turns(tmp_path, kind, paimon_java)
     theirs = tmp_path / "java" / "shop.db" / "orders"
     shutil.copytree(turns.path, theirs)
-    for turn, expected in enumerate((FIRST[kind], SECOND[kind])):
+    for turn, expected in enumerate(
+        (DIFFERENCES_AT_FIRST_COMMIT[kind], DIFFERENCES_AT_SECOND_COMMIT[kind])
+    ):
         changes = changes_of(turn, keyed=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
         turns.ours(changes, whole=whole)

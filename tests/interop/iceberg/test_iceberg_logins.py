@@ -1,4 +1,4 @@
-"""Logins at an Iceberg REST catalog: tokens, OAuth and signatures of AWS.
+"""Clients log in to an Iceberg REST catalog by token, OAuth and AWS signature.
 
 Iceberg's own server of its test fixtures asks for none, so a server before it does.
 """

@@ -46,10 +46,10 @@ def folder_of(table: SmallTable) -> Path:
 
 
 def put(folder: Path, names: Sequence[str], age_s: int) -> None:
-    then = SystemClock().now_ms() / 1000 - age_s
+    modified_s = SystemClock().now_ms() / 1000 - age_s
     for name in names:
         (folder / name).write_bytes(b"left")
-        os.utime(folder / name, (then, then))
+        os.utime(folder / name, (modified_s, modified_s))
 
 
 def a_day_ago() -> int:

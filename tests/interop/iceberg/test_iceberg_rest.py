@@ -224,10 +224,10 @@ def test_another_table_of_the_name_is_left_alone(
         tmp_path, server.uri, "id INT", options={"metadata.iceberg.database": "taken"}
     )
     catalog.create_namespace_if_not_exists("taken")
-    theirs = catalog.create_table("taken.orders", pa.schema([("x", pa.string())]))
+    other_table = catalog.create_table("taken.orders", pa.schema([("x", pa.string())]))
     table.commit(("+I", {"id": 1}))
     assert "the Iceberg catalog has another table of this name" in caplog.text
-    assert catalog.load_table("taken.orders").metadata == theirs.metadata
+    assert catalog.load_table("taken.orders").metadata == other_table.metadata
 
 
 def test_names_in_the_catalog_are_options(

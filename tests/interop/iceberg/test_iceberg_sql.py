@@ -127,8 +127,8 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     altered.commit(("+I", {"id": 4, "note": "x"}))
     assert_same(iceberg, database, altered)
     roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
-    seen = iceberg.read_by_name("iceberg", database.uri, table.table.label)
-    assert sorted(seen.column("id").to_pylist()) == [0, 1, 2]
+    rows = iceberg.read_by_name("iceberg", database.uri, table.table.label)
+    assert sorted(rows.column("id").to_pylist()) == [0, 1, 2]
     [row] = database.rows("SELECT * FROM iceberg_tables")
     assert row[:3] == ("iceberg", "shop", "orders")
     assert row[3].endswith("/v5.metadata.json")
@@ -155,8 +155,8 @@ def test_a_database_of_pyiceberg_is_joined(
         iceberg.read_by_name("lake", database.uri, "shop.orders")  # it makes the tables
     table = a_sql_table(tmp_path, database, **{"metadata.iceberg.sql.catalog-name": "lake"})
     table.commit(("+I", {"id": 1}))
-    seen = iceberg.read_by_name("lake", database.uri, "shop.orders")
-    assert seen.to_pylist() == [{"id": 1}]
+    rows = iceberg.read_by_name("lake", database.uri, "shop.orders")
+    assert rows.to_pylist() == [{"id": 1}]
 
 
 def test_another_table_of_the_name_is_left_alone(
@@ -185,8 +185,8 @@ def test_a_database_that_was_away_catches_up(
     away = SmallTable(table.table.with_options(nowhere), epoch=1)
     away.commit(("+I", {"id": 2}))
     assert "Iceberg's readers do not see snapshot 2" in caplog.text
-    seen = iceberg.read_by_name("iceberg", database.uri, "shop.orders")
-    assert seen.num_rows == 1
+    rows = iceberg.read_by_name("iceberg", database.uri, "shop.orders")
+    assert rows.num_rows == 1
     back = SmallTable(open_file_store_table(table.path), epoch=2)
     back.commit(("+I", {"id": 3}))
     assert_same(iceberg, database, back)

@@ -101,14 +101,14 @@ def name_of(table: FileStoreTable) -> str:
 
 def assert_same(trino: Trino, table: FileStoreTable) -> None:
     """Trino reads what we read; its JSON has decimals and infinities as texts."""
-    theirs = trino.rows(f"SELECT * FROM {name_of(table)}")
+    trino_rows = trino.rows(f"SELECT * FROM {name_of(table)}")
     exact = [
         row
         | {
             "amount": None if row["amount"] is None else Decimal(row["amount"]),
             "ratio": _INFINITIES.get(row["ratio"], row["ratio"]),
         }
-        for row in theirs
+        for row in trino_rows
     ]
     assert by_content(exact) == by_content(read_rows(table))
 

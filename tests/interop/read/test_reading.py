@@ -82,13 +82,13 @@ def test_conditions_and_columns_give_what_java_gives(
     whole = table.read().read_all()
     assert whole.num_rows
     for _ in range(12):
-        where, theirs = condition(noise, table, whole)
+        where, java_condition = condition(noise, table, whole)
         columns = noise.sample(table.schema.names, noise.randrange(1, len(table.schema) + 1))
-        expected = paimon_java.read(location, where=theirs)
+        expected = paimon_java.read(location, where=java_condition)
         expected = [{column: row[column] for column in columns} for row in expected]
         assert rows(table.read(columns=columns, where=where)) == by_content(expected), (
             where,
-            theirs,
+            java_condition,
         )
 
 
@@ -213,13 +213,13 @@ def test_pypaimon_reads_the_same_columns_and_keys(
         table = stream_app.open_table(location)
         whole = table.read().read_all()
         columns = table.schema.names[:2]
-        theirs = normal_rows(pypaimon.read(location, columns=columns))
-        assert rows(table.read(columns=columns)) == by_content(theirs)
+        paimon_rows = normal_rows(pypaimon.read(location, columns=columns))
+        assert rows(table.read(columns=columns)) == by_content(paimon_rows)
         for place in (0, whole.num_rows // 2):
             key = whole.column("k")[place].as_py()
             text = f"k = {key}" if isinstance(key, int) else "k = '" + key.replace("'", "''") + "'"
-            theirs = normal_rows(pypaimon.read(location, where={"k": key}))
-            assert rows(table.read(where=text)) == by_content(theirs)
+            paimon_rows = normal_rows(pypaimon.read(location, where={"k": key}))
+            assert rows(table.read(where=text)) == by_content(paimon_rows)
 
 
 @pytest.mark.parametrize("keys", [("k",), ()])
@@ -254,10 +254,10 @@ def test_conditions_on_what_java_wrote(
     whole = table.read().read_all()
     assert rows(table.read()) == by_content(paimon_java.read(location))
     for _ in range(15):
-        where, theirs = condition(noise, table, whole)
+        where, java_condition = condition(noise, table, whole)
         assert rows(table.read(where=where)) == by_content(
-            paimon_java.read(location, where=theirs)
-        ), (where, theirs)
+            paimon_java.read(location, where=java_condition)
+        ), (where, java_condition)
 
 
 @pytest.mark.parametrize("keys", [("k",), ()])
@@ -296,10 +296,10 @@ def test_conditions_on_a_table_whose_columns_java_has_changed(
     whole = table.read().read_all()
     assert rows(table.read()) == by_content(paimon_java.read(location))
     for _ in range(25):
-        where, theirs = condition(noise, table, whole)
+        where, java_condition = condition(noise, table, whole)
         assert rows(table.read(where=where)) == by_content(
-            paimon_java.read(location, where=theirs)
-        ), (where, theirs)
+            paimon_java.read(location, where=java_condition)
+        ), (where, java_condition)
 
 
 def _normal(row: Mapping[str, Any]) -> Row:

@@ -113,13 +113,13 @@ def test_members_of_variants_are_those_that_spark_takes_out(
     documents = [f'{{"m": {document}}}' for document in DOCUMENTS]
     frame = spark.createDataFrame([(document,) for document in documents], "d STRING")
     taken = frame.selectExpr(f"try_variant_get(parse_json(d), '$.m', '{wanted}') m")
-    theirs = [row["m"] for row in taken.collect()]
+    spark_rows = [row["m"] for row in taken.collect()]
     variants, _ = variants_of(pa.array(documents))
     variant = DataField(field_id=0, name="d", data_type=parse_data_type("VARIANT"))
     literals = [Literal(LiteralKind.TEXT, "$.m"), Literal(LiteralKind.TEXT, wanted)]
     call = FUNCTIONS["try_variant_get"](variant, literals)
     ours = call.compute(variants, *call.literals).to_pylist()
-    assert list(map(repr, ours)) == list(map(repr, theirs))
+    assert list(map(repr, ours)) == list(map(repr, spark_rows))
 
 
 def test_elements_of_arrays_are_those_that_spark_contains(spark: SparkSession) -> None:

@@ -128,12 +128,12 @@ def test_each_system_table_equals_javas(paimon_java: PaimonJava, table: Path, na
     assert [(field.name, sql_type(field)) for field in ours.schema] == [
         (column, _plain(text)) for column, text in types
     ]
-    theirs = paimon_java.read(f"{table}${name}")
-    assert bool(theirs) or name == "table_indexes"
+    java_rows = paimon_java.read(f"{table}${name}")
+    assert bool(java_rows) or name == "table_indexes"
     our_rows = normal_rows(ours)
     if name in ("schemas", "statistics"):
-        our_rows, theirs = _parsed(our_rows), _parsed(theirs)
-    assert by_content(our_rows) == by_content(theirs)
+        our_rows, java_rows = _parsed(our_rows), _parsed(java_rows)
+    assert by_content(our_rows) == by_content(java_rows)
 
 
 def _parsed(rows: list[Row]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Append tables of which rows are deleted while they are written and compacted."""
+"""Writers delete rows of an append table while others write and compact it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Append tables: midnight, full disks, damaged files, and rows that go meanwhile."""
+"""Append tables survive midnight, full disks, damaged files and deletes by other writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Append tables beside other writers: what was planned, and came too late."""
+"""Compactors of append tables drop plans that other compactors have overtaken."""
 
 from __future__ import annotations
 

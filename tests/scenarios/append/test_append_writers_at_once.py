@@ -1,4 +1,4 @@
-"""Append tables with writers and compactors at once."""
+"""Several writers and compactors work on one append table at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys with two rows where readers do not merge are found."""
+"""`check` finds keys with two rows in tables whose readers do not merge."""
 
 from __future__ import annotations
 

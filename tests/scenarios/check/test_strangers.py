@@ -1,4 +1,4 @@
-"""A table is compared with the records of its own source table alone."""
+"""`check` compares a table only with the records of its own source table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged table for each kind of finding."""
+"""`check` reports each kind of finding in a table with that damage."""
 
 from __future__ import annotations
 

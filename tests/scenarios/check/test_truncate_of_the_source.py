@@ -1,4 +1,4 @@
-"""A table is compared with what its source has left behind a TRUNCATE."""
+"""`check` compares a table with the rows that its source has after a TRUNCATE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A committer that is held up while others commit and expire, or while the table goes back.
+"""A committer is delayed while other writers commit, expire or roll back the table.
 
 The number that it is about to take may be free again by then. It is stopped before each of its
 file operations in turn, and everything else happens there.

@@ -1,4 +1,4 @@
-"""All that the driver remembers of a table can be dropped at any time: the table says it again."""
+"""The driver can drop its memory of a table at any time, and reads it from the table again."""
 
 from __future__ import annotations
 

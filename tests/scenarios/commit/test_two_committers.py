@@ -1,4 +1,4 @@
-"""Two processes on one table: what one has done, the other must notice before it commits."""
+"""Each of two committers notices before a commit what the other one has committed."""
 
 from __future__ import annotations
 

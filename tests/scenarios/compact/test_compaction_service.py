@@ -1,4 +1,4 @@
-"""A service that compacts, its options, and partitions that have changed their buckets."""
+"""A compaction service obeys its options and handles partitions with changed buckets."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def by_day(tmp_path: Path) -> FileStoreTable:
         (("region=eu",), "dt < DATE '2026-01-03'", 1_000_000, [1]),
     ],
 )
-def test_chosen_partitions(
+def test_only_chosen_partitions_are_compacted(
     by_day: FileStoreTable,
     partitions: tuple[str, ...],
     where: str | None,

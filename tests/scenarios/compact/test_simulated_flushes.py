@@ -1,4 +1,4 @@
-"""Ten thousand flushes by metadata alone: what holds at every one of them, and what they cost.
+"""Ten thousand simulated flushes keep the invariants of a bucket and the bounds of its cost.
 
 `bench.compact.compaction_simulation` drives the job's coordinator and tasks.
 The bounds are theory's.

@@ -1,4 +1,4 @@
-"""Committed rows that nobody gets before a compaction: the next job compacts them, of any writer.
+"""The next job compacts committed rows that readers cannot see yet, whoever has written them.
 
 A job dies between an epoch's APPEND and its COMPACT, and no row comes for those buckets again.
 """

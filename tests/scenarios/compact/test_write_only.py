@@ -1,4 +1,4 @@
-"""A job that leaves compaction to another one."""
+"""A write-only job leaves its compactions to another job."""
 
 from __future__ import annotations
 

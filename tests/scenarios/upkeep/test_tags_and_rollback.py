@@ -43,15 +43,15 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 
 
 def roll(history: History) -> None:
-    """Back to any version that is left; its number and the later ones may come again."""
+    """Roll back to a random remaining version; its number and later ones may be used again."""
     name, target = history.rng.choice(sorted(versions(history.table).items()))
-    way = {"snapshot": int(name)} if name.isdigit() else {"tag": name}
+    version = {"snapshot": int(name)} if name.isdigit() else {"tag": name}
     # An expired version's changelog is gone, unless it was kept beyond it.
     was_there = history.table.snapshots.exists(target.snapshot_id)
-    roll_back_to(history.table, **way)
-    for version in list(history.rows):
-        if version.isdigit() and int(version) > target.snapshot_id:
-            del history.rows[version]
+    roll_back_to(history.table, **version)
+    for version_name in list(history.rows):
+        if version_name.isdigit() and int(version_name) > target.snapshot_id:
+            del history.rows[version_name]
     history.rows[str(target.snapshot_id)] = history.rows[name]
     last = target.snapshot_id if was_there else target.snapshot_id - 1
     history.changes_seen = {n: texts for n, texts in history.changes_seen.items() if n <= last}
@@ -109,7 +109,7 @@ def check_crashes(
             version_name = name if name in history.rows else f"t{name}"  # restored from its tag
             assert rows_of(left, snapshot) == history.rows[version_name], (place, name)
         assert files_that_are_named(left) <= files_on_disk(left)
-        # Else a writer would take the numbers behind it until it met the old snapshots again.
+        # Otherwise a writer would take the next numbers until it met the old snapshots.
         assert left.snapshots.latest_id() == left.snapshots.ids()[-1], place
         with contextlib.suppress(UsageError) if again else contextlib.nullcontext():
             work(left)

@@ -32,8 +32,8 @@ def a_table(folder: Path, columns: str, **options: str) -> SmallTable:
     return small_table(folder / "t", columns, ("k",), **options)
 
 
-def rows(small: SmallTable, **how: object) -> list[Row]:
-    return normal_rows(PaimonTable(small.table).read(**how).read_all())  # type: ignore[arg-type]
+def rows(small: SmallTable, **options: object) -> list[Row]:
+    return normal_rows(PaimonTable(small.table).read(**options).read_all())  # type: ignore[arg-type]
 
 
 def test_a_delete_that_cannot_be_merged_is_not_written(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ def day(name: str, mark: str, keys: int = 10) -> list[dict[str, Any]]:
     return [{"dt": name, "k": k, "v": mark} for k in range(keys)]
 
 
-def overwritten(table: FileStoreTable, rows: list[dict[str, Any]], **how: Any) -> int | None:
+def overwritten(table: FileStoreTable, rows: list[dict[str, Any]], **options: Any) -> int | None:
     schema = pa.schema([("dt", pa.string()), ("k", pa.int32()), ("v", pa.string())])
-    return PaimonTable(table).overwrite(pa.Table.from_pylist(rows, schema), **how)
+    return PaimonTable(table).overwrite(pa.Table.from_pylist(rows, schema), **options)
 
 
 def filled(table: FileStoreTable) -> TableWriter:

@@ -1,4 +1,4 @@
-"""A job through anything that can happen to its compactions, beside a dict.
+"""A job's table equals a dict, whatever happens to the job's compactions.
 
 Epochs of inserts, updates and deletes in several buckets; compactions that end in any order, fail
 or are lost; another writer that appends and compacts, also in the middle of our commits; restarts.

@@ -1,4 +1,4 @@
-"""Branches of the table, which others have made: what they name must stay.
+"""Creates and deletes branches of the table, whose files must stay.
 
 They are made as Paimon makes them, from a tag, between two rounds: Paimon asks nobody whether what
 the tag names is just going.

@@ -67,9 +67,9 @@ class DatabaseHarness:
         return self.conf
 
     def run(self, code: int = 0) -> Finished:
-        done = self.server.run(self.conf, events=self.events_file)
-        assert done.code == code, done.output
-        return done
+        result = self.server.run(self.conf, events=self.events_file)
+        assert result.code == code, result.output
+        return result
 
     def table(self, name: str) -> Path:
         return self.folder / "warehouse" / "ods.db" / name

@@ -1,4 +1,4 @@
-"""A source that goes on with changes while a test looks at it."""
+"""Changes the rows of a source in a thread while a test examines its job."""
 
 from __future__ import annotations
 

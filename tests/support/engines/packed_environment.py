@@ -26,8 +26,8 @@ _TOP = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packag
 def imports_stream_app(folder: Path) -> bool:
     """Whether the interpreter of the archive finds stream_app without the archive."""
     command = [str(_interpreter()), "-c", "import stream_app"]
-    done = subprocess.run(command, cwd=folder, env={}, check=False, capture_output=True)
-    return done.returncode == 0
+    result = subprocess.run(command, cwd=folder, env={}, check=False, capture_output=True)
+    return result.returncode == 0
 
 
 def _interpreter() -> Path:

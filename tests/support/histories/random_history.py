@@ -1,7 +1,7 @@
 """Random histories of a table: appends, compactions, drops and overwrites by several users.
 
-`RandomHistory` knows the rows that each must leave behind, and what each snapshot must say besides.
-`recount` holds all that metadata say about files against the files themselves.
+`RandomHistory` knows the rows that the table has after each operation, and the fields of each
+snapshot. `recount` compares the metadata of files with the files.
 """
 
 from __future__ import annotations

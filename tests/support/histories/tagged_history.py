@@ -1,4 +1,4 @@
-"""Histories with tags and rollbacks."""
+"""Makes histories of a table with tags and rollbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that compacts, as its page asks it."""
+"""A stub of a job that compacts, for the page of the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examination of a job, by its configuration."""
+"""Examines a job by its configuration."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ class JobHarness:
 
     def run(self, *settings: str, code: int = 0) -> Finished:
         """Run the job to its end, which must come with this exit code."""
-        done = self.server.run(self.conf, *settings, events=self.events_file)
-        assert done.code == code, done.output
-        return done
+        result = self.server.run(self.conf, *settings, events=self.events_file)
+        assert result.code == code, result.output
+        return result
 
     def fails(self, *settings: str, code: int = 2) -> str:
         """Run the job, which must fail in its own words, and need a person: those words."""

@@ -1,4 +1,4 @@
-"""Paimon's Java API."""
+"""Declares the sets of jars that Paimon's Java API needs."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ def hashes_of(pin: str) -> set[str]:
         pip += ["--no-deps", "--ignore-installed", "--only-binary=:all:", "--target=nowhere"]
         pip += ["--implementation=cp", f"--python-version={python}"]
         pip += [f"--platform={tag}" for tag in platform]
-        done = subprocess.run([*pip, pin], capture_output=True, text=True, check=False)
-        if done.returncode:
+        result = subprocess.run([*pip, pin], capture_output=True, text=True, check=False)
+        if result.returncode:
             print(f"# {pin} has no wheel for Python {python}, {platform[0]}", file=sys.stderr)
             continue
-        [package] = json.loads(done.stdout)["install"]
+        [package] = json.loads(result.stdout)["install"]
         hashes.add(package["download_info"]["archive_info"]["hashes"]["sha256"])
     return hashes
 

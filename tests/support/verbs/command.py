@@ -1,4 +1,4 @@
-"""The command line as a user starts it."""
+"""Runs the command line as a user starts it."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ def test_the_parts_of_compose_know_each_other() -> None:
 def test_hadolint_promtool_and_sh_accept_their_files(command: tuple[str, ...]) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"there is no {command[0]} here")
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_entrypoint_starts_what_spark_on_kubernetes_asks_for(tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ def test_the_health_check_is_the_jobs_answer(
         threading.Thread(target=server.handle_request, daemon=True).start()
         environ = {**os.environ, "STREAM_APP_STREAM__METRICS_PORT": str(server.server_port)}
         environ |= {"http_proxy": "http://127.0.0.1:9"}
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, DOCKER / "healthcheck.py"],
             env=environ, capture_output=True, text=True, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == ends
+    assert (result.returncode, result.stdout, result.stderr) == ends
     assert paths == ["/healthz"]
 
 
@@ -209,12 +209,12 @@ def test_the_health_check_is_the_jobs_answer(
 def test_a_container_that_runs_no_job_is_healthy(tmp_path: Path, command: str, code: int) -> None:
     """Nothing answers at the job's port here."""
     (tmp_path / "cmdline").write_text(f"tini\0--\0/opt/stream_app/bin/{command}\0")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, DOCKER / "healthcheck.py", tmp_path / "cmdline"],
         env={**os.environ, "STREAM_APP_STREAM__METRICS_PORT": str(a_free_port())},
         capture_output=True, check=False,
     )  # fmt: skip
-    assert done.returncode == code
+    assert result.returncode == code
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_a_container_that_runs_no_job_is_healthy(tmp_path: Path, command: str, c
 def test_a_container_rests_when_a_person_is_needed(
     tmp_path: Path, words: str, ends_with: int, code: int
 ) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [ROOT / "docker" / "job.sh", *words.split()],
         env=with_a_program(tmp_path, f"exit {ends_with}"), check=False, capture_output=True,
     )  # fmt: skip
-    assert done.returncode == code
-    assert (b"not started again" in done.stderr) == (code != ends_with)
+    assert result.returncode == code
+    assert (b"not started again" in result.stderr) == (code != ends_with)
     assert SERVICES["app"]["entrypoint"][-1] == "job.sh"
 
 

@@ -49,11 +49,11 @@ def stamp() -> str:
 def rendered(name: str) -> str:
     values = RENDERED / f"{name}.values.yaml"
     more = ["-f", str(values)] if values.is_file() else []
-    done = subprocess.run(
+    result = subprocess.run(
         ["helm", "template", "shop", CHART, "--kube-version", KUBERNETES, *more],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return stamp() + done.stdout
+    return stamp() + result.stdout
 
 
 @pytest.fixture(params=["defaults", "everything"])

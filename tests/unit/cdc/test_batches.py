@@ -90,8 +90,8 @@ def test_values_that_no_longer_look_like_the_first_ones() -> None:
     """The shape learnt from the first records is learnt anew when it no longer holds."""
     decoder = a_format("id BIGINT, v DECIMAL(5,2)")
     first = decoder.decode(messages(*(insert(key, '"Aw=="') for key in range(100))))
-    then = decoder.decode(messages(*(insert(key, "0.03") for key in range(100))))
-    assert rows_of(first) == rows_of(then)
+    later = decoder.decode(messages(*(insert(key, "0.03") for key in range(100))))
+    assert rows_of(first) == rows_of(later)
 
 
 def test_sliced_message_batches() -> None:

@@ -25,7 +25,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ["{0}", "{0}/", "file:{0}", "file://{0}", "a warehouse/shop.db/t", "./a warehouse/shop.db//t/",
      "a warehouse/../a warehouse/shop.db/t", "link/shop.db/t"],
 )  # fmt: skip
-def test_a_local_folder(table: Path, written: str) -> None:
+def test_spellings_of_a_local_folder_are_the_same_location(table: Path, written: str) -> None:
     assert is_same_location(written.format(table), str(table))
     assert is_same_location(str(table), written.format(table))
     assert not is_same_location(written.format(table), f"{table}2")

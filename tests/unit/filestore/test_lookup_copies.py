@@ -132,8 +132,8 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
         "copies.make(file_at('a'), killed(), hashes_of)\n"
     )
     root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
-    assert done.returncode == -9
+    result = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
+    assert result.returncode == -9
     clock = StandingClock()
     copies = copies_in(tmp_path, clock)
     (left,) = folders(copies)

@@ -37,10 +37,10 @@ def footer_of(columns: RowType, *groups: list[list[Any]]) -> pq.FileMetaData:
     return pq.read_metadata(io.BytesIO(sink.getvalue()))
 
 
-def described(footer: pq.FileMetaData, columns: RowType, **how: Any) -> Described:
+def described(footer: pq.FileMetaData, columns: RowType, **settings: Any) -> Described:
     """Name → (min, max, null count) of the columns that are not left out."""
     pairs = list(zip(columns.names, columns.types, strict=True))
-    stats, names = value_stats(FooterStats(footer), pairs, **how)
+    stats, names = value_stats(FooterStats(footer), pairs, **settings)
     chosen = columns.names if names is None else names
     types = columns.project(chosen).types
     return dict(
@@ -57,9 +57,9 @@ def described(footer: pq.FileMetaData, columns: RowType, **how: Any) -> Describe
     )
 
 
-def of_one_column(type_text: str, *groups: list[Any], **how: Any) -> Any:
+def of_one_column(type_text: str, *groups: list[Any], **settings: Any) -> Any:
     columns = row_type(("c", type_text))
-    return described(footer_of(columns, *([group] for group in groups)), columns, **how)
+    return described(footer_of(columns, *([group] for group in groups)), columns, **settings)
 
 
 DECIMAL = decimal.Decimal

@@ -120,7 +120,7 @@ def test_what_paimon_2_notes_of_a_global_index_is_carried() -> None:
         ({"_KIND": 1}, "_KIND of index-1 is 1 instead of 0"),
     ],
 )
-def test_another_meaning_is_refused(change: dict[str, Any], message: str) -> None:
+def test_an_unknown_version_or_kind_is_refused(change: dict[str, Any], message: str) -> None:
     [record] = read_records(encode_index_manifest([an_entry()], codec="null"))
     data = write_records(_PARSED, [record | change], "null")
     with pytest.raises(CorruptFileError, match=message) as raised:

@@ -1,4 +1,4 @@
-"""Cells at addresses, wherever they lie."""
+"""Cells of messages become columns, wherever they lie in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and schemas of strangers: each refuses its own messages, and nothing ends."""
+"""An unknown schema id or a foreign schema makes only its own messages bad."""
 
 from __future__ import annotations
 

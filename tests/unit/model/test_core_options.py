@@ -31,7 +31,7 @@ def test_an_option_is_well_declared(key: str) -> None:
         )
 
 
-def test_options_that_are_read_have_the_beginning_of_others_among_indexes_alone() -> None:
+def test_only_options_of_file_indexes_have_a_prefix_of_other_options() -> None:
     read = {key for key in OPTIONS if key.startswith(PREFIXES)}
     assert read == {"file-index.in-manifest-threshold", "file-index.read.enabled"}
 

@@ -24,17 +24,17 @@ print(pandas.DataFrame({"a": [1]}).shape, pa.array([2]).to_pylist())
 
 
 def test_pandas_stays_out_of_a_command() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
     )
-    assert (done.stdout, done.stderr) == ("(1, 1) [2]\n", "")
+    assert (result.stdout, result.stderr) == ("(1, 1) [2]\n", "")
 
 
 def test_a_command_imports_no_pandas() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "stream_app", "ingest", "--help"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    names = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
     assert "pyarrow.lib" in names
     assert "pandas.core" not in names

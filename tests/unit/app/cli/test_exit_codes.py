@@ -1,4 +1,4 @@
-"""2: what was given must be changed; 1: all of it was right, and it failed or found something.
+"""A verb exits with 2 when its input must change, and with 1 when it fails or finds something.
 
 3: `check` found nothing wrong, and could not compare everything.
 """

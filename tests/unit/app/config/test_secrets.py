@@ -1,4 +1,4 @@
-"""Known secrets in, and searched for in all that comes out."""
+"""No output of the configuration contains a known secret."""
 
 from __future__ import annotations
 

@@ -125,14 +125,14 @@ def test_promtool_finds_the_rules_right() -> None:
 @with_promtool
 def test_each_alert_fires_when_it_should() -> None:
     assert _PROMTOOL is not None
-    done = subprocess.run(
+    result = subprocess.run(
         [_PROMTOOL, "test", "rules", str(CASES)],
         check=False,
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @with_promtool
@@ -144,11 +144,11 @@ def test_promtool_reads_each_query_of_the_dashboard(tmp_path: Any) -> None:
     ]
     path = tmp_path / "queries.yaml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
-    done = subprocess.run(
+    result = subprocess.run(
         [_PROMTOOL, "check", "rules", str(path)],
         check=False,
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

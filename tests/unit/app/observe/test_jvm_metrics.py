@@ -1,4 +1,4 @@
-"""Spark's numbers at the job's endpoint."""
+"""The job's endpoint shows Spark's metrics."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_the_endpoint_has_sparks_numbers(spark: SparkSession) -> None:
 
     assert "executors" not in samples_by_name()
     job.jvm.attach(spark)
-    seen = samples_by_name()
-    assert 0 < seen["jvm_heap_used_bytes"] <= seen["jvm_heap_max_bytes"]
-    assert seen["jvm_resident_memory_bytes"] > 0
-    assert seen["executors"] == 1
-    assert seen["tasks_running"] >= 0, "other tests share the session"
-    assert seen["jvm_threads"] > 10
-    assert seen["jvm_gc_collections_total"] >= 0
+    samples = samples_by_name()
+    assert 0 < samples["jvm_heap_used_bytes"] <= samples["jvm_heap_max_bytes"]
+    assert samples["jvm_resident_memory_bytes"] > 0
+    assert samples["executors"] == 1
+    assert samples["tasks_running"] >= 0, "other tests share the session"
+    assert samples["jvm_threads"] > 10
+    assert samples["jvm_gc_collections_total"] >= 0
     full = full_metrics()
     full.jvm.attach(spark)
     of_spark = {metric for metric in metrics_of(full.registry) if metric.is_of_spark}

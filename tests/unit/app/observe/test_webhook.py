@@ -52,7 +52,7 @@ def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
     return [json.loads(request.body) for request in receiver.posted]
 
 
-def test_the_notices_of_a_job() -> None:
+def test_a_job_sends_a_notice_of_each_change_once() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()

@@ -49,8 +49,8 @@ def test_records_of_tables_that_could_not_be_made_go_to_each(tmp_path: Path) -> 
         change("shop.orders", a_row(9)),
     )
     assert job.rows("orders") == {2: "newer 2", 9: "new 9"}
-    done = replay(job)
-    assert done == {
+    outcome = replay(job)
+    assert outcome == {
         "items": {"replayed": [6], "overtaken": [5]},
         "orders": {"replayed": [0, 2], "overtaken": [1]},
     }

@@ -77,8 +77,8 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
-def only(seen: list[Observation]) -> Observation:
-    [observation] = seen
+def only(observations: list[Observation]) -> Observation:
+    [observation] = observations
     return observation
 
 
@@ -101,11 +101,11 @@ def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
     job.settings = ["catalog.metastore=rest", "catalog.uri=http://127.0.0.1:1"]
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
-    seen = list(examination_of(job.config(), SystemClock()).observations())
-    assert {"disk", "warehouse"}.isdisjoint(observation.part for observation in seen)
+    observations = list(examination_of(job.config(), SystemClock()).observations())
+    assert {"disk", "warehouse"}.isdisjoint(observation.part for observation in observations)
     assert (
         "127.0.0.1:1"
-        in only([observation for observation in seen if observation.part == "catalog"]).text
+        in only([observation for observation in observations if observation.part == "catalog"]).text
     )
 
 
@@ -113,19 +113,22 @@ def test_a_table_that_does_not_fit_is_a_problem(
     job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job.table("k INT, w STRING")
-    seen = only(job.seen("table"))
-    assert seen.level is Severity.PROBLEM
-    assert "the table has no column 'v'" in seen.text
-    assert seen.fix == "correct keys and options in the configuration, or give another table name"
+    observation = only(job.seen("table"))
+    assert observation.level is Severity.PROBLEM
+    assert "the table has no column 'v'" in observation.text
+    assert (
+        observation.fix
+        == "correct keys and options in the configuration, or give another table name"
+    )
     assert main(["doctor", "--conf", str(job.conf)]) == FAILED
     assert "to fix: correct keys and options in the configuration" in capsys.readouterr().out
 
 
 def test_a_table_that_fits_is_listed_with_its_snapshot(job: Job) -> None:
     job.table().commit(("+I", {"k": 1, "v": "a"}))
-    seen = only(job.seen("table"))
-    assert seen.level is Severity.OK
-    assert seen.text.endswith("fits the configuration: snapshot 1")
+    observation = only(job.seen("table"))
+    assert observation.level is Severity.OK
+    assert observation.text.endswith("fits the configuration: snapshot 1")
 
 
 def test_doctor_reports_an_iceberg_catalog_behind_the_table(
@@ -163,9 +166,9 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     )
     (job.folder / "checkpoint").rename(job.folder / "own")
     (job.folder / "other").rename(job.folder / "checkpoint")
-    seen = job.seen("checkpoint")[-1]
-    assert seen.level is Severity.PROBLEM
-    assert "belongs to the table /elsewhere" in seen.text
+    observation = job.seen("checkpoint")[-1]
+    assert observation.level is Severity.PROBLEM
+    assert "belongs to the table /elsewhere" in observation.text
 
 
 def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
@@ -174,25 +177,25 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     folder = JobFolder(str(job.folder / "checkpoint"), table.file_io)
     own_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
-    seen = job.seen("checkpoint")[-1]
-    assert seen.level is Severity.PROBLEM
-    assert "dropped" in seen.text
+    observation = job.seen("checkpoint")[-1]
+    assert observation.level is Severity.PROBLEM
+    assert "dropped" in observation.text
 
 
 def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").mkdir()
     (job.folder / "checkpoint/job_state.json").write_text("{")
-    seen = job.seen("checkpoint")[-1]
-    assert seen.level is Severity.PROBLEM
-    assert "job_state.json of the checkpoint is damaged" in seen.text
+    observation = job.seen("checkpoint")[-1]
+    assert observation.level is Severity.PROBLEM
+    assert "job_state.json of the checkpoint is damaged" in observation.text
 
 
 @pytest.mark.parametrize("part", ["checkpoint", "quarantine"])
 def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> None:
     job.settings.append(f"stream.{part}=gs://bucket/folder")
-    seen = only(job.seen(part))
-    assert seen.level is Severity.WARNING
-    assert "only Spark reaches gs://bucket/folder" in seen.text
+    observation = only(job.seen(part))
+    assert observation.level is Severity.WARNING
+    assert "only Spark reaches gs://bucket/folder" in observation.text
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
@@ -221,9 +224,9 @@ def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
 def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> None:
     on_s3(job, s3)
     s3.ignores_conditions = True
-    seen = only(job.seen("warehouse"))
-    assert seen.level is Severity.PROBLEM
-    assert "cannot create a file only if none exists" in seen.text
+    observation = only(job.seen("warehouse"))
+    assert observation.level is Severity.PROBLEM
+    assert "cannot create a file only if none exists" in observation.text
 
 
 def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
@@ -235,11 +238,11 @@ def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> N
 def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     now_ms = SystemClock().now_ms()
     examination = examination_of(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
-    seen = [
+    observations = [
         observation for observation in examination.observations() if observation.part == "warehouse"
     ]
-    assert [observation.level for observation in seen] == [Severity.OK, Severity.WARNING]
-    assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].text)
+    assert [observation.level for observation in observations] == [Severity.OK, Severity.WARNING]
+    assert re.search(r"the store is (59|60|61) s behind this machine's clock", observations[1].text)
 
 
 def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
@@ -248,10 +251,12 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     table.commit(("+I", {"k": 1, "v": "a"}))
     [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
     data.unlink()
-    seen = job.seen("table")
-    assert [observation.level for observation in seen] == [Severity.OK, Severity.PROBLEM]
-    assert seen[1].text.startswith(f"a file is missing ({data})")
-    assert list(database_observations(job.config().job_tables, {"t": table.path})) == seen[1:]
+    observations = job.seen("table")
+    assert [observation.level for observation in observations] == [Severity.OK, Severity.PROBLEM]
+    assert observations[1].text.startswith(f"a file is missing ({data})")
+    assert (
+        list(database_observations(job.config().job_tables, {"t": table.path})) == observations[1:]
+    )
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
     assert [observation.level for observation in job.seen("table")] == [Severity.PROBLEM]
 
@@ -296,8 +301,8 @@ def test_memory_has_to_be_left_for_the_write_buffers(
     spark: Mapping[str, str], levels: list[str]
 ) -> None:
     """The machine has 8 GiB and 4 cores, and the buffers have 256 MiB each."""
-    seen = machine.memory_observations(spark, 8 * GIB, 256 << 20, 4)
-    assert [observation.level.value for observation in seen] == levels
+    observations = machine.memory_observations(spark, 8 * GIB, 256 << 20, 4)
+    assert [observation.level.value for observation in observations] == levels
 
 
 @pytest.mark.parametrize(
@@ -316,21 +321,23 @@ def test_java_must_be_new_enough(
     program.write_text(f"#!/bin/sh\necho '{output}' >&2\n")
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    seen = only(list(machine.java_observations()))
-    assert (seen.level, words in seen.text) == (level, True)
+    observation = only(list(machine.java_observations()))
+    assert (observation.level, words in observation.text) == (level, True)
 
 
 def test_without_java_doctor_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    seen = only(list(guarded_observations("java", machine.java_observations)))
-    assert seen.level is Severity.PROBLEM
-    assert "install Java 17" in seen.fix
+    observation = only(list(guarded_observations("java", machine.java_observations)))
+    assert observation.level is Severity.PROBLEM
+    assert "install Java 17" in observation.fix
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
-    seen = only(list(machine.disk_observations(str(tmp_path / "not" / "there"), free_min=1 << 62)))
-    assert seen.level is Severity.WARNING
-    assert str(tmp_path) in seen.text
+    observation = only(
+        list(machine.disk_observations(str(tmp_path / "not" / "there"), free_min=1 << 62))
+    )
+    assert observation.level is Severity.WARNING
+    assert str(tmp_path) in observation.text
     assert not list(machine.disk_observations("s3://bucket/warehouse"))

@@ -152,11 +152,11 @@ def test_a_replay_reports_the_fate_of_each_record(tmp_path: Path) -> None:
     assert (len(dry.replayed), dry.rows, dry.snapshot) == (2, 2, None)
     assert bench.rows() == [(1, "new")]
 
-    done = bench.replay()
-    assert [record.offset for record in done.replayed] == [1, 3]
-    assert [record.offset for record in done.overtaken] == [0]
-    assert done.snapshot is not None
-    assert done.snapshot.snapshot_id == bench.snapshots() == 2
+    outcome = bench.replay()
+    assert [record.offset for record in outcome.replayed] == [1, 3]
+    assert [record.offset for record in outcome.overtaken] == [0]
+    assert outcome.snapshot is not None
+    assert outcome.snapshot.snapshot_id == bench.snapshots() == 2
     assert bench.rows() == [(1, "new"), (2, "two"), (3, "three")]
 
 
@@ -183,11 +183,11 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
             )
 
     message_format = a_format(COLUMNS, keys, options={"truncate": "apply"})
-    done = replace(
+    outcome = replace(
         bench.a_replay(), read=read, unfiltered_format=message_format, truncate_empties=True
     ).run(EVERYTHING, dry_run=False)
-    assert [record.offset for record in done.overtaken] == [0]
-    assert [record.offset for record in done.replayed] == [3]
+    assert [record.offset for record in outcome.overtaken] == [0]
+    assert [record.offset for record in outcome.replayed] == [3]
 
 
 def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) -> None:
@@ -210,10 +210,10 @@ def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) ->
 def test_a_crash_behind_the_commit_replays_nothing_twice(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a")], keys=())
     bench.take({0})
-    done = bench.replay()
+    outcome = bench.replay()
     (mark,) = bench.quarantine.marks()
-    assert done.snapshot is not None
-    assert mark.snapshot == done.snapshot.snapshot_id
+    assert outcome.snapshot is not None
+    assert mark.snapshot == outcome.snapshot.snapshot_id
     bench.quarantine.write_mark(replace(mark, snapshot=None))  # as the crash leaves it
 
     assert not bench.replay().replayed
@@ -236,9 +236,11 @@ def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Pat
             bench.take({0})
         return read(where, begin, end)
 
-    done = replace(bench.a_replay(), read=read_while_the_job_commits).run(EVERYTHING, dry_run=False)
+    outcome = replace(bench.a_replay(), read=read_while_the_job_commits).run(
+        EVERYTHING, dry_run=False
+    )
     assert calls == [1, 2]
-    assert len(done.overtaken) == 1
+    assert len(outcome.overtaken) == 1
     assert bench.rows() == [(1, "newer")]
 
 
@@ -273,8 +275,8 @@ def test_records_of_an_epoch_that_is_not_in_the_table_are_the_jobs(tmp_path: Pat
     bench.changes.append((2, "b"))
     reasons = {1: "is not JSON"}
     bench.writer.write(1, pa.Table.from_batches([bad_records(bench.batch(), reasons)]))
-    done = bench.replay()
-    assert [record.offset for record in done.early] == [1]
+    outcome = bench.replay()
+    assert [record.offset for record in outcome.early] == [1]
     assert bench.rows() == [(1, "a")]
 
 
@@ -282,9 +284,9 @@ def test_records_of_rewritten_epochs_are_left_out(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a"), (2, "b")])
     bench.take({0})
     bench.take({1})  # the same epoch with other settings: the table has the first record
-    done = bench.replay()
-    assert [record.offset for record in done.old] == [0]
-    assert [record.offset for record in done.replayed] == [1]
+    outcome = bench.replay()
+    assert [record.offset for record in outcome.old] == [0]
+    assert [record.offset for record in outcome.replayed] == [1]
 
 
 def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
@@ -293,8 +295,8 @@ def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     bench.message_format = a_format("id BIGINT NOT NULL, v STRING NOT NULL")
     file = tmp_path / "quarantine" / "epoch-0.jsonl"
     file.write_text(file.read_text().replace('\\"v\\": \\"b\\"', '\\"v\\": null'))
-    done = bench.replay()
-    assert [(line.offset, reason) for line, reason in done.bad] == [
+    outcome = bench.replay()
+    assert [(line.offset, reason) for line, reason in outcome.bad] == [
         (1, "NOT NULL column 'v' is null")
     ]
     assert [record.offset for record in bench.quarantine.unresolved_records(())] == [1]

@@ -21,7 +21,7 @@ JAAS = (
 )
 
 
-def test_sasl_over_ssl() -> None:
+def test_settings_of_sasl_over_ssl_are_translated() -> None:
     options = {
         "security.protocol": "sasl_ssl",
         "sasl.mechanism": "SCRAM-SHA-512",

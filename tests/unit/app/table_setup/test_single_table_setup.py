@@ -127,8 +127,10 @@ def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path)
     fixed = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
     assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
     for config, level in ((silent, Severity.PROBLEM), (fixed, Severity.OK)):
-        seen = examination_of(config, SystemClock()).observations()
-        assert [observation.level for observation in seen if observation.part == "table"] == [level]
+        observations = examination_of(config, SystemClock()).observations()
+        assert [
+            observation.level for observation in observations if observation.part == "table"
+        ] == [level]
 
 
 def test_a_job_warns_of_changes_that_its_table_cannot_merge(

@@ -42,8 +42,10 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path, part: str) -> None:
         sync={"warehouse": folders["warehouse"], "database": "ods"},
         stream={"checkpoint": folders["checkpoint"], "quarantine": folders["quarantine"]},
     )
-    seen = examination_of(load_config(conf, [], {}), SystemClock()).observations()
-    problems = {observation.part for observation in seen if observation.level is Severity.PROBLEM}
+    observations = examination_of(load_config(conf, [], {}), SystemClock()).observations()
+    problems = {
+        observation.part for observation in observations if observation.level is Severity.PROBLEM
+    }
     assert problems - {"java"} == {part, "broker"}
 
 

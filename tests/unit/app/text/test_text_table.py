@@ -1,4 +1,4 @@
-"""Aligned columns."""
+"""A text table aligns its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of charts: their round values, and heights beside them."""
+"""Bar charts have round axis values and matching heights."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_base64_of_every_length() -> None:
 
 
 @pytest.mark.parametrize("precision", [1, 9, 10, 17, 18, 19, 20, 37, 38])
-def test_decimal_limits(precision: int) -> None:
+def test_a_decimal_takes_exactly_the_numbers_of_its_precision(precision: int) -> None:
     """Exactly the numbers of so many digits fit, whatever their number of bytes."""
     limit = 10**precision
     numbers = [limit - 1, 1 - limit, limit, -limit, 0, -1, 255, -256, 2**127 - 1, -(2**127)]

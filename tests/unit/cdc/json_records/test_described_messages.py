@@ -64,7 +64,9 @@ def stored(name: str, topic: str) -> list[tuple[object, ...]]:
         ("aws-dms-json", "dms.evolution", ()),
     ],
 )
-def test_columns_that_come_and_go(name: str, topic: str, key: tuple[str, ...]) -> None:
+def test_the_description_has_columns_that_messages_add_and_drop(
+    name: str, topic: str, key: tuple[str, ...]
+) -> None:
     columns, keys = described(name, topic)
     assert keys == key
     assert columns == EVOLVED | {name: "STRING NOT NULL" for name in key}

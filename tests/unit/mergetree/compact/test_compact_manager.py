@@ -1,4 +1,4 @@
-"""The text tests show the manager at work; here is the one rule that must never bend."""
+"""The compact manager keeps its central rule; the text tests show its other work."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def task_of(
 
 
 @pytest.mark.parametrize("missing", ["c1", "c2", "b"])
-def test_a_file_that_cannot_be_read(missing: str) -> None:
+def test_a_compaction_of_a_missing_file_leaves_no_output(missing: str) -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     metas = [
         stored(files, "a1", [1, 3]),

@@ -228,8 +228,8 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     """100 values a segment: too many to go through one by one, but for real numbers."""
     changes = SegmentChanges(np.arange(200), np.array([0, 100]))
     small = pa.array([100] * 100 + [-100] * 100, pa.int8())
-    how = ColumnAggregate(function="sum")
-    assert fold_column(small, changes, how).to_pylist() == [
+    aggregate = ColumnAggregate(function="sum")
+    assert fold_column(small, changes, aggregate).to_pylist() == [
         wrapped(10_000, 8),
         wrapped(-10_000, 8),
     ]
@@ -240,9 +240,9 @@ def test_sums_of_small_types_and_real_numbers() -> None:
         for number in real[start + 1 : start + 100]:
             total += number
         expected.append(total)
-    assert fold_column(pa.array(real), changes, how).to_pylist() == expected
+    assert fold_column(pa.array(real), changes, aggregate).to_pylist() == expected
     zeros = pa.array([None, -0.0] * 100)
-    assert [str(value) for value in fold_column(zeros, changes, how).to_pylist()] == [
+    assert [str(value) for value in fold_column(zeros, changes, aggregate).to_pylist()] == [
         "-0.0",
         "-0.0",
     ]
@@ -266,8 +266,8 @@ def test_a_late_text_stands_before_the_others() -> None:
     ops = np.array([ChangeOp.ADD, ChangeOp.ADD, ChangeOp.ADD_OLDER, ChangeOp.ADD], np.int8)
     changes = SegmentChanges(np.arange(4), np.array([0]), ops)
     for distinct, text in ((False, "a,b,b,b,c,d,c"), (True, "a,b,c,d")):
-        how = ColumnAggregate(function="listagg", distinct=distinct)
-        assert fold_column(column, changes, how).to_pylist() == [text]
+        aggregate = ColumnAggregate(function="listagg", distinct=distinct)
+        assert fold_column(column, changes, aggregate).to_pylist() == [text]
 
 
 def test_long_decimals() -> None:

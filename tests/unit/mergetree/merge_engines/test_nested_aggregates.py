@@ -37,10 +37,14 @@ def value_of(kind: pa.DataType, rng: random.Random) -> Value:
 
 
 @pytest.mark.parametrize("only_adds", [True, False])
-@pytest.mark.parametrize("how", FOLDS, ids=lambda how: f"{how.function} {how.distinct}")
+@pytest.mark.parametrize(
+    "aggregate", FOLDS, ids=lambda aggregate: f"{aggregate.function} {aggregate.distinct}"
+)
 @pytest.mark.slow
-def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool, seed: int) -> None:
-    fold, rng = FOLDS[how], random.Random(f"{seed} {how}")
+def test_a_function_folds_as_step_by_step(
+    aggregate: ColumnAggregate, only_adds: bool, seed: int
+) -> None:
+    fold, rng = FOLDS[aggregate], random.Random(f"{seed} {aggregate}")
     allowed = [
         ChangeOp.ADD,
         ChangeOp.ADD,
@@ -62,7 +66,7 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
         operations = None if only_adds else np.array(ops, np.int8)
         changes = SegmentChanges(np.array(rows), starts, operations, merges_single_rows=True)
         column = pa.array([None, *values], fold.kind).slice(1)
-        result = fold_column(column, changes, how)
+        result = fold_column(column, changes, aggregate)
         if isinstance(result, np.ndarray):
             result = column.take(pa.array(result, mask=result < 0))
         expected: list[Value] = []
@@ -76,18 +80,20 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
 
 
 @pytest.mark.parametrize(
-    "how", [how for how in FOLDS if how.count_limit == LIMIT or how.time_field], ids=repr
+    "aggregate",
+    [aggregate for aggregate in FOLDS if aggregate.count_limit == LIMIT or aggregate.time_field],
+    ids=repr,
 )
-def test_only_the_values_of_the_changes_are_looked_at(how: ColumnAggregate) -> None:
+def test_only_the_values_of_the_changes_are_looked_at(aggregate: ColumnAggregate) -> None:
     """Merges work on slices of long columns."""
     count, length = 100_000, 10
-    fold, rng = FOLDS[how], random.Random(1)
+    fold, rng = FOLDS[aggregate], random.Random(1)
     values = [value_of(fold.kind, rng) for _ in range(length)]
     column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
     changes = SegmentChanges(np.arange(length), np.array([0]))
-    expected = fold_column(pa.array(values, fold.kind), changes, how)
+    expected = fold_column(pa.array(values, fold.kind), changes, aggregate)
     tracemalloc.start()
-    result = fold_column(column, changes, how)
+    result = fold_column(column, changes, aggregate)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(result, pa.Array)
@@ -97,9 +103,9 @@ def test_only_the_values_of_the_changes_are_looked_at(how: ColumnAggregate) -> N
 
 def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:
     column = pa.array([[1, 1], [2, 2], None], pa.list_(pa.int32()))
-    how = ColumnAggregate(function="collect", distinct=True)
+    aggregate = ColumnAggregate(function="collect", distinct=True)
     changes = SegmentChanges(np.array([0, 1, 2]), np.array([0, 1]))
-    result = fold_column(column, changes, how)
+    result = fold_column(column, changes, aggregate)
     assert isinstance(result, pa.Array)
     assert result.to_pylist() == [[1, 1], [2]]
 

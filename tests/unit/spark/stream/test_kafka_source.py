@@ -24,8 +24,8 @@ spark.stop()
 
 def test_an_error_about_missing_jars_names_the_other_reader() -> None:
     """The program needs its own process, because the session of the other tests has the jars."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
-    assert "Spark has no Kafka source here" in done.stdout
-    assert "set it to 'native', which needs no jars" in done.stdout
+    assert "Spark has no Kafka source here" in result.stdout
+    assert "set it to 'native', which needs no jars" in result.stdout

@@ -67,11 +67,11 @@ class Sink:
 
     Attributes:
         dies_in: the epoch in which the run ends, before anything is noted.
-        then: called with each epoch.
+        on_epoch: called with each epoch.
     """
 
     dies_in: int | None = None
-    then: Callable[[int], None] = field(default=lambda _: None)
+    on_epoch: Callable[[int], None] = field(default=lambda _: None)
     epochs: list[tuple[int, list[tuple[int, int, int]]]] = field(default_factory=list)
 
     def __call__(self, ranges: Sequence[OffsetRange], epoch: int) -> int:
@@ -80,7 +80,7 @@ class Sink:
         self.epochs.append(
             (epoch, [(offsets.partition, offsets.begin, offsets.end) for offsets in ranges])
         )
-        self.then(epoch)
+        self.on_epoch(epoch)
         return sum(offsets.size for offsets in ranges)
 
 
@@ -123,7 +123,7 @@ def names(checkpoint: JobFolder, part: str) -> list[str]:
 
 def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder) -> None:
     topics = Topics({"0": 5, "1": 2}, {"0": 1})
-    sink = Sink(then=lambda _: topics.newest.update({"0": 99}))
+    sink = Sink(on_epoch=lambda _: topics.newest.update({"0": 99}))
     reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
     assert sink.epochs == [(0, [(0, 1, 3), (1, 0, 1)]), (1, [(0, 3, 5), (1, 1, 2)])]
     assert [(report.epoch, report.messages, report.lag) for report in reports] == [
@@ -187,7 +187,7 @@ def test_two_jobs_of_one_checkpoint(checkpoint: JobFolder) -> None:
     drain(checkpoint, topics, Sink())
     topics.newest["0"] = 3
     other_writer = EpochLogWriter(checkpoint)
-    sink = Sink(then=lambda epoch: other_writer.begin(epoch + 1, {"t": {"0": 77}}, 5))
+    sink = Sink(on_epoch=lambda epoch: other_writer.begin(epoch + 1, {"t": {"0": 77}}, 5))
     with pytest.raises(CheckpointError, match="another job has begun epoch 2"):
         drain(checkpoint, topics, sink, EpochRules(limit=1, drains=False))
     assert sink.epochs == [(1, [(0, 1, 2)])]
@@ -211,7 +211,9 @@ def test_a_topic_that_has_less_than_was_read(
 
 def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: JobFolder) -> None:
     topics, second = Topics({"0": 1}), threading.Event()
-    sink = Sink(then=lambda epoch: second.set() if epoch == 1 else topics.newest.update({"0": 3}))
+    sink = Sink(
+        on_epoch=lambda epoch: second.set() if epoch == 1 else topics.newest.update({"0": 3})
+    )
     stream = stream_of(checkpoint, topics, sink, EpochRules(drains=False))
     stream.start()
     assert second.wait(WAIT_S)
