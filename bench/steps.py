@@ -51,7 +51,7 @@ from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_assigner import FixedBuckets
-from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.files.flushed_files import flushed_files
 
 RUNS_MERGED = 5
 ROW_GROUP_ROWS = 250_000

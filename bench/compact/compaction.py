@@ -36,7 +36,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_writer
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.files.flushed_files import flushed_files
 
 GOAL = 1.25
 CELLS = 6_000_000

@@ -31,7 +31,8 @@ from stream_app.table.job.table_job import TableJob
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_writer import BucketWriter, flushed_files
+from stream_app.table.write.bucket_writer import BucketWriter
+from tests.support.files.flushed_files import flushed_files
 
 BUCKETS = 2
 _CHANGELOG = {"changelog-producer": "input"}

@@ -34,7 +34,7 @@ from bench.compact.compaction import (
 from bench.steps import file_rows
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_writer
-from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.files.flushed_files import flushed_files
 
 ROWS = 400_000
 ROUNDS = 15

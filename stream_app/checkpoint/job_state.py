@@ -20,7 +20,7 @@ from stream_app.errors import CheckpointError
 from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 ONLY_TABLE = ""
 """The name of its table in the state of a job of one table."""
 FILE = "job_state.json"

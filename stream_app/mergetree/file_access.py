@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
+from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 
@@ -32,6 +33,19 @@ class WrittenFiles:
     refused: tuple[pa.RecordBatch, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
     late_changes: int = 0
+
+    def bucket_change(
+        self, partition: bytes, bucket: int, total_buckets: int | None = None
+    ) -> BucketChange:
+        """Return the change of a bucket that gains these files; see `BucketChange`."""
+        return BucketChange(
+            partition=partition,
+            bucket=bucket,
+            total_buckets=total_buckets,
+            added=self.data,
+            changelog=self.changelog,
+            index=self.index,
+        )
 
 
 class KeyValueFileWriter(Protocol):

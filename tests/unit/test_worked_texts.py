@@ -20,6 +20,7 @@ from stream_app.format.bucket_hash import murmur_hashes
 from stream_app.format.casting.from_text import text_to_integer
 from stream_app.format.casting.times_from_text import text_to_time
 from stream_app.format.casting.to_text import number_to_text
+from stream_app.format.row_hash.compiled.text_bytes import _digits_of
 from stream_app.model.schema.data_type import DataType, parse_columns
 
 
@@ -40,6 +41,10 @@ def test_numbers_are_printed_as_drawn() -> None:
     assert numbers.cast(pa.string()).to_pylist() == ["10000000", "-0.000015", "1.25e+20", "nan"]
     texts = number_to_text(numbers, type_of("DOUBLE"), STRING)
     assert texts.to_pylist() == ["1.0E7", "-1.5E-5", "1.25E20", "NaN"]
+
+
+def test_digits_are_separated_as_drawn() -> None:
+    assert int(_digits_of(np.uint64(12_345_678))) == 0x08_07_06_05_04_03_02_01
 
 
 def test_times_of_day_are_read_as_drawn() -> None:

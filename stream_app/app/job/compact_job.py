@@ -45,7 +45,7 @@ from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.rescale.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _COMPACTING = Activity("compacting")
 
 

@@ -23,7 +23,7 @@ from stream_app.table.api.database_snapshots import DatabaseSnapshots
 from stream_app.table.api.paimon_database import is_kept
 from stream_app.table.map_in_threads import map_in_threads
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _PRUNE_INTERVAL_S = 60.0
 
 

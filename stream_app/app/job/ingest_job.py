@@ -55,7 +55,7 @@ from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.table.api.database_snapshots import database_snapshots
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _MESSAGE_SEARCH = Activity("no epoch has begun: the job looks for messages", repeats=False)
 
 
@@ -137,21 +137,23 @@ class _IngestJob:
             prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
-                self.job_tables.source,
-                self.checked_job.reader_settings,
-                self.spark,
-                self.checked_job.checkpoint,
-                driver_messages,
-                load,
+                config=self.job_tables.source,
+                reader_settings=self.checked_job.reader_settings,
+                spark=self.spark,
+                checkpoint=self.checked_job.checkpoint,
+                driver_messages=driver_messages,
+                load=load,
             )
             rounds = job_rounds(
-                prepared_tables,
-                feeds,
-                source_reader.runner,
-                EpochLog(self.checked_job.checkpoint, can_reread=source_reader.can_reread),
-                self._epoch_settings(),
-                self.clock,
-                load,
+                prepared_tables=prepared_tables,
+                feeds=feeds,
+                runner=source_reader.runner,
+                epoch_log=EpochLog(
+                    self.checked_job.checkpoint, can_reread=source_reader.can_reread
+                ),
+                settings=self._epoch_settings(),
+                clock=self.clock,
+                load=load,
             )
             if load is not None:
                 self._report_load(load, rounds.tables)
@@ -163,12 +165,12 @@ class _IngestJob:
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
         """Begin or resume the first load that the configuration asks for."""
         return begin_or_resume_load(
-            self.job_tables,
-            prepared_tables,
-            self.checked_job.state_file,
-            self.checked_job.reader_settings,
-            self.clock,
-            self._task_count,
+            job_tables=self.job_tables,
+            prepared_tables=prepared_tables,
+            state_file=self.checked_job.state_file,
+            reader=self.checked_job.reader_settings,
+            clock=self.clock,
+            tasks=self._task_count,
         )
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:

@@ -39,7 +39,7 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.message_format_registry import format_named
 from stream_app.table.file_store_table import FileStoreTable
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 class CheckedJob(NamedTuple):

@@ -45,7 +45,7 @@ from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _NEW_JOB = "give the job a new stream.checkpoint and new tables"
 
 

@@ -23,7 +23,7 @@ from stream_app.cdc.message_format import Notice
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import OffsetRange, PartitionOffsets
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 _MESSAGES = 20
 """The number of messages that are read from each end of a Kafka partition."""

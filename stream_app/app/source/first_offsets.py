@@ -18,7 +18,7 @@ from stream_app.errors import UsageError, WrongSourceError
 from stream_app.kafka.next_offsets import offsets_text
 from stream_app.kafka.offset_ranges import KafkaPartition
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _BY_TIMES = "source.starting-offsets-by-timestamp"
 
 

@@ -23,7 +23,7 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsets
 from stream_app.model.job_epoch import Offsets
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 def native_reader(source: SourceConfig) -> ReaderSettings | None:

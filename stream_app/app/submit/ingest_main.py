@@ -27,7 +27,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ from stream_app.model.source.source_table import SourceTable, merged_source_tabl
 from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new_table
 from stream_app.planning.sync.new_tables import new_table
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 class NoColumnsError(UsageError):

@@ -63,7 +63,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_altering, with_configuration
 from stream_app.table.schema.alter import alter_table, next_schema
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 def is_storage_failure(error: BaseException) -> bool:

@@ -45,7 +45,7 @@ from stream_app.planning.sync.partition_roots import (
     root_warning,
 )
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _NOTICES_MAX = 10
 
 

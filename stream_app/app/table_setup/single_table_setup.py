@@ -17,7 +17,7 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.table.file_store_table import FileStoreTable
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:

@@ -132,9 +132,10 @@ class JobSite(Site):
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, name_in_job = self._ends.current()[0], self.job.job_tables.own_name(name)
-        status = self._status(ends).table(name_in_job or "", self._newest_message_ms())
-        if name_in_job is None or status is None:
+        status = self._status(self._ends.current()[0]).table(
+            self._name_in_job(name), self._newest_message_ms()
+        )
+        if status is None:
             return None
         return self._summary(()).with_lateness([self._with_page_name(status)])[0]
 
@@ -176,9 +177,8 @@ class JobSite(Site):
         folder, job_tables = self.job.quarantine, self.job.job_tables
         if folder is None or not (name or job_tables.separates_tables):
             return None
-        name_in_job = (name and job_tables.own_name(name)) or ""
         return open_quarantine(
-            job_tables.quarantine_of(folder, name_in_job), job_tables.file_system
+            job_tables.quarantine_of(folder, self._name_in_job(name)), job_tables.file_system
         )
 
     def unassigned_records(self) -> UnassignedFacts:
@@ -203,8 +203,7 @@ class JobSite(Site):
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         quarantine = open_quarantine(folder, job_tables.file_system)
-        name_in_job = job_tables.own_name(name) if name else None
-        replays = job_replays(job_tables, quarantine, name_in_job, self._read)
+        replays = job_replays(job_tables, quarantine, self._name_in_job(name) or None, self._read)
         if not replays:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
@@ -214,7 +213,7 @@ class JobSite(Site):
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
         job_tables = self.job.job_tables
-        name_in_job = job_tables.own_name(name) or name
+        name_in_job = self._name_in_job(name) or name
         yield from resume_tables(
             self.checkpoint, job_tables.checkpoint, [name_in_job], self.clock.now_ms()
         )
@@ -229,11 +228,15 @@ class JobSite(Site):
         variables = file_io_variables(self.job.job_tables.file_system)
         return arguments, {**variables, **catalog_variables(job_tables.catalog)}
 
+    def _name_in_job(self, name: str) -> str:
+        """Return a table's name in the job; empty for a table of another database."""
+        return self.job.job_tables.own_name(name) or ""
+
     def _state_key(self, name: str) -> str:
-        return self.job.job_tables.state_key(self.job.job_tables.own_name(name) or "")
+        return self.job.job_tables.state_key(self._name_in_job(name))
 
     def _path(self, name: str) -> str:
-        path = self._status(None).paths().get(self.job.job_tables.own_name(name) or "")
+        path = self._status(None).paths().get(self._name_in_job(name))
         if path is None:
             raise TableNotFoundError(
                 f"the job has no table {name}", where=self.title, fix="choose one of the list"

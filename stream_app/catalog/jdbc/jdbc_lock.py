@@ -21,7 +21,7 @@ from stream_app.clock import Clock
 from stream_app.errors import StorageError
 from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _AGE_S = {
     POSTGRESQL.name: "EXTRACT(EPOCH FROM NOW()::timestamp - acquired_at)",
     MYSQL.name: "TIMESTAMPDIFF(SECOND, acquired_at, NOW())",

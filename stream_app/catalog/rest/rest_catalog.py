@@ -20,6 +20,15 @@ from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.table_schema import TableSchema
 
 _FILE_STORE_TYPES = ("table", "materialized-table")
+_REFUSALS = {
+    EXISTS: ("something else has this name", "give the database or the table another name"),
+    MISSING: (
+        "it has no such database, even after a request to create one",
+        "check 'warehouse' of the catalog, and that nothing drops the database; or create it with "
+        "another tool",
+    ),
+}
+"""The reason and the fix by the status of a refused table; the server's own reason precedes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +124,11 @@ class RestCatalog(Catalog):
         if answer.status == EXISTS and self.table(identifier) is not None:
             return False
         if not answer.is_success:
+            reason, fix = _REFUSALS[answer.status]
             raise UsageError(
                 f"the catalog refuses to create {identifier}: "
-                f"{answer.value.get('message') or 'something else has this name'}",
+                f"{answer.value.get('message') or reason}",
                 where=self.label,
-                fix="give the database or the table another name",
+                fix=fix,
             )
         return True

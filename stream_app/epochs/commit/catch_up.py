@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic, NamedTuple
 
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import contain_failure
 from stream_app.epochs.commit.round_commits import SourceEpoch
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_runner import Messages
-from stream_app.errors import StoppedError
 from stream_app.model.job_epoch import Offsets
 
 _OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -78,7 +79,7 @@ class CatchUp(Generic[Messages]):
         tables = self._tables
         source_end = tables.epoch_log.source_end(tables.newest_begun)
         end: Offsets = json.loads(source_end)
-        try:
+        with contain_failure(partial(tables.hold, name)):
             messages = self._rounds.runner.messages_between(held_table.begin, end)
             source = SourceEpoch(tables.newest_begun, messages, source_end)
             if not self._rounds.create_table(name, source):
@@ -87,15 +88,12 @@ class CatchUp(Generic[Messages]):
                 tables.held.advance(name, end)
                 if releases:
                     tables.held.release(name)
-        except StoppedError:
-            raise
-        except Exception as error:
-            tables.hold(name, error)
         tables.state_file.save()
 
     def _resume_offsets(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
         """Return the offsets at which a table resumes; None if it cannot resume yet."""
-        try:
+        begin: Offsets | None = None
+        with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
             if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait():
@@ -103,28 +101,25 @@ class CatchUp(Generic[Messages]):
             source_end = feed.table_job.stream_commit.state.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                return with_new_partitions(json.loads(source_end), held_table.begin)
-        except StoppedError:
-            raise
-        except Exception as error:
-            self._tables.fail(feed, error)
-            return None
-        return held_table.begin
+                begin = with_new_partitions(json.loads(source_end), held_table.begin)
+            else:
+                begin = held_table.begin
+        return begin
 
     def _read_missing(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
         complete: Sequence[TableFeed] = ()
-        try:
+
+        def fail_all(error: Exception) -> None:
+            for feed in feeds:
+                tables.fail(feed, error)
+
+        with contain_failure(fail_all):
             messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
             decoded_epoch = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
             complete = self._rounds.finish(decoded_epoch, feeds)
-        except StoppedError:
-            raise
-        except Exception as error:
-            for feed in feeds:
-                tables.fail(feed, error)
         for feed in complete:
             tables.held.release(feed.name)
         tables.record_complete(complete)

@@ -22,12 +22,14 @@ import contextlib
 import enum
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Generic
 
 from stream_app.epochs.commit.catch_up import CatchUp
 from stream_app.epochs.commit.epoch_rounds import EpochRounds
+from stream_app.epochs.commit.epoch_tables import contain_failure
 from stream_app.epochs.commit.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.commit.table_listener import EpochReport
@@ -146,7 +148,7 @@ class EpochCommitter(Generic[Messages]):
                 return
             self._open_tables()
             for feed in self.tables.feeds:
-                with self._contain_failure(feed):
+                with contain_failure(partial(self.tables.fail_idle, feed)):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
             now_s = self.rounds.clock.steady_seconds()
@@ -183,26 +185,16 @@ class EpochCommitter(Generic[Messages]):
         with self.lock:
             is_amid_epoch = self._phase is _Phase.AMID_EPOCH
             for feed in self.tables.feeds if publishes and not is_amid_epoch else ():
-                with self._contain_failure(feed):
+                with contain_failure(partial(self.tables.fail_idle, feed)):
                     if report := feed.table_job.publish_finished():
                         feed.listener.on_idle_commit(report)
             self._is_stopping = True
 
     def _compact_due(self, feed: TableFeed) -> None:
         if not self.tables.has_failed(feed):
-            with self._contain_failure(feed):
+            with contain_failure(partial(self.tables.fail_idle, feed)):
                 for report in feed.table_job.compact_due():
                     feed.listener.on_idle_commit(report)
-
-    @contextlib.contextmanager
-    def _contain_failure(self, feed: TableFeed) -> Iterator[None]:
-        """Confine a failure within the block, between two epochs, to this table."""
-        try:
-            yield
-        except StoppedError:
-            raise
-        except Exception as error:
-            self.tables.fail_idle(feed, error)
 
     def _start(self, epoch: int) -> None:
         """Open the tables, and check that they fit the first epoch of this run."""

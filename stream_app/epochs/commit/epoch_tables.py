@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -21,12 +21,23 @@ from stream_app.checkpoint.held_tables import HeldTables
 from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
-from stream_app.errors import CheckpointError, CompactionWaitError
+from stream_app.errors import CheckpointError, CompactionWaitError, StoppedError
 from stream_app.kafka.offset_ranges import begins_for
 from stream_app.model.job_epoch import Offsets
 from stream_app.table.map_in_threads import map_in_threads
 
 COMMIT_THREADS = 8
+
+
+@contextlib.contextmanager
+def contain_failure(on_failure: Callable[[Exception], object]) -> Iterator[None]:
+    """Pass a failure within the block to `on_failure`; the end of the job is not a failure."""
+    try:
+        yield
+    except StoppedError:
+        raise
+    except Exception as error:
+        on_failure(error)
 
 
 class EpochTables(ABC):

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from stream_app.clock import Clock
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _FIRST_S = 5.0
 """Seconds of a run's first epochs, before any is measured: the default of ``stream.trigger``."""
 _GROWTH = 2.0

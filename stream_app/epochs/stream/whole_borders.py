@@ -21,7 +21,7 @@ from stream_app.kafka.transactions.epoch_cut import EpochCut, cut_epoch
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 MESSAGES_MAX = 500_000
 """Messages of an epoch without a limit of its own: the driver keeps facts of each."""
 TRANSACTION_WAIT_S = 60.0

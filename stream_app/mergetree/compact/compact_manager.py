@@ -126,6 +126,7 @@ class CompactManager:
                 if self.looks_up
                 else ()
             ),
+            # An append bucket has no sorted runs; it is as urgent as a bucket with one.
             runs=self.sorted_run_count or 1,
         )
 

@@ -32,12 +32,12 @@ from stream_app.mergetree.write.fill_unchanged import (
 )
 from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
-from stream_app.mergetree.write.row_kinds import with_kinds_of
+from stream_app.mergetree.write.row_kinds import accepted_mask, with_kinds_of
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge.refused_rows import RefusedRows
-from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
 
@@ -177,6 +177,5 @@ class MergeTreeWriter:
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not retract_mask(rows).any():
             return rows
-        kinds = rows.column(VALUE_KIND).to_numpy()
-        is_kept = ~np.isin(kinds, [int(kind) for kind in self.ignored_kinds])
-        return rows if is_kept.all() else rows_at(rows, np.flatnonzero(is_kept))
+        is_accepted = accepted_mask(rows, self.ignored_kinds)
+        return rows if is_accepted.all() else rows_at(rows, np.flatnonzero(is_accepted))

@@ -1,14 +1,22 @@
-"""Reads the kinds of new rows from a column of the table, for `merge_tree_writer`.
+"""Reads the kinds of new rows from a column of the table, and finds rows of ignored kinds.
+
+Writers of buckets call it, and so do the modules that must skip the rows that writers drop.
 
 Source: Paimon `table/sink/RowKindGenerator.java`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.arrow_buffers import Bools
 from stream_app.errors import MergeError
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 
@@ -34,3 +42,18 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
         )
     index = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(index, rows.schema.field(index), kinds.cast(pa.int8()))
+
+
+def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
+    """Return the row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
+    ignored: set[RowKind] = set()
+    if options[IGNORE_DELETE]:
+        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
+    if options[IGNORE_UPDATE_BEFORE]:
+        ignored.add(RowKind.UPDATE_BEFORE)
+    return frozenset(ignored)
+
+
+def accepted_mask(rows: pa.RecordBatch, ignored: Collection[RowKind]) -> Bools:
+    """Return whether each row is of a kind that is not ignored: bool [n]."""
+    return ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])

@@ -29,7 +29,7 @@ from stream_app.spark.epoch.share_epochs import ShareEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.table.file_store_table import FileStoreTable
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,15 +169,15 @@ def stream_reader(
             "option 'read.protect' is for batch reads, and this one is a stream",
             fix="leave it out: a consumer-id protects what the stream has yet to read",
         )
-    limits = {
-        "max_files": options[READ_STREAM_MAX_FILES_PER_TRIGGER],
-        "max_bytes": options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
-        "max_rows": options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
-    }
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
     min_rows = None if rows is None or delay_ms is None else MinimumRows(rows, delay_ms / 1000)
-    offsets = stream_offsets(_with_options(table, options.of_table()), limits)
+    offsets = stream_offsets(
+        _with_options(table, options.of_table()),
+        max_files=options[READ_STREAM_MAX_FILES_PER_TRIGGER],
+        max_bytes=options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
+        max_rows=options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
+    )
     return StreamReader(offsets, columns, shows_row_kinds=shows_row_kinds, min_rows=min_rows)
 
 

@@ -11,7 +11,6 @@ Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `PaimonMicroBatchStream
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +36,8 @@ Offset = dict[str, Any]
 The position of the next read. ``after`` is the delta list of the last snapshot that was read; its
 name is unique.
 """
+_REFRESHES_PER_EXPIRATION = 3
+"""An idle consumer is refreshed thrice within its expiration time, so that one may come late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class StreamOffsets:
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:
             return None
-        return expiration_ms / 3000
+        return expiration_ms / 1000 / _REFRESHES_PER_EXPIRATION
 
     def refresh_consumer(self) -> None:
         """Refresh the consumer at its last position while no data arrives."""
@@ -153,10 +154,13 @@ class StreamOffsets:
         return position
 
 
-def stream_offsets(table: FileStoreTable, limits: Mapping[str, int | None]) -> StreamOffsets:
-    """Return the planner of a table's stream.
-
-    Args:
-        limits: the limits of a step: ``max_files``, ``max_bytes``, ``max_rows``.
-    """
-    return StreamOffsets(table, StepLimits(**limits))
+def stream_offsets(
+    table: FileStoreTable,
+    *,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
+    max_rows: int | None = None,
+) -> StreamOffsets:
+    """Return the planner of a table's stream; see `StepLimits` for the limits."""
+    limits = StepLimits(max_files=max_files, max_bytes=max_bytes, max_rows=max_rows)
+    return StreamOffsets(table, limits)

@@ -27,6 +27,7 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.mergetree.key_value_batch import retract_kind_mask
 from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
+from stream_app.mergetree.write.row_kinds import accepted_mask, ignored_kinds
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -45,7 +46,6 @@ from stream_app.table.key_index.placed_changes import (
 )
 from stream_app.table.key_index.table_keys import TableKeys
 from stream_app.table.write.bucket_assigner import BucketRows, row_codes
-from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 
 _PAIR_BASE = 1 << 32
 """A number above all buckets: a partition's number times the base, plus a bucket, is a pair."""

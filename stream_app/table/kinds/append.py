@@ -9,6 +9,7 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 from __future__ import annotations
 
 from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.write.row_kinds import ignored_kinds
 from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append.append_planner import small_file_requests
 from stream_app.table.compact.append.append_task import compact_append
@@ -21,7 +22,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
-from stream_app.table.write.bucket_writer import ignored_kinds
 
 
 def _bucket_writer(

@@ -18,6 +18,7 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.write.history_versions import HistoryRule
 from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write.row_kinds import ignored_kinds
 from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.compact_request import CompactRequest
@@ -35,7 +36,6 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
-from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
 from stream_app.table.write.old_rows import OldRowsOfBucket

@@ -36,7 +36,7 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
-from stream_app.table.write.bucket_writer import BucketWriter, change_of
+from stream_app.table.write.bucket_writer import BucketWriter
 
 _BUFFER_BYTES_MIN = 8 << 20
 """The smallest write buffer of a bucket, however many buckets share the table's buffer."""
@@ -140,7 +140,7 @@ def _move_partition(
                     write(batch.drop_columns([SEQUENCE_NUMBER]))
             for bucket in list(writers):
                 written_files = writers[bucket].prepare_commit()
-                changes.append(change_of(written_files, partition, bucket, bucket_count))
+                changes.append(written_files.bucket_change(partition, bucket, bucket_count))
                 del writers[bucket]
     except BaseException:
         for writer in writers.values():

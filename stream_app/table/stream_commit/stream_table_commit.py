@@ -100,13 +100,13 @@ class StreamTableCommit:
         self.table = table
         self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.bucket_state = bucket_state(table, state.commit_history, state.constraints)
-        self._commit = FileStoreCommit(table, self.state.commit_history)
+        self._commit = FileStoreCommit(table, state.commit_history)
         self.callbacks = self._commit.callbacks
         self.published = published or PublishedCompactions()
         self._publisher = CompactionPublisher(
             table, self._commit, state.coordinator, state.live_counts, self.published
         )
-        self._write_only = WriteOnlyBound(self.state, is_stopping)
+        self._write_only = WriteOnlyBound(state, is_stopping)
         self._idle_checks = IdleChecks(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()

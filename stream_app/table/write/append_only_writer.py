@@ -18,9 +18,9 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.rolling_file_writer import RollingFileWriter
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.key_value_batch import retract_mask, rows_at
+from stream_app.mergetree.write.row_kinds import accepted_mask
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.row_kind import RowKind
-from stream_app.table.write.bucket_writer import accepted_mask
 
 
 @dataclass(slots=True)

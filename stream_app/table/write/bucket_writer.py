@@ -5,19 +5,11 @@ Source: Paimon `utils/RecordWriter.java`, `operation/AbstractFileStoreWrite.java
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from stream_app.arrow_buffers import Bools
 from stream_app.mergetree.file_access import OldRows, WrittenFiles
-from stream_app.model.files.bucket_change import BucketChange
-from stream_app.model.options.core_options import CoreOptions
-from stream_app.model.options.merge_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
-from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -60,39 +52,3 @@ class MakesBucketWriter(Protocol):
                 of tables whose rows omit no value ignore it.
         """
         ...
-
-
-def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
-    """Return the row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
-    ignored: set[RowKind] = set()
-    if options[IGNORE_DELETE]:
-        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
-    if options[IGNORE_UPDATE_BEFORE]:
-        ignored.add(RowKind.UPDATE_BEFORE)
-    return frozenset(ignored)
-
-
-def accepted_mask(rows: pa.RecordBatch, ignored: Collection[RowKind]) -> Bools:
-    """Return whether each row is of a kind that is not ignored: bool [n]."""
-    return ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
-
-
-def flushed_files(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
-    """Flush a writer whose rows omit no value, and return the change of its bucket."""
-    files = writer.prepare_commit()
-    assert not files.refused, "whole rows are not refused"
-    return change_of(files, partition, bucket)
-
-
-def change_of(
-    files: WrittenFiles, partition: bytes, bucket: int, total_buckets: int | None = None
-) -> BucketChange:
-    """Return the change of a bucket by its writer; see `BucketChange` for the arguments."""
-    return BucketChange(
-        partition=partition,
-        bucket=bucket,
-        total_buckets=total_buckets,
-        added=files.data,
-        changelog=files.changelog,
-        index=files.index,
-    )

@@ -19,7 +19,7 @@ import pyarrow as pa
 from stream_app.fileio.recent_files import RecentFiles
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
-from stream_app.mergetree.write.row_kinds import with_kinds_of
+from stream_app.mergetree.write.row_kinds import accepted_mask, ignored_kinds, with_kinds_of
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.options.merge_options import ROWKIND_FIELD
 from stream_app.model.schema.table_schema import TableSchema
@@ -28,7 +28,6 @@ from stream_app.process.local_disk import scratch_file
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
 from stream_app.table.write.bucket_assigner import BucketRows, indices_by_partition, rows_by_bucket
-from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 
 _HASHES_MAX = 4 << 20
 """The number of hashes that a bucket's index collects before it drops repeated ones."""

@@ -26,7 +26,7 @@ from stream_app.mergetree.file_access import (
 )
 from stream_app.mergetree.key_value_batch import rows_at
 from stream_app.mergetree.write.mergeable_rows import check_mergeable
-from stream_app.mergetree.write.row_kinds import with_kinds_of
+from stream_app.mergetree.write.row_kinds import accepted_mask, ignored_kinds, with_kinds_of
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.options.file_options import DATA_FILE_PREFIX
@@ -36,7 +36,6 @@ from stream_app.model.schema.unchanged_values import UNCHANGED
 from stream_app.planning.buckets.postponed_order import WRITER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketRows, key_buckets, rows_by_bucket
-from stream_app.table.write.bucket_writer import accepted_mask, ignored_kinds
 from stream_app.table.write.table_write import TableWrite
 
 SHARES = 4

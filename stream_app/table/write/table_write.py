@@ -22,7 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import merge_errors
-from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter, change_of
+from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
 
 
 class BucketIndex(Protocol):
@@ -110,7 +110,7 @@ class TableWrite:
             with merge_errors(self._table.paths.bucket_folder(*self._bucket_id)):
                 files = self._writer.prepare_commit()
             total_buckets = self._bucket_counts.get(self._bucket_id.partition)
-            self._changes.append(change_of(files, *self._bucket_id, total_buckets))
+            self._changes.append(files.bucket_change(*self._bucket_id, total_buckets))
             self.refused += files.refused
             self.late_changes += files.late_changes
             if self._index is not None:

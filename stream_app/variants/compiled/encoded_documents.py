@@ -24,6 +24,10 @@ _TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 _GROWTH, _HEAD = 4, 16
 """Bytes of output for each byte of a text, and for each text, at most. The worst is an array of
 empty arrays: ``[],`` becomes three bytes and an offset of four."""
+_NODE_ROWS = NodeBuffers._fields.index("scratch")
+_MEMBER_ROWS = MemberBuffers._fields.index("last_counts")
+_DOUBLE_ROWS = DoubleBuffers._fields.index("double_count")
+"""The buffers with a row for each node, member and double, which precede the others."""
 
 
 def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
@@ -41,6 +45,11 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
 
 
 def _encode_part(column: pa.Array) -> EncodedPart:
+    """Encode texts at once, in buffers that suffice for the longest text.
+
+    Args:
+        column: string [m] without nulls.
+    """
     # A comma follows each text, because a text may be a number, which has no closing sign.
     data, offsets = own_bytes(pc.binary_join_element_wise(column, ",", ""))
     texts = np.concatenate([data, _TEXT_END])
@@ -48,28 +57,29 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
     rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
-    memory = np.empty((20, rows), np.int64)
+    memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
     scratch = np.empty(longest + 8, np.uint8)
-    state = np.zeros(8, np.int64)
-    state[1] = -1  # no previous document
-    doubles = np.empty((4, size // 3 + 1), np.int64)
+    scratch_end, double_count = np.zeros((2, 1), np.int64)
+    last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
+    doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)
     out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
     sizes = np.zeros((2, count), np.int64)
     addresses = [int(array.ctypes.data) for array in memory]
-    scratch_end, last_counts, doubles_count = (
-        int(state[index:].ctypes.data) for index in (0, 1, 4)
-    )
     begins = _encode_texts(
         positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
-        NodeBuffers._make([*addresses[:9], int(scratch.ctypes.data), scratch_end]),
-        MemberBuffers._make([*addresses[9:20], last_counts]),
-        DoubleBuffers._make([*(int(array.ctypes.data) for array in doubles), doubles_count]),
+        NodeBuffers._make(
+            [*addresses[:_NODE_ROWS], int(scratch.ctypes.data), int(scratch_end.ctypes.data)]
+        ),
+        MemberBuffers._make([*addresses[_NODE_ROWS:], int(last_counts.ctypes.data)]),
+        DoubleBuffers._make(
+            [*(int(array.ctypes.data) for array in doubles), int(double_count.ctypes.data)]
+        ),
     )
     failed: Bools = sizes[0] == 0
     failed |= sizes.max(axis=0) > SIZE_MAX
-    _put_doubles(out[0], texts, doubles[:, : state[4]], failed)
+    _put_doubles(out[0], texts, doubles[:, : double_count[0]], failed)
     values, metadata = (
         _binary_column(array[begin - int(array.ctypes.data) :], lengths)
         for array, begin, lengths in zip(out, begins, sizes, strict=True)

@@ -20,7 +20,7 @@ from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_w
 from stream_app.table.opening import create_or_open
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.index_manifests import BucketBasis
-from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.files.flushed_files import flushed_files
 from tests.support.tables.small_table import KINDS, Change, CompactHere, SteppingClock
 
 COLUMNS = "id BIGINT NOT NULL, p STRING, v INT"

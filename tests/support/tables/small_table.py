@@ -26,7 +26,7 @@ from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_w
 from stream_app.table.opening import create_or_open
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
-from stream_app.table.write.bucket_writer import flushed_files
+from tests.support.files.flushed_files import flushed_files
 
 KINDS = {kind.short: kind for kind in RowKind}
 TIME_MS = 1_767_225_600_000  # 2026-01-01

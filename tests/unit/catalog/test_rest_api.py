@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stream_app.catalog.catalog_registry import catalog_of
+from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import RestApi
+from stream_app.catalog.rest.rest_catalog import RestCatalog
 from stream_app.errors import NoAccessError, StorageError, StreamAppError, UsageError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
 from tests.support.servers.http_receiver import http_receiver
 from tests.support.tables.small_table import StandingClock
 
@@ -48,6 +52,31 @@ def test_other_statuses_are_errors_at_once(status: int, kind: type[StreamAppErro
             api.post("databases", "x y", body={})
     assert type(error.value) is kind
     assert [request.path for request in server.posted] == ["/v1/a%2Fb/databases/x+y"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "reason", "fix"),
+    [
+        ((409,), "something else has this name", "another name"),
+        ((404, 200, 404), "it has no such database", "check 'warehouse'"),
+    ],
+)
+def test_a_refused_table_has_the_reason_of_its_status(
+    statuses: tuple[int, ...], reason: str, fix: str
+) -> None:
+    # The catalog asks for no table with a dollar sign.
+    identifier = Identifier("shop", "orders$b")
+    columns = parse_columns("a INT")
+    schema = new_table_schema(
+        columns=columns, primary_keys=(), partition_keys=(), options={}, time_ms=0
+    )
+    with http_receiver(*statuses) as server:
+        api = RestApi(uri=server.url, clock=StandingClock(), headers={})
+        catalog = RestCatalog(api=api, warehouse="w", options={})
+        with pytest.raises(UsageError, match=reason) as error:
+            catalog.create_table(identifier, schema)
+    assert fix in str(error.value)
+    assert len(server.posted) == len(statuses)
 
 
 @pytest.mark.parametrize(

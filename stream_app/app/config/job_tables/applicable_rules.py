@@ -195,45 +195,76 @@ def _applicable_rules(
             a new table, which gets all made columns.
     """
     rule = sync.table_rules.tables.get(name, TableSettings())
-    configured, inapplicable = _configured_rules(sync, rule), list[str]()
-    made_columns = configured.made_columns
-    prefix = configured.metadata_column_prefix
-    metadata = [
-        key
-        for key in configured.metadata_columns
-        if existing_names is None or f"{prefix}{key}" in existing_names
-    ]
-    names = {*columns, *made_columns.metadata}
-    definition_texts = {parse_definition(text).name: text for text in configured.computed_columns}
-    computed_columns = []
-    for definition in made_columns.computed:
-        argument = referenced_column(definition)
-        is_wanted = existing_names is None or definition.name in existing_names
-        has_column = argument is None or argument in names
-        if is_wanted and (
-            has_column or (existing_names is None and rule.computed_column is not None)
-        ):
-            computed_columns.append(definition_texts[definition.name])
-            names.add(definition.name)
-        elif is_wanted:
-            inapplicable.append(
-                f"computed-column {definition.name} does not apply: there is no column {argument}"
-            )
+    configured = _configured_rules(sync, rule)
+    names = {*columns, *configured.made_columns.metadata}
+    computed_columns, inapplicable = _applicable_definitions(
+        configured,
+        names,
+        existing_names=existing_names,
+        applies_to_all=rule.computed_column is None,
+    )
     missing_names = set(named_columns(configured.filter or "")) - names
     omits_filter = bool(missing_names) and rule.filter is None
     if omits_filter:
         inapplicable.append(
             f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"
         )
-    history = configured.history
-    keeps_history = history is not None and (
-        existing_names is None or {*history.names} <= {*existing_names}
-    )
     rules = replace(
         configured,
-        options=configured.options if keeps_history else {},
+        # `TableConfig.history` reads the options, and would make columns that the table lacks.
+        options=configured.options if _keeps_history(configured, existing_names) else {},
         computed_columns=tuple(computed_columns),
-        metadata_columns=tuple(metadata),
+        metadata_columns=_existing_metadata(configured, existing_names),
         filter=None if omits_filter else configured.filter,
     )
     return ApplicableRules(rules, tuple(inapplicable))
+
+
+def _applicable_definitions(
+    configured: TableConfig,
+    names: set[str],
+    *,
+    existing_names: Collection[str] | None,
+    applies_to_all: bool,
+) -> tuple[list[str], list[str]]:
+    """Return the definitions that a table gets, and the texts of those that do not fit.
+
+    Args:
+        names: the columns that a definition may read, to which this adds the computed ones.
+        existing_names: as in `_applicable_rules`.
+        applies_to_all: whether the definitions are those for all tables, which a new table omits if
+            they do not fit.
+    """
+    definition_texts = {parse_definition(text).name: text for text in configured.computed_columns}
+    computed_columns, inapplicable = list[str](), list[str]()
+    for definition in configured.made_columns.computed:
+        if existing_names is not None and definition.name not in existing_names:
+            continue
+        argument = referenced_column(definition)
+        has_column = argument is None or argument in names
+        if has_column or (existing_names is None and not applies_to_all):
+            computed_columns.append(definition_texts[definition.name])
+            names.add(definition.name)
+        else:
+            inapplicable.append(
+                f"computed-column {definition.name} does not apply: there is no column {argument}"
+            )
+    return computed_columns, inapplicable
+
+
+def _existing_metadata(
+    configured: TableConfig, existing_names: Collection[str] | None
+) -> tuple[str, ...]:
+    """Return the metadata whose columns the table has, or all for a new table."""
+    prefix = configured.metadata_column_prefix
+    return tuple(
+        key
+        for key in configured.metadata_columns
+        if existing_names is None or f"{prefix}{key}" in existing_names
+    )
+
+
+def _keeps_history(configured: TableConfig, existing_names: Collection[str] | None) -> bool:
+    """Return whether the table has, or as a new table gets, the columns of its history."""
+    history = configured.history
+    return history is not None and (existing_names is None or {*history.names} <= {*existing_names})

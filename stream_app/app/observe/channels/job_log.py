@@ -14,7 +14,7 @@ from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import FAILED, StreamAppError
 from stream_app.process.log_facts import current_facts
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _LIBRARY_LEVELS = {
     # Py4J logs the trace of a failed epoch, which the job itself reports.
     "py4j": logging.CRITICAL,

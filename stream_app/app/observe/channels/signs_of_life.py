@@ -16,7 +16,7 @@ from stream_app.clock import Clock
 
 _QUIET_S = 7.0
 _CHECK_INTERVAL_S = 0.5
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

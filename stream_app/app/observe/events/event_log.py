@@ -50,6 +50,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger("stream_app")
+"""The logger that docs/operate/operating.md names in the JSON line of an epoch."""
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from stream_app.app.http.guard import (
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
-_LOG = logging.getLogger("stream_app")
+_LOG = logging.getLogger(__name__)
 _TEXT_HEADERS = {"content-type": "text/plain; charset=utf-8"}
 _Response = tuple[int, Mapping[str, str], bytes]
 """The status, headers and body of a response."""

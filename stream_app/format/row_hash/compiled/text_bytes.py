@@ -152,7 +152,12 @@ def _digits_of(number: np.uint64) -> np.uint64:
     """Return a number's eight digits, the first one in the lowest byte.
 
     Three steps halve the groups: of eight digits into four, two and one. A product by a rounded
-    reciprocal divides all groups of a word at once.
+    reciprocal divides all groups of a word at once::
+
+        12345678
+        1234      5678
+        12   34   56   78
+        1  2 3  4 5  6 7  8   0x08_07_06_05_04_03_02_01
     """
     high = number // np.uint64(10_000)
     groups = high | (number - high * np.uint64(10_000)) << np.uint64(32)
