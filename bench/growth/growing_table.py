@@ -139,7 +139,7 @@ class GrowingTable:
         write_start_s = time.process_time()
         changes = _write(self.table, batches, next_sequence_number)
         write_s = time.process_time() - write_start_s
-        self._job.committer.commit_epoch(self._epoch, changes)
+        self._job.stream_commit.commit_epoch(self._epoch, changes)
         self._job.upkeep.after_commit()
         compact_s = self._compactions.seconds - earlier_compact_s
         self._epoch += 1

@@ -174,7 +174,7 @@ def test_combined_joined_and_collected_values() -> None:
     joined = join_texts(texts, SegmentChanges(np.arange(4), np.array([0, 2])), distinct)
     assert isinstance(joined, pa.Array)
     assert joined.to_pylist() == ["a,b,c", "a,d"]
-    ops = np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK, ChangeOp.ADD], np.int8)
+    ops = np.array([ChangeOp.ADD, ChangeOp.RETRACT, ChangeOp.ADD], np.int8)
     collected = collect_elements(
         pa.array([[1], [1], [1, 2]]),
         SegmentChanges(np.arange(3), np.array([0]), ops),

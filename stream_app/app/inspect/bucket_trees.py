@@ -29,6 +29,15 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
 from stream_app.table.opening import open_for_writing
 
+_BAR_WIDTH = 40
+"""The characters of the largest run's bar. It is half of a terminal of 80 columns."""
+_RUNS_SHOWN = 8
+"""The runs of a bucket that are drawn: as many as make writes wait by default."""
+_KEY_WIDTH = 24
+"""The characters of a key that are shown, so that two keys fit a line."""
+_LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
+"""The colours of level 0 and up; deeper levels share the last one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCompaction:
@@ -82,19 +91,12 @@ def planned_compaction(table: FileStoreTable, request: CompactRequest) -> Planne
     )
 
 
-_BAR_WIDTH = 40
-"""The characters of the largest run's bar."""
-_RUNS_SHOWN = 8
-_KEY_WIDTH = 24
-_LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelRow:
-    """One level of one bucket that has files. In level 0 each file is a sorted run.
+class TreeRow:
+    """One level of one bucket that has files, or one of its sorted runs.
 
     Attributes:
-        min_key, max_key: the range of the level's keys.
+        min_key, max_key: the range of the row's keys.
         next: the next compaction that includes the level, or None.
     """
 
@@ -160,7 +162,7 @@ def why_not_due(runs: int, trigger: int) -> str:
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
     """Return the compactions that a job for the table would start first."""
     try:
-        writable_table = open_for_writing(table).with_options({"write-only": "false"})
+        writable_table = open_for_writing(table).with_options({WRITE_ONLY.key: "false"})
     except UnsupportedTableError as error:
         return NextCompactions(obstacle=f"not compacted by stream_app: {error.problem}")
     return NextCompactions(
@@ -178,7 +180,7 @@ def level_rows(
     snapshot: Snapshot | None,
     choice: BucketChoice = EVERYTHING,
     planned: NextCompactions | None = None,
-) -> list[LevelRow]:
+) -> list[TreeRow]:
     """Return the levels of all buckets of a snapshot, from level 0 up."""
     planned = planned or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
@@ -187,7 +189,7 @@ def level_rows(
 
 def run_rows(
     table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
-) -> list[LevelRow]:
+) -> list[TreeRow]:
     """Return a row for each sorted run, newest first, with the columns of `level_rows`."""
 
     def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
@@ -200,7 +202,7 @@ def run_rows(
     ]
 
 
-def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
+def levels_picture(runs: Sequence[TreeRow], planned: NextCompactions) -> Text:
     """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
@@ -224,7 +226,7 @@ def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
     return picture
 
 
-def _keys_text(run: LevelRow) -> str:
+def _keys_text(run: TreeRow) -> str:
     min_key, max_key = _short_key(run.min_key), _short_key(run.max_key)
     return f"key {min_key}" if run.min_key == run.max_key else f"keys {min_key} to {max_key}"
 
@@ -243,13 +245,13 @@ def _level_row(
     entries: Sequence[ManifestEntry],
     level_key: tuple[str, int, int],
     planned: NextCompactions,
-) -> LevelRow:
+) -> TreeRow:
     """Return the row of one level, or of one sorted run, with the totals of its files."""
     partition, bucket, level = level_key
     files = [entry.file for entry in entries]
     delete_counts = [file.delete_row_count for file in files if file.delete_row_count is not None]
     key_type = table.schema.key_type
-    return LevelRow(
+    return TreeRow(
         partition=partition,
         bucket=bucket,
         level=level,

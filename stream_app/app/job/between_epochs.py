@@ -21,7 +21,7 @@ class BetweenEpochs:
 
     lock: Lock
 
-    def report_with_checks(
+    def with_checks(
         self, report: Callable[[_T], None], *checks: Callable[[], None]
     ) -> Callable[[_T], None]:
         """Return a report that calls `report`, and then the checks if no epoch holds the lock."""

@@ -129,7 +129,7 @@ class _Compaction:
         else:
             self._compact_once()
         seconds = clock.steady_seconds() - start_s
-        coordinator = self.table_job.committer.coordinator
+        coordinator = self.table_job.stream_commit.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
         self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_none_stuck()
@@ -148,7 +148,11 @@ class _Compaction:
         return self.settings.stream.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
-        settings, table, committer = self.settings, self.table_job.table, self.table_job.committer
+        settings, table, stream_commit = (
+            self.settings,
+            self.table_job.table,
+            self.table_job.stream_commit,
+        )
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest = table.snapshots.latest()
@@ -156,7 +160,9 @@ class _Compaction:
         if table.kind.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
         snapshots = (
-            committer.iter_compact_whole(buckets) if settings.full else committer.iter_compact_due()
+            stream_commit.iter_compact_whole(buckets)
+            if settings.full
+            else stream_commit.iter_compact_due()
         )
         with _progress(0 if self._logs_json else settings.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
@@ -174,7 +180,7 @@ class _Compaction:
             self._move_postponed_rows()
             self._load_changed_buckets()
             for report in self._reports(
-                self.table_job.committer.iter_compact_due(expects_no_flush=False)
+                self.table_job.stream_commit.iter_compact_due(expects_no_flush=False)
             ):
                 self._print(report_line(report))
             self.table_job.upkeep.while_idle()
@@ -202,7 +208,7 @@ class _Compaction:
 
     def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
-        table, committer = self.table_job.table, self.table_job.committer
+        table, stream_commit = self.table_job.table, self.table_job.stream_commit
         choice = self.settings.choice
         latest = table.snapshots.latest()
         latest_id = None if latest is None else latest.snapshot_id
@@ -210,10 +216,10 @@ class _Compaction:
             return set()
         self._snapshot_id = latest_id
         buckets = choice.buckets(table, latest)
-        committer.state.follow_and_load(buckets)
+        stream_commit.state.follow_and_load(buckets)
         if choice.has_conditions:
-            committer.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():
+            stream_commit.coordinator.restrict({partition for partition, _ in buckets})
+        for bucket, runs in stream_commit.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
@@ -234,7 +240,7 @@ class _Compaction:
         self.listeners.call(lambda listener: listener.on_idle_commit(label, report))
 
     def _check_none_stuck(self) -> None:
-        table, failures = self.table_job.table, self.table_job.committer.coordinator.failures
+        table, failures = self.table_job.table, self.table_job.stream_commit.coordinator.failures
         errors = {
             table.paths.bucket_folder(*bucket): error
             for bucket, error in failures.stuck_errors().items()

@@ -28,8 +28,8 @@ _PRUNE_INTERVAL_S = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
-class DatabaseRecord:
-    """The record of one job's database snapshots, which deletes expired ones.
+class DatabaseSnapshotRecorder:
+    """The recorder of one job's database snapshots, which also deletes expired ones.
 
     Attributes:
         epoch_tables: the tables of the job.
@@ -89,7 +89,7 @@ class DatabaseRecord:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table_job.table
-            newest = feed.table_job.committer.state.commit_history.newest
+            newest = feed.table_job.stream_commit.state.commit_history.newest
             if table.skips_level_0 or table.kind.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:

@@ -22,7 +22,7 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.job.between_epochs import BetweenEpochs
-from stream_app.app.job.database_record import DatabaseRecord
+from stream_app.app.job.database_record import DatabaseSnapshotRecorder
 from stream_app.app.job.feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
@@ -56,7 +56,7 @@ from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueu
 from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger(__name__)
-_LOOKING = Activity("no epoch has begun: the job looks for messages", repeats=False)
+_MESSAGE_SEARCH = Activity("no epoch has begun: the job looks for messages", repeats=False)
 
 
 def ingest(
@@ -80,7 +80,7 @@ def ingest(
         checks = JobChecks(
             job_tables=job_tables, stream=stream, clock=clock, open_folder=session.folder
         )
-        checked = checks.run()
+        checked_job = checks.run()
         stack.enter_context(watched.writing_events())
         signs.begin("Spark's session begins")
         spark, stop_requested = session.start(), threading.Event()
@@ -89,7 +89,7 @@ def ingest(
             job_tables=job_tables,
             stream=stream,
             session=session,
-            checked=checked,
+            checked_job=checked_job,
             watched=watched,
             signs=signs,
             spark=spark,
@@ -105,7 +105,7 @@ class _IngestJob:
     job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
     session: JobSession
-    checked: CheckedJob
+    checked_job: CheckedJob
     watched: WatchedJob
     signs: SignsOfLife
     spark: SparkSession
@@ -133,14 +133,14 @@ class _IngestJob:
             closing.callback(feeds.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.watched.metrics.jvm.attach(self.spark)
-            self.watched.metrics.note_decoder(self.checked.state_file.state.decoder)
-            prepared_tables = prepare_tables(self.checked, feeds, self.clock)  # step 2
+            self.watched.metrics.note_decoder(self.checked_job.state_file.state.decoder)
+            prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
                 config=self.job_tables.source,
-                reader_settings=self.checked.reader_settings,
+                reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
-                checkpoint=self.checked.checkpoint,
+                checkpoint=self.checked_job.checkpoint,
                 driver_messages=driver_messages,
                 load=load,
             )
@@ -148,16 +148,18 @@ class _IngestJob:
                 prepared_tables=prepared_tables,
                 feeds=feeds,
                 runner=source_reader.runner,
-                epoch_log=EpochLog(self.checked.checkpoint, can_reread=source_reader.can_reread),
+                epoch_log=EpochLog(
+                    self.checked_job.checkpoint, can_reread=source_reader.can_reread
+                ),
                 settings=self._epoch_settings(),
                 clock=self.clock,
                 load=load,
             )
             if load is not None:
                 self._report_load(load, rounds.tables)
-            committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
-            self._run_stream(committer, feeds, source_reader)  # step 4
-            check_none_held(committer.tables.held.by_name)  # step 5
+            epoch_committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
+            self._run_stream(epoch_committer, feeds, source_reader)  # step 4
+            check_none_held(epoch_committer.tables.held.by_name)  # step 5
             check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
@@ -165,8 +167,8 @@ class _IngestJob:
         return begin_or_resume_load(
             job_tables=self.job_tables,
             prepared_tables=prepared_tables,
-            state_file=self.checked.state_file,
-            reader=self.checked.reader_settings,
+            state_file=self.checked_job.state_file,
+            reader=self.checked_job.reader_settings,
             clock=self.clock,
             tasks=self._task_count,
         )
@@ -179,21 +181,21 @@ class _IngestJob:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
         if not self.job_tables.keeps_transactions:
             return pace.note_commit
-        record = DatabaseRecord(
+        record_snapshot = DatabaseSnapshotRecorder(
             epoch_tables=epoch_tables,
-            borders=BorderLog(self.checked.checkpoint),
+            borders=BorderLog(self.checked_job.checkpoint),
             snapshots=database_snapshots(self.job_tables.location, self.job_tables.file_system),
             clock=self.clock,
         )
 
         def note(epoch: int) -> None:
             pace.note_commit(epoch)
-            record(epoch)
+            record_snapshot(epoch)
 
         return note
 
     def _compactions_at_once(self) -> int | None:
-        table = self.checked.table
+        table = self.checked_job.table
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
         return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
 
@@ -211,7 +213,7 @@ class _IngestJob:
         return JobFeeds(
             job_tables=self.job_tables,
             stream=self.stream,
-            state_file=self.checked.state_file,
+            state_file=self.checked_job.state_file,
             open_folder=self.session.folder,
             compactions=compactions,
             pace=pace_of(self.stream, self.clock),
@@ -221,23 +223,23 @@ class _IngestJob:
 
     def _run_stream(
         self,
-        committer: EpochCommitter[Messages],
+        epoch_committer: EpochCommitter[Messages],
         feeds: JobFeeds,
         source_reader: SourceReader[Messages],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
-        checkpoint = self.checked.checkpoint
-        plan = committer.rounds.plan()
+        checkpoint = self.checked_job.checkpoint
+        plan = epoch_committer.rounds.plan()
         unused = UnusedSettings(
             named_tables=job_tables.named_tables,
             idle_expectations=feeds.idle_expectations,
-            state_file=self.checked.state_file,
+            state_file=self.checked_job.state_file,
         )
-        with_checks = BetweenEpochs(committer.lock).report_with_checks
+        with_checks = BetweenEpochs(epoch_committer.lock).with_checks
         note_problems = partial(self._note_problems, feeds)
-        running = RunningStream(
-            committer=committer,
+        running_stream = RunningStream(
+            epoch_committer=epoch_committer,
             drains=stream.is_available_now,
             on_progress=with_checks(events.report_progress, note_problems),
             on_idle=with_checks(events.report_poll, note_problems, unused.check),
@@ -253,25 +255,25 @@ class _IngestJob:
             clock=self.clock,
         )
         stop_on_signals(self.spark, self.stop_requested)
-        events.watch_source(lambda: committer.reached_offsets)
+        events.watch_source(lambda: epoch_committer.reached_offsets)
         events.report_start(job_tables.location, str(checkpoint))
-        self.signs.watch(lambda: _activity_of(committer))
+        self.signs.watch(lambda: _activity_of(epoch_committer))
         with ExitStack() as stack:
             stack.callback(source_reader.runner.close)
             stack.enter_context(warming_up(self.spark, lambda: source_reader.runner.warm_up(plan)))
-            running.run(source_reader.stream(settings, running))
+            running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
 
     def _note_problems(self, feeds: JobFeeds) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.watched.events.listeners.problems()
-        self.checked.state_file.note_passing("services", problems)
-        self.checked.state_file.note_passing("cores", feeds.core_warnings())
-        self.checked.state_file.note_passing("freshness", feeds.freshness_warnings())
+        self.checked_job.state_file.note_passing("services", problems)
+        self.checked_job.state_file.note_passing("cores", feeds.core_warnings())
+        self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
-def _activity_of(committer: EpochCommitter[Messages]) -> Activity | None:
-    epoch = committer.epoch_at_work
+def _activity_of(epoch_committer: EpochCommitter[Messages]) -> Activity | None:
+    epoch = epoch_committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
-    return _LOOKING if committer.is_untouched else None
+    return _MESSAGE_SEARCH if epoch_committer.is_untouched else None

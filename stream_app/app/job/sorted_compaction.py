@@ -20,7 +20,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.compact.append.append_task import sorted_requests
 
 
@@ -43,7 +43,7 @@ def sort_partitions(settings: CompactionSettings, executor: CompactExecutor) -> 
         CompactionError: some partitions could not be sorted; the others are committed.
     """
     table, requests = settings.table, plan_sorting(settings)
-    committer = batch_committer(table)
+    commit = batch_commit(table)
     failures: list[str] = []
     futures = {executor.submit(request): request for request in requests}
     for future in as_completed(futures):
@@ -55,7 +55,7 @@ def sort_partitions(settings: CompactionSettings, executor: CompactExecutor) -> 
             failures.append(f"{name}: {error}")
             continue
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=(change,))
-        outcome = committer.commit_compactions(committable)
+        outcome = commit.commit_compactions(committable)
         if outcome.conflict:
             table.discard([change])
             yield f"{name}: dropped, because another writer was faster: {outcome.conflict}"

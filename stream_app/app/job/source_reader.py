@@ -94,7 +94,7 @@ class SparkSourceReader:
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
-            committer=running.committer,
+            epoch_committer=running.epoch_committer,
             checkpoint=spark_location(settings.checkpoint.location),
             trigger=settings.trigger,
             stop_requested=running.stop_requested,
@@ -123,7 +123,7 @@ class NativeSourceReader:
         self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
     ) -> Stream:
         """See `SourceReader.stream`."""
-        committer = running.committer
+        epoch_committer = running.epoch_committer
         borders = self._borders(settings)
         return TopicStream(
             rules=EpochRules(
@@ -134,10 +134,10 @@ class NativeSourceReader:
                 load_epochs=self.load_epochs,
             ),
             source=self.offsets,
-            epoch_log=committer.epoch_log,
+            epoch_log=epoch_committer.epoch_log,
             writer=EpochLogWriter(settings.checkpoint),
-            process_epoch=committer.process_epoch,
-            failure=lambda: committer.failure,
+            process_epoch=epoch_committer.process_epoch,
+            failure=lambda: epoch_committer.failure,
             jobs=JobGroup(self.runner.spark, f"stream {settings.job_tables.name}"),
             clock=settings.clock,
             borders=borders,

@@ -45,14 +45,14 @@ class RoundSetup(NamedTuple):
 
 
 def prepare_tables(
-    checked: CheckedJob, feeds: JobFeeds, clock: Clock
+    checked_job: CheckedJob, feeds: JobFeeds, clock: Clock
 ) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the maker of a whole database's tables."""
-    match checked.tables:
+    match checked_job.tables:
         case SampledDatabase(database, messages):
             return DatabaseTables(
                 job_tables=database,
-                state_file=checked.state_file,
+                state_file=checked_job.state_file,
                 clock=clock,
                 feed_of=feeds.of_table,
                 quarantine=feeds.quarantine,

@@ -40,7 +40,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_steps.column_defaults import default_values
+from stream_app.table.row_steps.column_defaults import defaults_step
 from stream_app.table.row_steps.located_rows import lookup_hints, named_partitions
 from stream_app.table.row_steps.mergeable_values import mergeable_values
 from stream_app.table.row_steps.narrowed_columns import NarrowedColumns, column_times
@@ -99,7 +99,7 @@ class RowSettings:
             self._check_history()
         makers: Mapping[StepPlace, Callable[[], Step | None]] = {
             StepPlace.MADE_COLUMNS: self._made_columns,
-            StepPlace.DEFAULTS: lambda: default_values(schema.fields),
+            StepPlace.DEFAULTS: lambda: defaults_step(schema.fields),
             StepPlace.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
             StepPlace.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
             StepPlace.EXPECTATIONS: self._expectations,

@@ -11,7 +11,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.inspect.bucket_trees import LevelRow, next_compactions, run_rows
+from stream_app.app.inspect.bucket_trees import TreeRow, next_compactions, run_rows
 from stream_app.app.inspect.compaction_history import CompactionRow, compactions_of
 from stream_app.app.inspect.overview import Overview, overview
 from stream_app.app.inspect.table_listings import OptionRow, listing, option_rows
@@ -274,7 +274,7 @@ def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[C
     ]
 
 
-def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[LevelRow]:
+def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[TreeRow]:
     if latest is None or not table.kind.merges_by_key:
         return []
     return run_rows(table, latest)
@@ -283,7 +283,7 @@ def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[LevelRow]:
 def _trees(
     table: FileStoreTable,
     latest: Snapshot | None,
-    runs: Sequence[LevelRow],
+    runs: Sequence[TreeRow],
     activity: TableActivity | None,
 ) -> list[BucketTree]:
     if not runs:
@@ -310,7 +310,7 @@ def _lists(
     table: FileStoreTable,
     latest: Snapshot | None,
     compactions: Sequence[CompactionRow],
-    runs: Sequence[LevelRow],
+    runs: Sequence[TreeRow],
     parts: PartReader,
 ) -> Iterator[PageList]:
     columns = column_rows(table.schema)
@@ -333,7 +333,7 @@ def _lists(
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
             yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
-    shown_rows = Listing(LevelRow, runs[:RUNS_LISTED])
+    shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest is not None:
         files = parts.value("files", lambda: largest_files(table, latest))

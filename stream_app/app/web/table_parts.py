@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
 
-from stream_app.app.inspect.bucket_trees import LevelRow
+from stream_app.app.inspect.bucket_trees import TreeRow
 from stream_app.app.inspect.snapshot_files import live_files
 from stream_app.app.inspect.table_listings import file_listing
 from stream_app.app.text.listing import Listing, time_text
@@ -156,7 +156,7 @@ def largest_files(table: FileStoreTable, snapshot: Snapshot) -> Listing:
     return file_listing(table, entries, _FILE_COLUMNS)
 
 
-def space_amplification(runs: Sequence[LevelRow]) -> float | None:
+def space_amplification(runs: Sequence[TreeRow]) -> float | None:
     """Return the bytes of all sorted runs per byte of the buckets' oldest runs, or None.
 
     Args:

@@ -57,7 +57,7 @@ class ThriftMap:
     """The content of a map."""
 
     key_kind: int
-    kind: int
+    value_kind: int
     contents: tuple[tuple[Any, Any], ...]
 
 
@@ -222,10 +222,10 @@ def _write(protocol: Any, kind: int, content: Any) -> None:
     if kind == ThriftType.STRUCT:
         write_struct(protocol, content)
     elif kind == ThriftType.MAP:
-        protocol.writeMapBegin(content.key_kind, content.kind, len(content.contents))
+        protocol.writeMapBegin(content.key_kind, content.value_kind, len(content.contents))
         for key, value in content.contents:
             _write(protocol, content.key_kind, key)
-            _write(protocol, content.kind, value)
+            _write(protocol, content.value_kind, value)
         protocol.writeMapEnd()
     elif kind in (ThriftType.LIST, ThriftType.SET):
         name = "List" if kind == ThriftType.LIST else "Set"

@@ -77,7 +77,7 @@ class _PairedRows(NamedTuple):
         return is_object
 
     def explicit_nulls(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, is_paired: Bools
+        self, messages: dialect.ParsedMessages, table: dialect.DialectTable, is_paired: Bools
     ) -> tuple[list[Int64s], Sequence[int]]:
         """Find the records whose row of `old` has an explicit null, for each column.
 
@@ -99,7 +99,7 @@ class _PairedRows(NamedTuple):
 
 
 def images_of(
-    messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
+    messages: dialect.ParsedMessages, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
 ) -> dialect.ParsedRecords:
     """Read the images of messages whose rows are records.
 
@@ -159,7 +159,7 @@ def _column_of_records(column: pa.Array, message_indices: pa.Array | None) -> pa
 
 
 def _convert_by_types(
-    types: pa.Array, table: dialect.Table, before: list[pa.Array], after: list[pa.Array]
+    types: pa.Array, table: dialect.DialectTable, before: list[pa.Array], after: list[pa.Array]
 ) -> Bools:
     """Convert the images' values in place, and mark the records with a value that fails.
 
@@ -172,12 +172,12 @@ def _convert_by_types(
         if reading in readings:
             column = types.field(readings.index(reading))
             for image in (before, after):
-                image[index], failed = convert_by_types(reading.family, column, image[index])
-                has_failed |= failed
+                image[index], is_failed = convert_by_types(reading.family, column, image[index])
+                has_failed |= is_failed
     return has_failed
 
 
-def typed_readings(table: dialect.Table) -> Sequence[ColumnReading]:
+def typed_readings(table: dialect.DialectTable) -> Sequence[ColumnReading]:
     """Return the columns whose MySQL types must be read."""
     return [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)

@@ -99,7 +99,9 @@ class CanalDialect(dialect.Dialect):
         names = [*types, *(name for row in data or () for name in row)]
         return untyped_table(names, document.get("pkNames"), types)
 
-    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(
+        self, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
+    ) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         row_fields = ParsedFields(table.readings, json_kinds)
         boolean = DataType(root=TypeRoot.BOOLEAN)
@@ -114,13 +116,16 @@ class CanalDialect(dialect.Dialect):
         )
 
     def parsed_records(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
+        self,
+        messages: dialect.ParsedMessages,
+        table: dialect.DialectTable,
+        json_kinds: Sequence[JsonKind],
     ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         return images_of(messages, table, json_kinds)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.DialectTable
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE | {_MYSQL_TYPES} if typed_readings(table) else _ENVELOPE)
@@ -142,7 +147,7 @@ def _all_objects(value: Any) -> bool:
 
 
 def _records(
-    document: dict[str, Any], message_type: str, table: dialect.Table
+    document: dict[str, Any], message_type: str, table: dialect.DialectTable
 ) -> list[RecordImages]:
     data = _images(document, "data", table)
     if not data:
@@ -162,7 +167,7 @@ def _records(
     ]
 
 
-def _images(document: dict[str, Any], field: str, table: dialect.Table) -> list[Image]:
+def _images(document: dict[str, Any], field: str, table: dialect.DialectTable) -> list[Image]:
     """Return the rows of a list, with their values converted by their MySQL types."""
     rows = document.get(field)
     if rows is None:

@@ -17,7 +17,7 @@ from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
 from stream_app.cdc.compiled.column_names import UNKNOWN
 from stream_app.cdc.compiled.document_rewriter import (
     PIECES,
-    Memory,
+    RewriteMemory,
     RewrittenPositions,
     rewrite_messages,
 )
@@ -114,7 +114,7 @@ class DocumentLayout:
         rows = rewrite_messages(
             RewrittenPositions(ended_messages.starts, ended_messages.ends, lengths, is_rewritten),
             cells.buffers(self.names, self.columns, self.kinds, scales),
-            Memory(output.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
+            RewriteMemory(output.ctypes.data, scratch.ctypes.data, pieces.ctypes.data),
         )
         bounds = np.zeros(rows + 1, np.int32)
         np.cumsum(lengths[:rows], out=bounds[1:])

@@ -109,7 +109,7 @@ class _SourceFields(NamedTuple):
     table_length: int
 
 
-class Memory(NamedTuple):
+class RewriteMemory(NamedTuple):
     """Addresses: where messages are written, where a text loses its escapes, and `PIECES`."""
 
     output: int
@@ -118,7 +118,9 @@ class Memory(NamedTuple):
 
 
 @compiled
-def rewrite_messages(positions: RewrittenPositions, buffers: ImageBuffers, memory: Memory) -> int:
+def rewrite_messages(
+    positions: RewrittenPositions, buffers: ImageBuffers, memory: RewriteMemory
+) -> int:
     """Rewrite messages; a quote without a backslash must follow the last one, to end any text.
 
     Returns:
@@ -137,7 +139,7 @@ def rewrite_messages(positions: RewrittenPositions, buffers: ImageBuffers, memor
 
 @compiled
 def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
-    span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
+    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
 ) -> int:
     """Rewrite one message, and return the position after the written bytes, or `DECLINED`."""
     position, limit = span
@@ -203,7 +205,7 @@ def _write_source_and_op(
     output: int,
     source: _SourceFields,
     op: int,
-    memory: Memory,
+    memory: RewriteMemory,
 ) -> int:
     """Write the fields after the images: `source` and `op`; return the position after them."""
     output = _write_piece(output, memory, _CONNECTOR)
@@ -220,12 +222,12 @@ def _write_source_and_op(
 
 
 @compiled
-def _write_piece(output: int, memory: Memory, piece: tuple[int, int]) -> int:
+def _write_piece(output: int, memory: RewriteMemory, piece: tuple[int, int]) -> int:
     return copy_bytes(output, memory.pieces + piece[0], piece[1])
 
 
 @compiled
-def _write_token(output: int, memory: Memory, position: int, length: int) -> int:
+def _write_token(output: int, memory: RewriteMemory, position: int, length: int) -> int:
     return copy_bytes(output, position, length) if length else _write_piece(output, memory, _NULL)
 
 
@@ -286,7 +288,7 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
 
 @compiled
 def _rewrite_image(
-    span: tuple[int, int], buffers: ImageBuffers, memory: Memory, target: tuple[int, int]
+    span: tuple[int, int], buffers: ImageBuffers, memory: RewriteMemory, target: tuple[int, int]
 ) -> tuple[int, int]:
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, limit = span

@@ -22,7 +22,7 @@ _MILLIS_TYPE = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class MetadataColumn:
     """A metadata column.
 
     Attributes:
@@ -59,13 +59,15 @@ def _op_ts(messages: pa.RecordBatch, facts: SourceFacts) -> pa.Array:
     return facts.change_times(messages)
 
 
-METADATA: Mapping[str, Metadata] = {
-    "database_name": Metadata(STRING.not_null(), partial(_origin, "database"), is_stable=True),
-    "table_name": Metadata(STRING.not_null(), partial(_origin, "table"), is_stable=True),
-    "schema_name": Metadata(STRING.not_null(), partial(_origin, "schema"), is_stable=True),
-    "op_ts": Metadata(_TIME_TYPE.not_null(), _op_ts, needs_time=True),
-    "topic": Metadata(STRING, partial(_kafka, "topic"), is_stable=True),
-    "partition": Metadata(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),
-    "offset": Metadata(DataType(root=TypeRoot.BIGINT), partial(_kafka, "offset")),
-    "timestamp": Metadata(_TIME_TYPE, _timestamp),
+METADATA: Mapping[str, MetadataColumn] = {
+    "database_name": MetadataColumn(
+        STRING.not_null(), partial(_origin, "database"), is_stable=True
+    ),
+    "table_name": MetadataColumn(STRING.not_null(), partial(_origin, "table"), is_stable=True),
+    "schema_name": MetadataColumn(STRING.not_null(), partial(_origin, "schema"), is_stable=True),
+    "op_ts": MetadataColumn(_TIME_TYPE.not_null(), _op_ts, needs_time=True),
+    "topic": MetadataColumn(STRING, partial(_kafka, "topic"), is_stable=True),
+    "partition": MetadataColumn(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),
+    "offset": MetadataColumn(DataType(root=TypeRoot.BIGINT), partial(_kafka, "offset")),
+    "timestamp": MetadataColumn(_TIME_TYPE, _timestamp),
 }

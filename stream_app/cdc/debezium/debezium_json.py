@@ -46,7 +46,7 @@ from stream_app.cdc.debezium.debezium_options import (
     parse_options,
 )
 from stream_app.cdc.debezium.debezium_origins import change_times, debezium_origins
-from stream_app.cdc.debezium.decoding.decode_fast import FramedGroup, decode_framed_group
+from stream_app.cdc.debezium.decoding.decode_fast import FastGroup, decode_group_fast
 from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
 from stream_app.cdc.debezium.decoding.one_record import images_of
@@ -104,7 +104,7 @@ class DebeziumJson:
         self._keys = KeyCheck(rules, self._options.quarantines_unproven)
         self._fields = fields or {}
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
-        self._groups: dict[bytes, FramedGroup] = {}
+        self._groups: dict[bytes, FastGroup] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -148,10 +148,10 @@ class DebeziumJson:
 
     def _uncertain_changes(self, outcome: BatchOutcome) -> dict[int, str]:
         """Return position → reason, for the changes whose row nothing proves."""
-        if not outcome.questions:
+        if not outcome.question_parts:
             return {}
         message_index, questions = (
-            np.concatenate(parts) for parts in zip(*outcome.questions, strict=True)
+            np.concatenate(parts) for parts in zip(*outcome.question_parts, strict=True)
         )
         return self._keys.uncertain_reasons(outcome.messages, message_index, questions)
 
@@ -165,39 +165,41 @@ class DebeziumJson:
             writes_times=options.writes_times,
         )
 
-    def _group(self, prefix: bytes) -> FramedGroup:
+    def _group(self, prefix: bytes) -> FastGroup:
         if prefix not in self._groups:
             readings = self._readings_for(self._schemas.get(prefix, self._fields))
             fingerprint = hashlib.sha256(prefix).hexdigest()
             layouts = compiled_layouts(self._options.decoder)
-            self._groups[prefix] = FramedGroup(
+            self._groups[prefix] = FastGroup(
                 readings,
                 fingerprint=fingerprint,
                 layout_choice=None if layouts is None else LayoutChoice(layouts.images),
             )
         return self._groups[prefix]
 
-    def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by their images alone (step 2); None if too few have a known frame."""
-        assert isinstance(group, FramedGroup)
-        return decode_framed_group(placed.values, group, self._settings)
+        assert isinstance(group, FastGroup)
+        return decode_group_fast(placed_values.values, group, self._settings)
 
-    def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_whole(self, placed_values: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
-        return decode_whole(placed.values, group.shape, self._settings)
+        return decode_whole(placed_values.values, group.shape, self._settings)
 
-    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(
+        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome
+    ) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
-        result = decode_one_by_one(placed.values, group.readings, self._settings)
-        outcome.add_result(result, placed.message_index)
+        result = decode_one_by_one(placed_values.values, group.readings, self._settings)
+        outcome.add_result(result, placed_values.message_index)
         for position, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
             record_result = decode_one_by_one(payload, readings, self._settings)
             if record_result.enveloped:
                 record_result.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(record_result, placed.message_index[position : position + 1])
+            outcome.add_result(record_result, placed_values.message_index[position : position + 1])
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

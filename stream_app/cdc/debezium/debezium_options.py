@@ -191,8 +191,8 @@ def parse_options(
     current_options = {
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
-    checked = check_options(name, SECTION, format_options, current_options, columns)
-    placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
+    checked_options = check_options(name, SECTION, format_options, current_options, columns)
+    placeholder = checked_options.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
     if not is_placeholder(placeholder):
         raise UsageError(
             f"{PLACEHOLDER_VALUE} = {placeholder!r} is not a placeholder",
@@ -200,7 +200,7 @@ def parse_options(
             fix="take the connector's value, at least one character; behind `hex:` an even number "
             "of hexadecimal digits",
         )
-    return DebeziumOptions(checked.values, checked.encodings)
+    return DebeziumOptions(checked_options.values, checked_options.encodings)
 
 
 def key_rules(

@@ -105,7 +105,9 @@ class DmsDialect(dialect.Dialect):
         is_update = metadata.get("operation") == "update"
         return untyped_table(_split(data)[1] if is_update else data, ())
 
-    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(
+        self, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
+    ) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
@@ -117,7 +119,10 @@ class DmsDialect(dialect.Dialect):
         )
 
     def parsed_records(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
+        self,
+        messages: dialect.ParsedMessages,
+        table: dialect.DialectTable,
+        json_kinds: Sequence[JsonKind],
     ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         values, (data, metadata) = messages.values, messages.columns
@@ -152,7 +157,7 @@ class DmsDialect(dialect.Dialect):
         return dialect.ParsedRecords(images)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.DialectTable
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
@@ -174,7 +179,7 @@ class DmsDialect(dialect.Dialect):
             (self._record(data, _OPS[operation], table),), table_name(schema or "", name or "")
         )
 
-    def _record(self, data: dict[str, Any], op: int, table: dialect.Table) -> RecordImages:
+    def _record(self, data: dict[str, Any], op: int, table: dialect.DialectTable) -> RecordImages:
         check_once(data, frozenset(f"{_BEFORE}{name}" for name in table.columns))
         row = _cells(data, table)
         if op == DELETE:
@@ -216,7 +221,7 @@ def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
     return column
 
 
-def _cells(data: dict[str, Any], table: dialect.Table) -> Image:
+def _cells(data: dict[str, Any], table: dialect.DialectTable) -> Image:
     image = dict(image_of(data, "data", table.columns) or {})
     for reading in table.readings:
         cell = image.get(reading.name)
@@ -230,7 +235,7 @@ def _equal(texts: pa.Array, expected: str) -> Bools:
 
 
 def _previous_values(
-    table: dialect.Table, old_columns: Sequence[pa.Array], is_update: Bools
+    table: dialect.DialectTable, old_columns: Sequence[pa.Array], is_update: Bools
 ) -> tuple[Bools, Bools]:
     """Mark the messages with any previous value, and those with the whole previous primary key."""
     sends_any: Bools = np.zeros(len(is_update), np.bool_)
@@ -245,7 +250,7 @@ def _previous_values(
 
 def _before_images(
     values: pa.Array,
-    table: dialect.Table,
+    table: dialect.DialectTable,
     is_completed: Bools,
     old: Sequence[pa.Array],
     after: Sequence[pa.Array],

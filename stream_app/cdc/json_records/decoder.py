@@ -109,20 +109,20 @@ class PlacedValues:
 class ValueDecoder(Protocol):
     """A format's decoder of values, with its three parsers."""
 
-    def decode_fast(self, placed: PlacedValues, group: Group, /) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: Group, /) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def decode_whole(self, placed: PlacedValues, group: Group, /) -> DecodedRecords | None:
+    def decode_whole(self, placed_values: PlacedValues, group: Group, /) -> DecodedRecords | None:
         """Parse whole values of the group's shape; None if they do not parse as this shape.
 
         Args:
-            placed: each value is `json_lines.looks_like_object`.
+            placed_values: each value is `json_lines.looks_like_object`.
         """
         ...
 
     def decode_one_by_one(
-        self, placed: PlacedValues, group: Group, outcome: BatchOutcome, /
+        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome, /
     ) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
@@ -148,28 +148,30 @@ class ShapeDecoder:
         for part in PlacedValues(values, message_index, self.outcome.messages).slices():  # step 1
             self._decode_slice(part)
 
-    def _decode_slice(self, placed: PlacedValues) -> None:
-        suspects: Bools = np.zeros(len(placed.message_index), np.bool_)
-        is_undecoded: Bools = np.ones(len(placed.message_index), np.bool_)
+    def _decode_slice(self, placed_values: PlacedValues) -> None:
+        suspects: Bools = np.zeros(len(placed_values.message_index), np.bool_)
+        is_undecoded: Bools = np.ones(len(placed_values.message_index), np.bool_)
         fast_part = None
         if not self.policy.examines_records:
-            fast_part = self.value_decoder.decode_fast(placed, self.group)  # step 2
+            fast_part = self.value_decoder.decode_fast(placed_values, self.group)  # step 2
         if fast_part is not None:
-            self.outcome.add_records(fast_part.records, placed.message_index[fast_part.positions])
+            self.outcome.add_records(
+                fast_part.records, placed_values.message_index[fast_part.positions]
+            )
             suspects[fast_part.positions[fast_part.records.from_images.suspects]] = True
             is_undecoded[fast_part.positions] = False
         if is_undecoded.any():
             suspects[is_undecoded] = self._decode_remaining(
-                placed.take(np.flatnonzero(is_undecoded))
+                placed_values.take(np.flatnonzero(is_undecoded))
             )
         if suspects.any():
             self.value_decoder.decode_one_by_one(
-                placed.take(np.flatnonzero(suspects)), self.group, self.outcome
+                placed_values.take(np.flatnonzero(suspects)), self.group, self.outcome
             )
 
-    def _decode_remaining(self, placed: PlacedValues) -> Bools:
+    def _decode_remaining(self, placed_values: PlacedValues) -> Bools:
         """Parse whole messages (step 2), and return the mask of values left for step 3."""
-        values, group, policy = placed.values, self.group, self.policy
+        values, group, policy = placed_values.values, self.group, self.policy
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         is_candidate &= ~may_be_misread(values, has_decimals=has_decimals)
@@ -177,29 +179,29 @@ class ShapeDecoder:
             sample = np.flatnonzero(is_candidate)[
                 : None if policy.examines_records else SAMPLE_ROWS
             ]
-            has_shape = self._learn_shape(placed.take(sample))
+            has_shape = self._learn_shape(placed_values.take(sample))
             if policy.examines_records:
                 is_candidate[sample] = has_shape
         if not is_candidate.any():
             return ~is_candidate
-        return self._decode_same_shape(placed, is_candidate)
+        return self._decode_same_shape(placed_values, is_candidate)
 
-    def _learn_shape(self, placed: PlacedValues) -> Bools:
+    def _learn_shape(self, placed_values: PlacedValues) -> Bools:
         """Learn the commonest shape of these values, and return the mask of values with it."""
-        texts = placed.values.to_pylist()
+        texts = placed_values.values.to_pylist()
         self.group.shape, has_shape = shape_of(
             texts, self.group.readings, self.policy, self.images_of
         )
         return has_shape
 
-    def _decode_same_shape(self, placed: PlacedValues, is_candidate: Bools) -> Bools:
+    def _decode_same_shape(self, placed_values: PlacedValues, is_candidate: Bools) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
         suspects = ~is_candidate
 
         def decode_together(rows: Int64s) -> bool:
             if not len(rows):
                 return True
-            part = placed.take(rows)
+            part = placed_values.take(rows)
             records = self.value_decoder.decode_whole(part, self.group)
             if records is None:
                 return False
@@ -210,7 +212,7 @@ class ShapeDecoder:
         rows = np.flatnonzero(is_candidate)
         if decode_together(rows):
             return suspects
-        has_shape = self._learn_shape(placed.take(rows))  # later batches begin with it
+        has_shape = self._learn_shape(placed_values.take(rows))  # later batches begin with it
         suspects[rows[~has_shape]] = True
         parts = [rows[has_shape]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape

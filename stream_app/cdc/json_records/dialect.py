@@ -117,7 +117,7 @@ class NoRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DialectTable:
     """The facts about a table that a dialect needs.
 
     Attributes:
@@ -163,7 +163,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def fields(self, table: Table, json_kinds: Sequence[JsonKind], /) -> ParsedFields | None:
+    def fields(self, table: DialectTable, json_kinds: Sequence[JsonKind], /) -> ParsedFields | None:
         """Return the fields to parse in columns; None if the messages cannot be parsed in columns.
 
         Args:
@@ -172,7 +172,7 @@ class Dialect(Protocol):
         ...
 
     def parsed_records(
-        self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind], /
+        self, messages: ParsedMessages, table: DialectTable, json_kinds: Sequence[JsonKind], /
     ) -> ParsedRecords:
         """Return the images of messages that are parsed in columns.
 
@@ -182,7 +182,7 @@ class Dialect(Protocol):
         ...
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table, /
+        self, document: dict[str, Any], key: bytes | None, table: DialectTable, /
     ) -> Change | Truncate | NoRow:
         """Read one message.
 
@@ -196,7 +196,7 @@ class Dialect(Protocol):
 
 
 def read_message(
-    dialect: Dialect, value: bytes, key: bytes | None, table: Table
+    dialect: Dialect, value: bytes, key: bytes | None, table: DialectTable
 ) -> Change | Truncate | NoRow:
     """Read one message with a value.
 

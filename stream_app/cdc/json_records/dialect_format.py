@@ -29,10 +29,10 @@ from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
+    DialectTable,
     NoRow,
     ParsedMessages,
     ParsedRecords,
-    Table,
     Truncate,
     read_message,
 )
@@ -85,7 +85,7 @@ class DialectDecoder(ValueDecoder):
         self._section = section
         self._options = options
         self._policy = options.column_policy(setup.columns)
-        self._table = Table(
+        self._table = DialectTable(
             readings=apply_schema(
                 column_readings(setup, options.encodings, default_encoding),
                 fields or {},
@@ -142,16 +142,16 @@ class DialectDecoder(ValueDecoder):
         decoder.decode(values, present_rows)
         return outcome.decoded(self._rules.schema, {})
 
-    def decode_fast(self, placed: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: Group) -> DecodedPart | None:
         """Decode values by machine code (step 2); None if it accepts too few values."""
         if self._compiled is None:
             return None
-        shape = group.shape_for(placed.values, self._policy, self._dialect.images_of)
+        shape = group.shape_for(placed_values.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        compiled_messages = parse_messages(placed.values, shape, fields, self._compiled)
+        compiled_messages = parse_messages(placed_values.values, shape, fields, self._compiled)
         if compiled_messages is None:
             return None
-        part = placed.take(compiled_messages.positions)
+        part = placed_values.take(compiled_messages.positions)
         messages = ParsedMessages(
             part.values, self._keys(part), compiled_messages.columns, compiled_messages.nulls
         )
@@ -159,14 +159,14 @@ class DialectDecoder(ValueDecoder):
             compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
         )
 
-    def decode_whole(self, placed: PlacedValues, group: Group) -> DecodedRecords | None:
+    def decode_whole(self, placed_values: PlacedValues, group: Group) -> DecodedRecords | None:
         """Parse whole values (step 2); None if they do not parse as the group's shape."""
         assert group.shape is not None
         fields = self._dialect.fields(self._table, group.shape.json_kinds)
-        columns = None if fields is None else parse_objects(placed.values, fields.schema())
+        columns = None if fields is None else parse_objects(placed_values.values, fields.schema())
         if columns is None:
             return None
-        messages = ParsedMessages(placed.values, self._keys(placed), columns)
+        messages = ParsedMessages(placed_values.values, self._keys(placed_values), columns)
         return self._records(messages, group.shape)
 
     def _records(
@@ -180,26 +180,28 @@ class DialectDecoder(ValueDecoder):
             drift = self._drift(values, records, image_rows.suspects, marks)
         return DecodedRecords(image_rows, questions=None, drift=drift)
 
-    def decode_one_by_one(self, placed: PlacedValues, group: Group, outcome: BatchOutcome) -> None:
+    def decode_one_by_one(
+        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome
+    ) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
-        keys = self._keys(placed)
+        keys = self._keys(placed_values)
 
         def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
             key = None if keys is None else keys[position].as_py()
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read_changes(placed.values, read_value, self._policy)  # step 3
+        changes = result.read_changes(placed_values.values, read_value, self._policy)  # step 3
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.add_result(result, placed.message_index)
+        outcome.add_result(result, placed_values.message_index)
 
-    def _keys(self, placed: PlacedValues) -> pa.Array | None:
+    def _keys(self, placed_values: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
             return None
-        if "key" not in placed.messages.schema.names:
-            return pa.nulls(len(placed.message_index), pa.binary())
-        return placed.messages.column("key").take(pa.array(placed.message_index))
+        if "key" not in placed_values.messages.schema.names:
+            return pa.nulls(len(placed_values.message_index), pa.binary())
+        return placed_values.messages.column("key").take(pa.array(placed_values.message_index))
 
     def _drift(
         self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
@@ -304,11 +306,11 @@ class DialectDeclaration:
         )
 
     def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked = check_options(self.name, self.section, self.options, options, columns)
-        self.check_together(checked, columns)
-        return checked
+        checked_options = check_options(self.name, self.section, self.options, options, columns)
+        self.check_together(checked_options, columns)
+        return checked_options
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked = self._check_options(setup.options, setup.columns)
-        dialect = self.make_dialect(checked)
-        return DialectDecoder(dialect, self.section, setup, checked, self.encoding_of)
+        checked_options = self._check_options(setup.options, setup.columns)
+        dialect = self.make_dialect(checked_options)
+        return DialectDecoder(dialect, self.section, setup, checked_options, self.encoding_of)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import message_place
-from stream_app.cdc.json_records.dialect import Change, Dialect, Table, read_message
+from stream_app.cdc.json_records.dialect import Change, Dialect, DialectTable, read_message
 from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.cdc.rows.record_images import RecordImages
 
@@ -68,7 +68,7 @@ def _has_column(record: RecordImages, name: str) -> bool:
 
 def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
     """Look at a few messages of each topic."""
-    table = Table(
+    table = DialectTable(
         readings=(),
         columns=frozenset(setup.columns.names),
         keys=frozenset(setup.primary_keys),
@@ -78,7 +78,9 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
     return Survey(table.keys, {topic: changes for topic, changes in changes_of.items() if changes})
 
 
-def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
+def _changes(
+    dialect: Dialect, messages: pa.RecordBatch, table: DialectTable
+) -> list[tuple[str, Change]]:
     changes = []
     for row, message in enumerate(messages.select(["key", "value"]).to_pylist()):
         if message["value"] is None:

@@ -77,7 +77,8 @@ class RecordsResult:
         reasons: position of a record → why it cannot be read.
         rowless_count: number of messages without a row.
         truncates: records that empty the table.
-        questions: what the records' Kafka keys must prove, including records with a reason.
+        question_by_record: position of a record → what its Kafka key must prove; also of records
+            with a reason.
         tables: name of a source table → its first record.
         stops: position of a record → why it stops the job.
         drift: unknown, missing and cut columns of records that are stored.
@@ -87,7 +88,7 @@ class RecordsResult:
     reasons: dict[int, str] = field(default_factory=dict)
     rowless_count: int = 0
     truncates: list[int] = field(default_factory=list)
-    questions: Mapping[int, int] = field(default_factory=dict)
+    question_by_record: Mapping[int, int] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
@@ -170,7 +171,7 @@ class BatchOutcome:
     truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
-    questions: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
+    question_parts: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
     drift: dict[DriftedColumn, Sighting] = field(default_factory=dict)
@@ -218,8 +219,8 @@ class BatchOutcome:
         for rows, record_index in result.row_parts:
             self.parts.append(ChangeBatch(rows=rows, message_index=message_index[record_index]))
         self._note_questions(
-            message_index[list(result.questions)],
-            np.array(list(result.questions.values()), np.uint8),
+            message_index[list(result.question_by_record)],
+            np.array(list(result.question_by_record.values()), np.uint8),
         )
         self._note_tables(result.tables, message_index)
         self._note_drift(self.policy.reported(result.drift), message_index)
@@ -265,7 +266,7 @@ class BatchOutcome:
     def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
             has_question = questions != 0
-            self.questions.append((message_index[has_question], questions[has_question]))
+            self.question_parts.append((message_index[has_question], questions[has_question]))
 
     def _note_tables(self, tables: Mapping[str, int], message_index: Int32s) -> None:
         for name, number in tables.items():

@@ -79,14 +79,19 @@ class MaxwellDialect(dialect.Dialect):
             return None
         return untyped_table(data, document.get("primary_key_columns") or _key_names(key))
 
-    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(
+        self, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
+    ) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         row_fields = ParsedFields(table.readings, json_kinds)
         old = replace(row_fields, is_partial=True)
         return ParsedFields.of_texts("database", "table", "type", data=row_fields, old=old)
 
     def parsed_records(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
+        self,
+        messages: dialect.ParsedMessages,
+        table: dialect.DialectTable,
+        json_kinds: Sequence[JsonKind],
     ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         values = messages.values
@@ -119,7 +124,7 @@ class MaxwellDialect(dialect.Dialect):
         return dialect.ParsedRecords(images)
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.DialectTable
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)

@@ -85,11 +85,11 @@ class OggDialect(dialect.Dialect):
             return None
         name_count = len(document) + len(before or ()) + len(after or ())
         op_type = document.get("op_type")
-        befores = () if before is None or op_type == "I" else (_remove_marks(before),)
+        before_images = () if before is None or op_type == "I" else (_remove_marks(before),)
         if after is None or op_type == "D":
-            return dialect.DocumentImages(befores, (), name_count)
-        whole_image = {**befores[0], **_remove_marks(after)} if befores else _remove_marks(after)
-        return dialect.DocumentImages(befores, (whole_image,), name_count)
+            return dialect.DocumentImages(before_images, (), name_count)
+        whole_image = {**(before_images[0] if before_images else {}), **_remove_marks(after)}
+        return dialect.DocumentImages(before_images, (whole_image,), name_count)
 
     def described_table(
         self, document: dict[str, Any], _key: Any, _options: MappingOptions
@@ -101,13 +101,18 @@ class OggDialect(dialect.Dialect):
         ]
         return untyped_table(names, document.get("primary_keys"))
 
-    def fields(self, table: dialect.Table, json_kinds: Sequence[JsonKind]) -> ParsedFields | None:
+    def fields(
+        self, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
+    ) -> ParsedFields | None:
         """See `dialect.Dialect`."""
         row_fields = ParsedFields(table.readings, json_kinds)
         return ParsedFields.of_texts("table", "op_type", before=row_fields, after=row_fields)
 
     def parsed_records(
-        self, messages: dialect.ParsedMessages, table: dialect.Table, json_kinds: Sequence[JsonKind]
+        self,
+        messages: dialect.ParsedMessages,
+        table: dialect.DialectTable,
+        json_kinds: Sequence[JsonKind],
     ) -> dialect.ParsedRecords:
         """See `dialect.Dialect`."""
         name, op_type, before, after = messages.columns
@@ -117,38 +122,40 @@ class OggDialect(dialect.Dialect):
         suspects |= ~is_delete & ~valid_of(after)
         suspects |= (is_update | is_delete) & ~valid_of(before)
         suspects[rows_with(messages.values, _MARK.encode())] = True
-        old = children_of(before)
-        for reading, column in zip(table.readings, old, strict=True):
+        before_columns = children_of(before)
+        for reading, column in zip(table.readings, before_columns, strict=True):
             if reading.is_key:
                 suspects |= is_update & ~valid_of(column)
-        completed, is_unclear = self._complete_after_images(messages, is_update & ~suspects, table)
+        after_columns, is_unclear = self._complete_after_images(
+            messages, is_update & ~suspects, table
+        )
         images = Images(
             ops=ops,
             has_before=is_update | is_delete,
             has_after=~is_delete,
             json_kinds=json_kinds,
-            before=old,
-            after=completed,
+            before=before_columns,
+            after=after_columns,
             suspects=suspects | is_unclear,
             tables=(name,) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)
 
     def _complete_after_images(
-        self, messages: dialect.ParsedMessages, is_update: Bools, table: dialect.Table
+        self, messages: dialect.ParsedMessages, is_update: Bools, table: dialect.DialectTable
     ) -> tuple[list[pa.Array], Bools]:
         """Complete the after-images of updates, and mark the updates that lack a column."""
         *_, before, after = messages.columns
-        old, new = children_of(before), children_of(after)
+        before_columns, after_columns = children_of(before), children_of(after)
         is_unclear: Bools = np.zeros(len(is_update), np.bool_)
         omits_value: Bools = np.zeros(len(is_update), np.bool_)
-        for column in new:
+        for column in after_columns:
             omits_value |= ~valid_of(column)
         omits_value &= is_update
         if not omits_value.any():
-            return new, is_unclear
+            return after_columns, is_unclear
         if messages.nulls is not None:  # where both images lack a column, others are compared
-            omits_value &= _omitted_by_both(old, new, messages.nulls)
+            omits_value &= _omitted_by_both(before_columns, after_columns, messages.nulls)
 
         def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
             before, after = document["before"], document["after"]
@@ -165,11 +172,13 @@ class OggDialect(dialect.Dialect):
             null_records = list(messages.nulls["after"])
         # Only updates are completed: elsewhere a null is a value.
         is_other = pa.array(~is_update)
-        old = [pc.if_else(is_other, pa.scalar(None, column.type), column) for column in old]
-        return fill_up(new, old, null_records), is_unclear
+        before_columns = [
+            pc.if_else(is_other, pa.scalar(None, column.type), column) for column in before_columns
+        ]
+        return fill_up(after_columns, before_columns, null_records), is_unclear
 
     def read(
-        self, document: dict[str, Any], _key: bytes | None, table: dialect.Table
+        self, document: dict[str, Any], _key: bytes | None, table: dialect.DialectTable
     ) -> dialect.Change | dialect.Truncate | dialect.NoRow:
         """See `dialect.Dialect`."""
         check_once(document, _ENVELOPE)
@@ -190,8 +199,9 @@ class OggDialect(dialect.Dialect):
         elif op_type == "I":
             record = RecordImages("c", None, after)
         else:
-            old, new = _remove_marks(document["before"]), _remove_marks(document["after"])
-            if not self.takes_nulls and _omits_values(old, new, table):
+            sent_before = _remove_marks(document["before"])
+            sent_after = _remove_marks(document["after"])
+            if not self.takes_nulls and _omits_values(sent_before, sent_after, table):
                 omitted = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
                     f"column {omitted!r} is unchanged and its value was not sent (a compressed "
@@ -203,11 +213,15 @@ class OggDialect(dialect.Dialect):
 
 
 def _omitted_by_both(
-    old: Sequence[pa.Array], new: Sequence[pa.Array], nulls: Mapping[str, Sequence[Int64s]]
+    before_columns: Sequence[pa.Array],
+    after_columns: Sequence[pa.Array],
+    nulls: Mapping[str, Sequence[Int64s]],
 ) -> Bools:
     """Mark the messages whose images both lack the same column."""
-    lacks_any: Bools = np.zeros(len(new[0]), np.bool_)
-    for before, after, *null_rows in zip(old, new, nulls["before"], nulls["after"], strict=True):
+    lacks_any: Bools = np.zeros(len(after_columns[0]), np.bool_)
+    for before, after, *null_rows in zip(
+        before_columns, after_columns, nulls["before"], nulls["after"], strict=True
+    ):
         lacks_column = ~(valid_of(before) | valid_of(after))
         for rows in null_rows:
             lacks_column[rows] = False
@@ -215,7 +229,7 @@ def _omitted_by_both(
     return lacks_any
 
 
-def _merge_images(before: Image, after: Image, table: dialect.Table) -> Image:
+def _merge_images(before: Image, after: Image, table: dialect.DialectTable) -> Image:
     for name in sorted(table.keys):
         if before.get(name, NULL_CELL)[0] is JsonKind.NULL:
             raise UnreadableRecordError(
@@ -226,13 +240,13 @@ def _merge_images(before: Image, after: Image, table: dialect.Table) -> Image:
 
 
 def _omitted_column(
-    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
+    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.DialectTable
 ) -> str:
     return min(table.columns - before.keys() - after.keys(), default="")
 
 
 def _omits_values(
-    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.Table
+    before: Mapping[str, Any], after: Mapping[str, Any], table: dialect.DialectTable
 ) -> bool:
     """Return whether an update is compressed, and both of its images lack a column of the table."""
     if table.columns.issubset(after) or not _omitted_column(before, after, table):
@@ -242,6 +256,12 @@ def _omits_values(
 
 
 def _is_same(left: Any, right: Any) -> bool:
+    """Return whether two values of an update's images are certainly the same.
+
+    Numbers compare by value, because 1 and 1.0 are the same. A `JsonNumber` is a string in Python,
+    and must not equal a text. Booleans, arrays and objects never count as the same: then the update
+    counts as compressed and is refused, which is safe.
+    """
     if isinstance(left, JsonNumber) and isinstance(right, JsonNumber):
         return float(left) == float(right)
     if isinstance(left, JsonNumber) or isinstance(right, JsonNumber):
@@ -251,7 +271,7 @@ def _is_same(left: Any, right: Any) -> bool:
     return isinstance(left, str | None) and isinstance(right, str | None) and left == right
 
 
-def _image(document: dict[str, Any], field: str, table: dialect.Table) -> Image | None:
+def _image(document: dict[str, Any], field: str, table: dialect.DialectTable) -> Image | None:
     value = document.get(field)
     if isinstance(value, dict) and any(name.endswith(_MARK) for name in value):
         check_once(value, frozenset(name for name in value if name.endswith(_MARK)))

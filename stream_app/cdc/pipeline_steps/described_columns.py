@@ -1,10 +1,11 @@
 """Describes columns and types that messages have and the table lacks, so that the table can follow.
 
 It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
-schema, and the first with each unknown column. It leaves out a schema that was alone in an earlier
-batch and brought nothing new. Of bad records it describes only types of the table's columns,
-because a value may not fit its column. Where a format fingerprints no schemas, it describes the
-first and the last message. It reports the differences from the table.
+schema, and the first with each unknown column. It skips a schema that was the only one of the
+latest batch without differences from the table. Of bad records it describes only types of the
+table's columns, because a value may not fit its column. Where a format
+fingerprints no schemas, it describes the first and the last message. It reports the differences
+from the table.
 """
 
 from __future__ import annotations
@@ -39,21 +40,26 @@ class DescribedColumns:
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
     _followed_schemas: frozenset[str] = field(init=False, default=frozenset())
-    """The fingerprint of the newest schema that had no new columns for a batch."""
+    """The only schema of the latest such batch whose description did not differ from the table."""
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        table = self._describe(messages, self._messages_with_new_columns(decoded))
-        typed_table = self._describe(messages, self._messages_with_types(messages, decoded))
+        description = self._describe(messages, self._messages_with_new_columns(decoded))
+        typed_messages = self._messages_with_types(messages, decoded)
         bad_messages = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
-        bad_table = self._describe(bad_messages, range(bad_messages.num_rows))
-        for other in map(self._known_types, (typed_table, bad_table)):
-            table = merged_source_table(table, other) if table and other else table or other
-        if table is None or not differs_from_table(table, self.columns):
+        for known_columns in (
+            self._known_types(self._describe(messages, typed_messages)),
+            self._known_types(self._describe(bad_messages, range(bad_messages.num_rows))),
+        ):
+            if description and known_columns:
+                description = merged_source_table(description, known_columns)
+            else:
+                description = description or known_columns
+        if description is None or not differs_from_table(description, self.columns):
             if len(decoded.schemas) == 1:
                 self._followed_schemas = frozenset(decoded.schemas)
             return decoded
-        return replace(decoded, description=table)
+        return replace(decoded, description=description)
 
     def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
         """Return the positions of messages whose columns the table will get."""

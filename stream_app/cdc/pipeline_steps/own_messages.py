@@ -72,7 +72,11 @@ class OwnMessages:
     choice: SourceChoice
 
     def decode_accepted(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
-        """Decode each message independently; see `MessageFormat.decode`.
+        """Decode a batch, of which the records of other source tables become bad records.
+
+        It decodes the whole batch, and keeps this result if no message can be another table's.
+        Otherwise it decodes the accepted messages alone. While the choice is open, an error only
+        notes the batch's source tables.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.
@@ -119,12 +123,13 @@ class OwnMessages:
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(own_messages)
         if decoded.truncated is not None:  # perhaps the only message of its table
-            row = int(np.searchsorted(own_positions, decoded.truncated))
-            tables.setdefault(names[row], decoded.truncated)
+            own_index = int(np.searchsorted(own_positions, decoded.truncated))
+            tables.setdefault(names[own_index], decoded.truncated)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {row: self.choice.refusal(name) for row, name in foreign.items()}
-        first_foreign = {name: row for row, name in reversed(list(foreign.items())[:_SHOWN_MAX])}
+        reasons = {index: self.choice.refusal(name) for index, name in foreign.items()}
+        shown_foreign = list(foreign.items())[:_SHOWN_MAX]
+        first_foreign = {name: index for index, name in reversed(shown_foreign)}
         return replace(
             decoded,
             tables={**first_foreign, **tables},
@@ -140,14 +145,15 @@ class OwnMessages:
         topics = messages.column("topic").to_pylist()
         has_value = valid_of(messages.column("value"))
         return {
-            row: name
-            for row, (topic, name) in enumerate(zip(topics, self._names(messages), strict=True))
-            if has_value[row] and not self.choice.takes(topic, name)
+            message_index: name
+            for message_index, (topic, name) in enumerate(
+                zip(topics, self._names(messages), strict=True)
+            )
+            if has_value[message_index] and not self.choice.takes(topic, name)
         }
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:
         """Return each message's source table; empty if it names none, or has no row."""
         origins = self.origins(messages)
-        names = [*map(str, origins.tables), ""]
-        assert NO_TABLE == -1, "the last"
-        return [names[code] for code in origins.codes.tolist()]
+        names = list(map(str, origins.tables))
+        return ["" if code == NO_TABLE else names[code] for code in origins.codes.tolist()]

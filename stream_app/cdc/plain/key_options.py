@@ -46,7 +46,9 @@ def deletes_by_tombstones(options: CheckedOptions, traits: TableTraits) -> bool:
     return not traits.ignores_deletes and options.values[TOMBSTONES] == _DELETE
 
 
-def check_key_columns(name: str, section: str, checked: CheckedOptions, columns: RowType) -> None:
+def check_key_columns(
+    name: str, section: str, checked_options: CheckedOptions, columns: RowType
+) -> None:
     """Check that the table has the columns of the key.
 
     Args:
@@ -55,7 +57,7 @@ def check_key_columns(name: str, section: str, checked: CheckedOptions, columns:
     Raises:
         UsageError: the table lacks a column of the key.
     """
-    unknown_names = checked.values[KEY_COLUMNS].difference(columns.names)
+    unknown_names = checked_options.values[KEY_COLUMNS].difference(columns.names)
     if unknown_names and columns.names:  # without columns a job reads many tables
         raise UsageError(
             f"options of {name} are wrong: {KEY_COLUMNS} names {', '.join(sorted(unknown_names))}, "

@@ -27,11 +27,11 @@ from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect import (
     Change,
     Dialect,
+    DialectTable,
     DocumentImages,
     NoRow,
     ParsedMessages,
     ParsedRecords,
-    Table,
     Truncate,
 )
 from stream_app.cdc.json_records.dialect_description import untyped_table
@@ -86,12 +86,12 @@ class PlainDialect(Dialect):
         """See `dialect.Dialect`."""
         return untyped_table(document, list(key) if isinstance(key, dict) else ())
 
-    def fields(self, table: Table, json_kinds: Sequence[JsonKind]) -> ParsedFields:
+    def fields(self, table: DialectTable, json_kinds: Sequence[JsonKind]) -> ParsedFields:
         """See `dialect.Dialect`."""
         return ParsedFields(table.readings, json_kinds)
 
     def parsed_records(
-        self, messages: ParsedMessages, table: Table, json_kinds: Sequence[JsonKind]
+        self, messages: ParsedMessages, table: DialectTable, json_kinds: Sequence[JsonKind]
     ) -> ParsedRecords:
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
@@ -137,7 +137,7 @@ class PlainDialect(Dialect):
         return is_unreadable & lacks_value
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], key: bytes | None, table: DialectTable
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}

@@ -94,25 +94,25 @@ class RegisteredFormat:
         )
 
     def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked = check_options(self.name, self.name, self.options, options, columns)
+        checked_options = check_options(self.name, self.name, self.options, options, columns)
         check_urls(self.name, self.name, self.registries, options)
-        check_key_columns(self.name, self.name, checked, columns)
-        return checked
+        check_key_columns(self.name, self.name, checked_options, columns)
+        return checked_options
 
     def _schemas(self, options: Mapping[str, str]) -> Schemas:
         return schemas_of(self.name, self.name, self.registries, options)
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
-        checked = self._check_options(setup.options, setup.columns)
-        return self.make(self._schemas(setup.options), setup, checked)
+        checked_options = self._check_options(setup.options, setup.columns)
+        return self.make(self._schemas(setup.options), setup, checked_options)
 
     def _source(self, options: Mapping[str, str]) -> RegisteredSource:
-        checked = self._check_options(options, RowType(()))
+        checked_options = self._check_options(options, RowType(()))
         key_language: SchemaLanguage[DescribedRows] = (
-            TextKeys() if has_text_keys(checked) else self.language
+            TextKeys() if has_text_keys(checked_options) else self.language
         )
         return RegisteredSource(
-            self.language, key_language, self._schemas(options), checked.values[KEY_COLUMNS]
+            self.language, key_language, self._schemas(options), checked_options.values[KEY_COLUMNS]
         )
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:

@@ -40,7 +40,7 @@ class CatchUp(Generic[Messages]):
         self._rounds = rounds
         self._tables = rounds.tables
 
-    def open_all(self) -> None:
+    def open_tables_not_held(self) -> None:
         """Open the tables that are not held, at the start of a run, and make the held ones due."""
         tables = self._tables
         tables.await_next()
@@ -96,9 +96,9 @@ class CatchUp(Generic[Messages]):
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.table_job.is_open or feed.table_job.committer.must_wait():
+            if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait():
                 return None
-            source_end = feed.table_job.committer.state.last_source_end
+            source_end = feed.table_job.stream_commit.state.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
                 begin = with_new_partitions(json.loads(source_end), held_table.begin)
@@ -118,8 +118,8 @@ class CatchUp(Generic[Messages]):
 
         with contain_failure(fail_all):
             messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
-            decoded = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
-            complete = self._rounds.finish(decoded, feeds)
+            decoded_epoch = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
+            complete = self._rounds.finish(decoded_epoch, feeds)
         for feed in complete:
             tables.held.release(feed.name)
         tables.record_complete(complete)

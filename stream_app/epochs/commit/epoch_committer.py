@@ -98,12 +98,12 @@ class EpochCommitter(Generic[Messages]):
             self.epoch_at_work = epoch
             if not self._is_begun:
                 self._start(epoch)
-            decoded = self._decode(messages, epoch)
+            decoded_epoch = self._decode(messages, epoch)
             self.wait_until_committed()
-            self._pending = self._commit_thread.submit(self._finish, decoded)
+            self._pending = self._commit_thread.submit(self._finish, decoded_epoch)
             if not self.rounds.runner.overlaps:
                 self.wait_until_committed()
-            return decoded.routed.messages
+            return decoded_epoch.routed.messages
         except StoppedError as error:
             raise RuntimeError(error.problem) from None
         except BaseException as error:
@@ -209,7 +209,7 @@ class EpochCommitter(Generic[Messages]):
         if self._phase is not _Phase.NOT_OPEN or not self.epoch_log.is_begun():
             return
         self._phase = _Phase.ALIKE
-        self._catch_up.open_all()
+        self._catch_up.open_tables_not_held()
         self._repeat_lost_epoch()
 
     def _repeat_lost_epoch(self) -> None:
@@ -238,19 +238,19 @@ class EpochCommitter(Generic[Messages]):
             self._begun_offsets = json.loads(end)
         return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
 
-    def _finish(self, decoded: DecodedEpoch[Messages]) -> None:
+    def _finish(self, decoded_epoch: DecodedEpoch[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
         with self.lock:
             try:
                 self._check_not_stopping()
-                self._commit(decoded)
+                self._commit(decoded_epoch)
             except StoppedError:
                 raise
             except BaseException as error:
                 self.failure = readable_error(error)
                 raise
             finally:
-                if self.epoch_at_work == decoded.epoch:
+                if self.epoch_at_work == decoded_epoch.epoch:
                     self.epoch_at_work = None
 
     def _check_not_stopping(self) -> None:
@@ -272,17 +272,17 @@ class EpochCommitter(Generic[Messages]):
         if self.epoch_log.can_reread:
             self._committed_offsets = end
 
-    def _lacking_tables(self, decoded: DecodedEpoch[Messages]) -> list[TableFeed]:
+    def _lacking_tables(self, decoded_epoch: DecodedEpoch[Messages]) -> list[TableFeed]:
         """Return the tables that lack the epoch, and report those that have it as skipped."""
         lacking = []
         for feed in self.tables.ready():
-            if feed.table_job.is_committed(decoded.epoch, decoded.source_end):
-                feed.listener.on_epoch(EpochReport(epoch=decoded.epoch, skipped=True))
+            if feed.table_job.is_committed(decoded_epoch.epoch, decoded_epoch.source_end):
+                feed.listener.on_epoch(EpochReport(epoch=decoded_epoch.epoch, skipped=True))
             else:
                 lacking.append(feed)
         return lacking
 
-    def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
+    def _offsets(self, decoded_epoch: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
         """Return the offsets at which an epoch begins and ends; a source without offsets has
         none.
         """
@@ -290,5 +290,5 @@ class EpochCommitter(Generic[Messages]):
             return {}, {}
         begin = self._committed_offsets
         if begin is None:
-            begin = self.epoch_log.source_begin(decoded.epoch)
-        return begin, json.loads(decoded.source_end)
+            begin = self.epoch_log.source_begin(decoded_epoch.epoch)
+        return begin, json.loads(decoded_epoch.source_end)

@@ -59,7 +59,7 @@ class _EpochWork(Generic[Messages]):
         rounds: number of finished rounds.
     """
 
-    decoded: DecodedEpoch[Messages]
+    decoded_epoch: DecodedEpoch[Messages]
     lacking: list[TableFeed]
     newcomers: Newcomers | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
@@ -153,10 +153,10 @@ class EpochRounds(Generic[Messages]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
+        work = _EpochWork(decoded_epoch=decoded, lacking=list(feeds), newcomers=newcomers)
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
-                work.decoded = self._decode_again(work)
+                work.decoded_epoch = self._decode_again(work)
             output, outdated = self._run_round(work)
             work.lacking = [*outdated, *self._add_tables(work, output)]
             work.rounds += 1
@@ -176,16 +176,16 @@ class EpochRounds(Generic[Messages]):
 
     def _run_round(self, work: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
-        decoded, start_s = work.decoded, self.clock.steady_seconds()
+        decoded_epoch, start_s = work.decoded_epoch, self.clock.steady_seconds()
         plan, unfit_feeds = self._plan_writes(work)
         planned_s = self.clock.steady_seconds()
-        output = decoded.routed.write(plan)
+        output = decoded_epoch.routed.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
             output.slowest,
             wait_s=planned_s - start_s,
-            routing_s=decoded.route_s,
+            routing_s=decoded_epoch.route_s,
             writing_s=self.clock.steady_seconds() - planned_s,
         )
         results = []
@@ -194,7 +194,7 @@ class EpochRounds(Generic[Messages]):
             feed.table_job.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
         commits = RoundCommits(
-            decoded=decoded,
+            decoded_epoch=decoded_epoch,
             times=times,
             reserve=work.rounds * _RESERVE,
             first_offsets=work.first_offsets,
@@ -219,7 +219,7 @@ class EpochRounds(Generic[Messages]):
         if not output.newcomers.num_rows:
             if output.unassigned.num_rows:
                 unassigned = output.unassigned.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unassigned(work.decoded.epoch, unassigned)
+                newcomers.quarantine_unassigned(work.decoded_epoch.epoch, unassigned)
             work.newcomers = None
             return ()
         outcome = newcomers.create(output.newcomers)
@@ -233,7 +233,7 @@ class EpochRounds(Generic[Messages]):
         if work.newcomers and work.uncreated:
             settings = self._settings_of(work.newcomers, work.uncreated)
         make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
-        return self._decode(work.decoded.source, make_plan)
+        return self._decode(work.decoded_epoch.source, make_plan)
 
     def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
@@ -241,8 +241,8 @@ class EpochRounds(Generic[Messages]):
         held_names = self.tables.held.by_name.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(held_names))
         settings = self.settings.with_splitter(splitter)
-        decoded = self._decode(source, partial(self.plan, (), settings=settings))
-        messages = decoded.routed.write(decoded.plan).newcomers
+        decoded_epoch = self._decode(source, partial(self.plan, (), settings=settings))
+        messages = decoded_epoch.routed.write(decoded_epoch.plan).newcomers
         if messages.num_rows:
             self._open_created(self.newcomers.create(messages, are_held=True), self.newcomers)
         return bool(messages.num_rows)
@@ -284,20 +284,20 @@ class EpochRounds(Generic[Messages]):
 
     def _plan_writes(self, work: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded, names = work.decoded, {feed.name for feed in work.lacking}
+        decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking}
         write_plans, unfit_feeds = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
-            if not self.tables.snapshots_each_epoch and decoded.is_idle(index):
+            if not self.tables.snapshots_each_epoch and decoded_epoch.is_idle(index):
                 work.complete.append(feed)  # without a plan
             elif (write_plan := self._plan_to_write(feed, work.rounds * _RESERVE)) is not None:
-                routed_plan = decoded.plan.tables.get(index)
+                routed_plan = decoded_epoch.plan.tables.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)
                 else:
                     write_plans[index] = write_plan.for_routed_rows(routed_plan)
-        return decoded.plan.for_writing(write_plans), unfit_feeds
+        return decoded_epoch.plan.for_writing(write_plans), unfit_feeds
 
     def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Return the table's plan once it accepts rows, or None after a failure."""
@@ -335,6 +335,6 @@ def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed)
     """
     if routed_plan.message_format is not write_plan.message_format:
         return True
-    return not routed_plan.first_offsets and not feed.table_job.committer.bucket_state.fits(
+    return not routed_plan.first_offsets and not feed.table_job.stream_commit.bucket_state.fits(
         routed_plan.basis
     )

@@ -297,12 +297,12 @@ class IndependentTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.table_job.committer.must_wait():
+        if feed.table_job.stream_commit.must_wait():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
                 where=feed.table_job.table.location,
             )
-        return feed.table_job.committer.state.constraints.next_sequence_number
+        return feed.table_job.stream_commit.state.constraints.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         state = self.state_file.state

@@ -125,7 +125,7 @@ class RoundCommits(Generic[Messages]):
             no snapshot.
     """
 
-    decoded: DecodedEpoch[Messages]
+    decoded_epoch: DecodedEpoch[Messages]
     times: EpochSeconds
     reserve: int
     first_offsets: dict[str, Mapping[KafkaPartition, int]]
@@ -192,7 +192,7 @@ class RoundCommits(Generic[Messages]):
         """Commit a table's result in a thread, and return its report or its error."""
         table_job = result.feed.table_job
         try:
-            with logging_about(table=table_job.table.label, epoch=self.decoded.epoch):
+            with logging_about(table=table_job.table.label, epoch=self.decoded_epoch.epoch):
                 return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
@@ -216,7 +216,9 @@ class RoundCommits(Generic[Messages]):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad_records)
+                result.quarantined = result.feed.quarantine.write(
+                    self.decoded_epoch.epoch, bad_records
+                )
             cleanup.pop_all()  # a commit that fails discards its own files
         report = self._commit(result)
         table_job.upkeep.after_commit()
@@ -233,7 +235,7 @@ class RoundCommits(Generic[Messages]):
             return True
         self.first_offsets[feed.name] = {}
         if counts.truncated:
-            partitions = partition_counts(self.decoded.source_end)
+            partitions = partition_counts(self.decoded_epoch.source_end)
             source_tables = self.tables.state_file.state.source_tables_of(feed.name)
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts, source_tables, partitions
@@ -254,13 +256,15 @@ class RoundCommits(Generic[Messages]):
         reserve = self.reserve if result.output.counts.restored else 0
         table_job, plan = result.feed.table_job, result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not table_job.committer.bucket_state.fits(plan.basis)
+        is_moved = not plan.first_offsets and not table_job.stream_commit.bucket_state.fits(
+            plan.basis
+        )
         return is_late or is_moved or table_job.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
         start_s = self.clock.steady_seconds()
         feed, output = result.feed, result.output
-        properties = _properties(output.counts, self.decoded.source_end, self.times)
+        properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)
         if pace := feed.pace_text():
             properties[PACE_PROPERTY] = pace
         for (topic, partition), offset in output.counts.truncated.items():
@@ -269,8 +273,8 @@ class RoundCommits(Generic[Messages]):
                 "rows are deleted, and the later ones follow",
                 feed.table_job.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.table_job.committer.commit_epoch(
-            self.decoded.epoch,
+        committed = feed.table_job.stream_commit.commit_epoch(
+            self.decoded_epoch.epoch,
             output.changes,
             properties=properties,
             empties=bool(output.counts.truncated),
@@ -278,7 +282,7 @@ class RoundCommits(Generic[Messages]):
         )
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
-            epoch=self.decoded.epoch,
+            epoch=self.decoded_epoch.epoch,
             counts=feed.unreported_counts(output.counts),
             quarantined=result.quarantined,
             buckets=len(output.changes),
@@ -286,7 +290,7 @@ class RoundCommits(Generic[Messages]):
             bytes=sum(file.file_size for file in files),
             in_driver=output.in_driver,
             durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
-            began_ms=self.decoded.began_ms,
+            began_ms=self.decoded_epoch.began_ms,
             snapshots=committed.snapshots,
             sorted_runs=feed.table_job.sorted_runs(),
             compactions=committed.compactions,

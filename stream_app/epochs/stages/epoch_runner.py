@@ -27,6 +27,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 
 Messages = TypeVar("Messages")
+"""The type in which a runner gets the messages of an epoch, such as a DataFrame of Spark."""
 
 
 @dataclass(slots=True)

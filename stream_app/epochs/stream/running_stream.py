@@ -70,7 +70,7 @@ class RunningStream(Generic[Messages]):
         stop_requested: set it to end the job after the running epoch.
     """
 
-    committer: EpochCommitter[Messages]
+    epoch_committer: EpochCommitter[Messages]
     drains: bool
     on_progress: Callable[[SourceProgress], None]
     on_idle: Callable[[SourceProgress], None]
@@ -91,22 +91,22 @@ class RunningStream(Generic[Messages]):
             self._watch(stream)
             self.on_check(False)
             if self.drains and not self.stop_requested.is_set():
-                self.committer.wait_until_committed()
-                self.committer.compact_due()
+                self.epoch_committer.wait_until_committed()
+                self.epoch_committer.compact_due()
                 self.on_drained(self._newest)
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
-            self.committer.stop(publishes=self.stop_requested.is_set())
+            self.epoch_committer.stop(publishes=self.stop_requested.is_set())
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:
         while not stream.wait_for_end(POLL_SECONDS):
             self.on_check(True)
             self.report(stream.reports())
-            self.committer.while_idle()
-            if self.committer.failure is not None:
-                raise self.committer.failure  # of an epoch that the checkpoint has as done
+            self.epoch_committer.while_idle()
+            if self.epoch_committer.failure is not None:
+                raise self.epoch_committer.failure  # of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
         self.report(stream.reports())

@@ -46,7 +46,7 @@ SEPARATOR = "\0"
 _FORGOTTEN_MIN = 10_000
 
 
-class Codes:
+class NameCodes:
     """Codes of names, from 0 on."""
 
     def __init__(self) -> None:
@@ -109,9 +109,9 @@ class PendingMessages:
 
     reached: dict[KafkaPartition, int] = field(default_factory=dict)
     partitions: dict[KafkaPartition, int] = field(init=False, default_factory=dict)
-    transactions: Codes = field(init=False, default_factory=Codes)
-    sources: Codes = field(init=False, default_factory=Codes)
-    tables: Codes = field(init=False, default_factory=Codes)
+    transactions: NameCodes = field(init=False, default_factory=NameCodes)
+    sources: NameCodes = field(init=False, default_factory=NameCodes)
+    tables: NameCodes = field(init=False, default_factory=NameCodes)
     messages: FactBatches = field(init=False, default_factory=lambda: FactBatches(MESSAGE))
     ends: FactBatches = field(init=False, default_factory=lambda: FactBatches(END))
     counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))

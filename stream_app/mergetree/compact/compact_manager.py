@@ -49,7 +49,7 @@ class CompactManager:
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
-        running: the running compaction, or one that waits to be applied; else None.
+        begun: the running compaction, or one that waits to be applied; else None.
         is_overtaken: whether another writer has changed the bucket since the running compaction
             began, so that its result may conflict.
     """
@@ -62,7 +62,7 @@ class CompactManager:
     total_buckets: int | None = None
     looks_up: bool = False
     keeps_no_deletes: bool = False
-    running: BegunCompaction | None = field(default=None, init=False)
+    begun: BegunCompaction | None = field(default=None, init=False)
     is_overtaken: bool = field(default=False, init=False)
 
     @property
@@ -146,42 +146,42 @@ class CompactManager:
         Raises:
             UsageError: as `pick_next`.
         """
-        if self.running is not None:
+        if self.begun is not None:
             return False
         request = self.pick_next(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
         if request is None:
             return False
-        self.running = BegunCompaction(request.unit, executor.submit(request))
+        self.begun = BegunCompaction(request.unit, executor.submit(request))
         return True
 
     def finished(self) -> BegunCompaction | None:
         """Return the finished compaction that waits for its commit; None without one."""
-        return self.running if self.running is not None and self.running.future.done() else None
+        return self.begun if self.begun is not None and self.begun.future.done() else None
 
     def apply(self, change: BucketChange) -> None:
         """Update the levels with `change`, which the committer has published."""
-        if self.running is not None and self.picker is not None:
-            self.picker.note_applied(self.levels, self.running.unit, change)
+        if self.begun is not None and self.picker is not None:
+            self.picker.note_applied(self.levels, self.begun.unit, change)
         self.levels.update(change.removed, change.added)
         self._end_running()
 
     def forget_running(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
-        if self.running is not None and self.picker is not None:
-            self.picker.note_failed(self.running.unit)
+        if self.begun is not None and self.picker is not None:
+            self.picker.note_failed(self.begun.unit)
         self._end_running()
 
     def restore(self, levels: Levels, total_buckets: int | None) -> None:
         """Replace the levels and the bucket count after another writer changed this bucket."""
         self.total_buckets = total_buckets
         if self.picker is not None:
-            running_unit = None if self.running is None else self.running.unit
-            self.picker.note_restored(self.levels, levels, running_unit)
+            begun_unit = None if self.begun is None else self.begun.unit
+            self.picker.note_restored(self.levels, levels, begun_unit)
         self.levels = levels
-        self.is_overtaken = self.running is not None
+        self.is_overtaken = self.begun is not None
 
     def _end_running(self) -> None:
-        self.running = None
+        self.begun = None
         self.is_overtaken = False
 
 

@@ -39,7 +39,7 @@ class Aggregation:
         if keys is None:
             return layout.rows_at(window.batch, window.order)
         kinds = keys.kinds()
-        ops = np.where(retract_kind_mask(kinds), np.int8(ChangeOp.TAKE_BACK), np.int8(ChangeOp.ADD))
+        ops = np.where(retract_kind_mask(kinds), np.int8(ChangeOp.RETRACT), np.int8(ChangeOp.ADD))
         is_delete = np.zeros(len(kinds), np.bool_)
         if self.rules.removes_on_delete:
             is_delete = kinds == RowKind.DELETE

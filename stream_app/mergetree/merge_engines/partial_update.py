@@ -128,7 +128,7 @@ def _ops_on_aggregated_columns(has_value: Bools, is_late: Bools, is_add: Bools) 
     """Return the operations on aggregated columns. Late rows count; a delete undoes values."""
     add_ops = np.where(is_late, np.int8(ChangeOp.ADD_OLDER), np.int8(ChangeOp.ADD))
     return np.where(
-        has_value, np.where(is_add, add_ops, np.int8(ChangeOp.TAKE_BACK)), np.int8(ChangeOp.SKIP)
+        has_value, np.where(is_add, add_ops, np.int8(ChangeOp.RETRACT)), np.int8(ChangeOp.SKIP)
     )
 
 

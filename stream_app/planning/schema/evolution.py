@@ -61,29 +61,29 @@ class MergeKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergedType:
     """The outcome for one column, and its resulting type."""
 
     kind: MergeKind
     data_type: DataType
 
 
-def merge_types(column: DataType, source: DataType, options: MappingOptions) -> Merge:
+def merge_types(column: DataType, source: DataType, options: MappingOptions) -> MergedType:
     """Merge a column's type with that of the source, and keep the column's nullability.
 
     A nested column also accepts JSON texts, so it keeps its type with any source type.
     """
     if column.is_nested:
-        return Merge(MergeKind.SAME, column)
+        return MergedType(MergeKind.SAME, column)
     common_type = _common_type(column.as_nullable(), source.as_nullable(), options)
     if common_type is None:
-        return Merge(MergeKind.INCOMPATIBLE, column)
+        return MergedType(MergeKind.INCOMPATIBLE, column)
     if common_type == column.as_nullable():
         is_same = source.as_nullable() == common_type
-        return Merge(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
+        return MergedType(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
     if _keeps_its_type(column, options):
-        return Merge(MergeKind.SAME, column)
-    return Merge(MergeKind.WIDENED, common_type if column.nullable else common_type.not_null())
+        return MergedType(MergeKind.SAME, column)
+    return MergedType(MergeKind.WIDENED, common_type if column.nullable else common_type.not_null())
 
 
 def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
@@ -264,7 +264,7 @@ def _follow(
     return Evolution(tuple(changes), kept_columns)
 
 
-def _reason_kept(schema: TableSchema, column: DataField, merge: Merge) -> str | None:
+def _reason_kept(schema: TableSchema, column: DataField, merge: MergedType) -> str | None:
     match merge.kind:
         case MergeKind.SAME:
             return None

@@ -42,7 +42,7 @@ class SparkStream:
 
     messages: DataFrame
     name: str
-    committer: EpochCommitter[DataFrame]
+    epoch_committer: EpochCommitter[DataFrame]
     checkpoint: str
     trigger: str | None
     stop_requested: threading.Event
@@ -64,7 +64,7 @@ class SparkStream:
         self.query = writer.start()
 
     def _process_epoch(self, messages: DataFrame, epoch: int) -> None:
-        self.committer.process_epoch(messages, epoch)
+        self.epoch_committer.process_epoch(messages, epoch)
 
     def wait_for_end(self, wait_s: float) -> bool:
         """See `Stream.wait_for_end`."""
@@ -72,12 +72,12 @@ class SparkStream:
         try:
             return bool(self.query.awaitTermination(wait_s))  # type: ignore[arg-type]
         except StreamingQueryException as error:
-            if self.stop_requested.is_set() and self.committer.failure is None:
+            if self.stop_requested.is_set() and self.epoch_committer.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
                 # and the checkpoint are intact: a restart continues from Spark's records.
                 _LOG.warning("the stream ended before Spark had noted its last epoch")
                 return True
-            raise _cause(error, self.committer.failure) from None
+            raise _cause(error, self.epoch_committer.failure) from None
 
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""

@@ -19,7 +19,7 @@ from stream_app.model.schema.data_type import DataField
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.column_figures import ColumnFigures
-from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved import interleaved
 from stream_app.table.read.split_read import SplitRead
@@ -81,7 +81,7 @@ def analyze(
     files = StatisticsFiles(table.file_io, table.paths)
     name = files.write(statistics)
     try:
-        return batch_committer(table).commit_analysis(ANALYSIS, statistics=name)
+        return batch_commit(table).commit_analysis(ANALYSIS, statistics=name)
     except CommitError:
         files.delete(name)
         raise

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stream_app.format.snapshot_properties.proof_json import encode_proof
 from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY, Snapshot
-from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -27,4 +27,4 @@ def record_proof(
     now_ms = table.clock.now_ms()
     proof = SourceProof(source=source, rows=rows, time_ms=now_ms, left_out=tuple(left_out))
     properties = {PROOF_PROPERTY: encode_proof(proof)}
-    return batch_committer(table).commit_analysis(replace(ANALYSIS, properties=properties))
+    return batch_commit(table).commit_analysis(replace(ANALYSIS, properties=properties))

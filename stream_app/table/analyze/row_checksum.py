@@ -18,7 +18,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carried_sums import rebase
 from stream_app.planning.compact.waiting_rows import waiting_fix
-from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.summed_rows import summed_rows
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version
@@ -70,7 +70,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
             )
         return sums
 
-    return batch_committer(table).commit_analysis(ANALYSIS, row_sums=joined_record)
+    return batch_commit(table).commit_analysis(ANALYSIS, row_sums=joined_record)
 
 
 def _snapshot_at_rest(table: FileStoreTable) -> TableVersion:

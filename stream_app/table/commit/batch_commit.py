@@ -14,7 +14,7 @@ ANALYSIS = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER)
 """A commit that belongs to no stream, and changes no row."""
 
 
-def batch_committer(table: FileStoreTable) -> FileStoreCommit:
+def batch_commit(table: FileStoreTable) -> FileStoreCommit:
     """Return a committer with a fresh commit user; its commits have `BATCH_COMMIT_IDENTIFIER`."""
     commit_history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
     return FileStoreCommit(table, commit_history)

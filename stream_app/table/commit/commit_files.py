@@ -89,11 +89,11 @@ class _FirstMerge:
         count = len(self._input_metas)
         if metas[:count] == self._input_metas:
             return self._result + metas[count:]
-        self.take_back()
+        self.delete_attempt_files()
         self._input_metas, self._result = [], []
         return metas
 
-    def take_back(self) -> None:
+    def delete_attempt_files(self) -> None:
         """Delete the manifests that the merge wrote."""
         _delete(self._table, self._written)
 
@@ -101,7 +101,7 @@ class _FirstMerge:
 class CommitFiles:
     """The metadata files of one commit.
 
-    An attempt begins with `write`; a lost one ends with `take_back`.
+    An attempt begins with `write`; a lost one ends with `delete_attempt_files`.
     """
 
     def __init__(self, table: FileStoreTable, newest_manifests: NewestManifests) -> None:
@@ -134,7 +134,7 @@ class CommitFiles:
 
         Args:
             computed_index: changes of index files that are valid on top of `latest` only;
-                `take_back` deletes the added files.
+                `delete_attempt_files` deletes the added files.
         """
         self._computed_index = computed_index
         previous, self._changes = self._changes, changes
@@ -159,17 +159,17 @@ class CommitFiles:
         """Note that a published snapshot names the files of the last attempt."""
         self.newest_manifests.note(self.name, self._base_metas + self._delta_metas)
 
-    def take_back(self) -> None:
+    def delete_attempt_files(self) -> None:
         """Delete the files that are valid only on top of the last attempt's base."""
         for entry in self._computed_index:
             if entry.kind is FileKind.ADD:
                 self.table.deletion_vector_files.delete(entry)
         _delete(self.table, self._attempt_files)
 
-    def take_back_all(self) -> None:
+    def delete_all_files(self) -> None:
         """Delete all files, because no snapshot names them or will name them."""
         _delete(self.table, self._attempt_files)
-        self._merge.take_back()
+        self._merge.delete_attempt_files()
         _delete(self.table, self._change_files)
 
     def _write_changes(self, changes: CommitChanges) -> None:

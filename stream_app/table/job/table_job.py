@@ -90,8 +90,8 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
 class TableJob:
     """One table of a job.
 
-    Any thread may call the methods that say so: each reads the committer only once, because another
-    thread may drop it. Only one thread at a time may call the others.
+    Any thread may call the methods that say so: each reads `_stream_commit` only once, because
+    another thread may drop it. Only one thread at a time may call the others.
 
     Attributes:
         executor_of: makes the executor of the table's compactions.
@@ -113,7 +113,7 @@ class TableJob:
     identifier: int | None = None
     policy_bounds: PolicyBounds | None = None
     upkeep: TableMaintenance = field(init=False)
-    _committer: StreamTableCommit | None = field(init=False, default=None)
+    _stream_commit: StreamTableCommit | None = field(init=False, default=None)
     _idle_callbacks: CommitCallbacks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,13 +123,13 @@ class TableJob:
     @property
     def is_open(self) -> bool:
         """Whether `open` was called, because an epoch has arrived."""
-        return self._committer is not None
+        return self._stream_commit is not None
 
     def open(self, commit_user: str) -> None:
         """Read the table's state, before this run's first epoch and after a failure."""
-        assert self._committer is None, "open is called once, unless the state was forgotten"
-        self._committer = self._new_committer(commit_user)
-        self._committer.callbacks.catch_up()
+        assert self._stream_commit is None, "open is called once, unless the state was forgotten"
+        self._stream_commit = self._new_stream_commit(commit_user)
+        self._stream_commit.callbacks.catch_up()
 
     def check_epochs(self, epoch: int, newest: int) -> None:
         """Check that the table and the checkpoint fit together.
@@ -141,7 +141,7 @@ class TableJob:
         Raises:
             CheckpointError: they do not fit together.
         """
-        check_not_behind(self.committer.state, epoch, newest)
+        check_not_behind(self.stream_commit.state, epoch, newest)
 
     def check_not_read_before(self, begin: Offsets) -> None:
         """Check, before the job's first epoch in the table, that the table lacks its records.
@@ -158,31 +158,31 @@ class TableJob:
     @property
     def last_epoch(self) -> int:
         """The job's newest epoch in the table; -1 without one."""
-        last_identifier = self.committer.last_identifier
+        last_identifier = self.stream_commit.last_identifier
         return -1 if last_identifier is None else last_identifier
 
     def seems_to_lack(self, epoch: int) -> bool:
         """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
-        committer = self._committer
-        last_identifier = -1 if committer is None else committer.last_identifier
-        return committer is not None and (last_identifier is None or last_identifier < epoch)
+        stream_commit = self._stream_commit
+        last_identifier = -1 if stream_commit is None else stream_commit.last_identifier
+        return stream_commit is not None and (last_identifier is None or last_identifier < epoch)
 
     @property
     def bucket_basis(self) -> BucketBasis:
         """See `BucketState.basis`. Any thread may call it."""
-        committer = self._committer
-        return NO_BASIS if committer is None else committer.bucket_state.basis
+        stream_commit = self._stream_commit
+        return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
     def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
         """See `BucketState.is_current`. It follows other writers if the table has an index."""
-        buckets = self.committer.bucket_state
+        buckets = self.stream_commit.bucket_state
         if not buckets.has_index_to_read:
             return True
-        return buckets.is_current(basis, changes, self.committer.state.follow())
+        return buckets.is_current(basis, changes, self.stream_commit.state.follow())
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
-        self._committer = None
+        self._stream_commit = None
 
     def is_committed(self, epoch: int, source_end: str) -> bool:
         """Return whether the table already has the epoch.
@@ -193,9 +193,9 @@ class TableJob:
         Raises:
             CheckpointError: the table's epoch has another end, or the table was rolled back since.
         """
-        if not self.committer.state.is_committed(epoch):
+        if not self.stream_commit.state.is_committed(epoch):
             return False
-        check_same_end(self.committer.state, epoch, source_end)
+        check_same_end(self.stream_commit.state, epoch, source_end)
         return True
 
     def prepare_epoch(self) -> int:
@@ -206,7 +206,7 @@ class TableJob:
         """
         self.adopt()
         self.upkeep.before_rows()
-        return self.committer.follow_and_wait()
+        return self.stream_commit.follow_and_wait()
 
     def adopt(self) -> bool:
         """Take the table's newest schema, and return whether it has changed.
@@ -218,16 +218,20 @@ class TableJob:
         if table is self.table:
             return False
         self.upkeep.adopt(table)
-        self.table, previous = table, self._committer
+        self.table, previous = table, self._stream_commit
         if previous is not None:
             previous.finish_compactions()
-            self._committer = self._new_committer(previous.state.commit_user, previous.published)
+            self._stream_commit = self._new_stream_commit(
+                previous.state.commit_user, previous.published
+            )
         return True
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions between epochs. If there are none, run due upkeep."""
         try:
-            snapshot = None if self._committer is None else self._committer.commit_idle(GATHER_S)
+            snapshot = (
+                None if self._stream_commit is None else self._stream_commit.commit_idle(GATHER_S)
+            )
         except UnsupportedTableError:
             if not self.adopt():  # another writer's files have the newer schema
                 raise
@@ -241,13 +245,13 @@ class TableJob:
 
     def publish_finished(self) -> IdleReport | None:
         """Publish finished compactions before the job stops, and begin none."""
-        snapshot = None if self._committer is None else self._committer.publish_finished()
+        snapshot = None if self._stream_commit is None else self._stream_commit.publish_finished()
         return None if snapshot is None else self.idle_report(snapshot)
 
     def compact_due(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them, then run due upkeep."""
         self.adopt()
-        snapshots = () if self._committer is None else self._committer.iter_compact_due()
+        snapshots = () if self._stream_commit is None else self._stream_commit.iter_compact_due()
         reports = [self.idle_report(snapshot) for snapshot in snapshots]
         self.upkeep.after_commit()
         self._callbacks.catch_up()
@@ -255,17 +259,17 @@ class TableJob:
 
     def check_no_row_waits(self) -> None:
         """See `check_no_row_waits`. The caller first calls `compact_due`."""
-        if self._committer is not None:
-            check_no_row_waits(self._committer)
+        if self._stream_commit is not None:
+            check_no_row_waits(self._stream_commit)
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Return number of sorted runs → number of known buckets that have it, ascending."""
-        runs = self.committer.coordinator.back_pressure.sorted_runs().values()
+        runs = self.stream_commit.coordinator.back_pressure.sorted_runs().values()
         return dict(sorted(Counter(runs).items()))
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Return figures about compactions; None before an epoch. Any thread may call it."""
-        return None if self._committer is None else self._committer.compaction_metrics()
+        return None if self._stream_commit is None else self._stream_commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
         """Return the external views that lag behind the newest snapshot. Any thread may call it."""
@@ -273,25 +277,27 @@ class TableJob:
 
     @property
     def _callbacks(self) -> CommitCallbacks:
-        committer = self._committer
-        return self._idle_callbacks if committer is None else committer.callbacks
+        stream_commit = self._stream_commit
+        return self._idle_callbacks if stream_commit is None else stream_commit.callbacks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         return (
-            () if self._committer is None else self._committer.coordinator.unfinished_compactions()
+            ()
+            if self._stream_commit is None
+            else self._stream_commit.coordinator.unfinished_compactions()
         )
 
     @property
-    def committer(self) -> StreamTableCommit:
-        """The committer of epochs and compactions, for the job's current schema."""
-        assert self._committer is not None, "open comes first"
-        return self._committer
+    def stream_commit(self) -> StreamTableCommit:
+        """The commit of epochs and compactions, for the job's current schema."""
+        assert self._stream_commit is not None, "open comes first"
+        return self._stream_commit
 
-    def _new_committer(
+    def _new_stream_commit(
         self, commit_user: str, published: PublishedCompactions | None = None
     ) -> StreamTableCommit:
-        committer = StreamTableCommit(
+        stream_commit = StreamTableCommit(
             self.table,
             commit_user,
             self.executor_of(self.table),
@@ -300,15 +306,15 @@ class TableJob:
             published=published,
         )
         if self.policy_bounds is not None:
-            committer.coordinator.adapt(self.policy_bounds)
-        return committer
+            stream_commit.coordinator.adapt(self.policy_bounds)
+        return stream_commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
         """Return the report about a commit of compactions since the last report."""
-        committer = self.committer
+        stream_commit = self.stream_commit
         return IdleReport(
             snapshot,
             self.sorted_runs(),
-            committer.published.take_reports(),
-            committer.compaction_metrics(),
+            stream_commit.published.take_reports(),
+            stream_commit.compaction_metrics(),
         )

@@ -8,21 +8,21 @@ from stream_app.planning.compact.waiting_rows import readers_text, waiting_text
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 
 
-def check_no_row_waits(committer: StreamTableCommit) -> None:
+def check_no_row_waits(stream_commit: StreamTableCommit) -> None:
     """Check that no row waits for a compaction of this job.
 
     Args:
-        committer: the job's committer, after `compact_due`.
+        stream_commit: the job's commit, after `compact_due`.
 
     Raises:
         CompactionError: a row waits, because its compactions fail.
     """
-    table, coordinator = committer.table, committer.coordinator
+    table, coordinator = stream_commit.table, stream_commit.coordinator
     rows = coordinator.waiting_rows()
     if not rows or table.options[WRITE_ONLY]:
         return
     errors = coordinator.failures.stuck_errors().values()
-    if committer.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
+    if stream_commit.leaves_rows and not (errors or coordinator.failures.to_be_retried()):
         return
     causes = {
         error.problem if isinstance(error, StreamAppError) else str(error) for error in errors

@@ -30,7 +30,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, batch_bucket_count
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import table_kind_of
@@ -69,7 +69,7 @@ def overwrite(
         committable = ManifestCommittable(
             identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(changes)
         )
-        return batch_committer(table).overwrite(committable, partitions)
+        return batch_commit(table).overwrite(committable, partitions)
     except BaseException:
         table.discard(changes)
         raise

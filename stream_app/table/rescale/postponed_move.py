@@ -28,7 +28,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count
 from stream_app.planning.buckets.postponed_order import replay_order
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.commit.file_store_commit import CompactOutcome
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
@@ -67,7 +67,7 @@ def move_postponed(
     Raises:
         CorruptFileError: a file cannot be read; nothing has moved.
     """
-    commit = batch_committer(table)
+    commit = batch_commit(table)
     live = FileStoreScan(table).live(commit.commit_history.newest)
     postponed_entries: dict[bytes, list[ManifestEntry]] = {}
     bucket_counts: dict[bytes, int] = {}

@@ -25,7 +25,7 @@ from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileIdentity, ManifestEntry
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_groups
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.rescale.bucket_split import BucketSplit
@@ -102,7 +102,7 @@ class _PartitionRescale:
 
     def _attempt(self) -> Snapshot | None:
         """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
-        commit = batch_committer(self.table)
+        commit = batch_commit(self.table)
         latest = commit.commit_history.newest
         try:
             self._split_new_files(latest)

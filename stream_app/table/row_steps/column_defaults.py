@@ -45,7 +45,7 @@ class DefaultedColumns:
         return replace(decoded, changes=changes)
 
 
-def default_values(columns: RowType) -> DefaultedColumns | None:
+def defaults_step(columns: RowType) -> DefaultedColumns | None:
     """Return the step of a table; None if no column has a DEFAULT.
 
     Raises:

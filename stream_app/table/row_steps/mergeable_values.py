@@ -67,7 +67,8 @@ def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:
     is_float = schema.fields.field(aggregate.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
     is_divided = (
-        AGGREGATE_FUNCTIONS[aggregate.function].undoes_by_division and not aggregate.ignores_retract
+        AGGREGATE_FUNCTIONS[aggregate.function].retracts_by_division
+        and not aggregate.ignores_retract
     )
     return is_divided and not is_float and not options[IGNORE_DELETE]
 

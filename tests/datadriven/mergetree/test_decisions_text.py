@@ -308,7 +308,7 @@ class Bucket:
             self.executor, local_ms=self.local_ms(case), full="full" in case.args
         )
         if not begun:
-            busy = "one is running" if self.manager.running else "nothing is due"
+            busy = "one is running" if self.manager.begun else "nothing is due"
             return f"none begun: {busy}"
         request = self.executor.requests[-1][0]
         names = " ".join(file.file_name for file in request.unit.files)

@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.row_steps.column_defaults import default_values
+from stream_app.table.row_steps.column_defaults import defaults_step
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -55,7 +55,7 @@ def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     decode = format_pipeline("debezium-json", FormatSetup(
         columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys, options={}, keep_update_before=False,
-    )).with_steps({StepPlace.DEFAULTS: default_values(schema.fields)})  # fmt: skip
+    )).with_steps({StepPlace.DEFAULTS: defaults_step(schema.fields)})  # fmt: skip
     messages = [
         {"topic": "t", "partition": 0, "offset": n, "value": json.dumps(payload).encode()}
         for n, payload in enumerate(payloads)
@@ -123,4 +123,4 @@ def test_a_default_that_is_no_value_is_refused_at_start() -> None:
     key, value = parse_columns("k INT, v INT")
     columns = RowType((key, replace(value, default_value="many")))
     with pytest.raises(UnsupportedTableError, match=r"'v' has a DEFAULT .*not a valid INT"):
-        default_values(columns)
+        defaults_step(columns)

@@ -25,7 +25,7 @@ from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import SetOption
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
@@ -86,7 +86,7 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
         writer.write([("+I", {"k": k, "v": f"{epoch}"}) for k in range(epoch, 20)])
     change, index = index_of(table, kind)
     committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=(change,))
-    batch_committer(table).commit_appends(committable)
+    batch_commit(table).commit_appends(committable)
     with pytest.raises(UsageError, match="would leave the key index stale"):
         alter_table(table, [SetOption(key, "v")])
     [schema] = (location / "schema").iterdir()

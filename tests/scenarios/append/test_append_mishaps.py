@@ -90,7 +90,7 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
     follower = _Compaction(job, work, threading.Event())
     for _ in range(5):
         follower._load_changed_buckets()
-        list(follower._reports(work.committer.iter_compact_due()))
+        list(follower._reports(work.stream_commit.iter_compact_due()))
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
@@ -273,7 +273,7 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
     work = a_compactor(job_table, CompactInCaller)
     follower = _Compaction(job, work, threading.Event())
     follower._load_changed_buckets()
-    list(follower._reports(work.committer.iter_compact_due()))
+    list(follower._reports(work.stream_commit.iter_compact_due()))
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")
     assert table.schemas.create(
         replace(table.schema, schema_id=1, fields=fields, highest_field_id=3)

@@ -16,7 +16,7 @@ from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.analyze.row_checksum import publish_row_checksum
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.commit.batch_commit import ANALYSIS, batch_committer
+from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
@@ -102,10 +102,10 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write(FIRST)
     monday = serialize_row(["mon"], table.schema.partition_type.types)
-    batch_committer(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
+    batch_commit(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
     assert is_right(table)
     assert base_sum_record(table, newest(table)).total.rows == 4
-    batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+    batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
     assert base_sum_record(table, newest(table)) == EMPTY_TABLE
 
 

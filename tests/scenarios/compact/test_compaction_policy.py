@@ -37,7 +37,7 @@ def ran(
     for epoch in range(EPOCHS):
         first = job.prepare_epoch()
         changes = [("+I", {"k": k, "v": str(epoch)}) for k in range(epoch % 3, 200, 3)]
-        job.committer.commit_epoch(epoch, write_changes(table, changes, first))
+        job.stream_commit.commit_epoch(epoch, write_changes(table, changes, first))
     job.compact_due()
     check_chain(table)
     return table, [len(request.unit.levels) for request in executor.requests]

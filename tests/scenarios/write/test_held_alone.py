@@ -186,7 +186,7 @@ def test_a_table_lacks_an_epoch_only_while_it_is_open(tmp_path: Path) -> None:
     lacks = [job.seems_to_lack(3)]
     job.open("job")
     lacks.append(job.seems_to_lack(3))
-    job.committer.commit_epoch(3, [])
+    job.stream_commit.commit_epoch(3, [])
     lacks += [job.seems_to_lack(3), job.seems_to_lack(4)]
     job.forget()
     assert [*lacks, job.seems_to_lack(4)] == [False, True, False, True, False]

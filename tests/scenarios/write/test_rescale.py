@@ -16,7 +16,7 @@ from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.rescale.postponed_move import move_postponed
@@ -86,7 +86,7 @@ def test_a_partition_that_is_dropped_meanwhile_is_left_alone(tmp_path: Path) -> 
     TableWriter(table).write(rows(0))
     live = FileStoreScan(table).live(table.snapshots.latest())
     [planned] = planned_rescales(live, 2)
-    batch_committer(table).drop_partitions([planned.partition], BATCH_COMMIT_IDENTIFIER)
+    batch_commit(table).drop_partitions([planned.partition], BATCH_COMMIT_IDENTIFIER)
     newest = table.snapshots.latest_id()
     assert rescale_partition(table, planned) is None
     assert table.snapshots.latest_id() == newest

@@ -87,8 +87,8 @@ class Case:
         return kind, {"k": key, "g": sequence, "v": values[step % 2]}
 
 
-def takes_back(function: str) -> bool:
-    return AGGREGATE_FUNCTIONS[function].takes_back
+def takes_retracts(function: str) -> bool:
+    return AGGREGATE_FUNCTIONS[function].takes_retracts
 
 
 CASES = {
@@ -98,7 +98,7 @@ CASES = {
     for engines, functions in ((ENGINES, [*AGGREGATE_FUNCTIONS]), (WITHOUT_FUNCTION, [None]))
     for name, options in engines.items()
     for function in functions
-    for nullable in ((True, False) if function is None or takes_back(function) else (True,))
+    for nullable in ((True, False) if function is None or takes_retracts(function) else (True,))
     if function != "primary-key"
 }
 HISTORIES = [

@@ -21,11 +21,11 @@ LIMIT = 3
 
 @dataclass(frozen=True)
 class Fold:
-    """One function: `add` and `take_back` give the next value of two that are not null."""
+    """One function: `add` and `retract` give the next value of two that are not null."""
 
     kind: pa.DataType
     add: Callable[[Value, Value], Value]
-    take_back: Callable[[Value, Value], Value] | None = None
+    retract: Callable[[Value, Value], Value] | None = None
     late: Callable[[Value, Value], Value] | None = None
     alone: Callable[[Value], Value] = lambda value: value
 
@@ -37,10 +37,10 @@ class Fold:
                 return None
             case ChangeOp.SET:
                 return value
-            case ChangeOp.TAKE_BACK:
-                assert self.take_back is not None
+            case ChangeOp.RETRACT:
+                assert self.retract is not None
                 lacks = so_far is None or value is None
-                return so_far if lacks else self.take_back(so_far, value)
+                return so_far if lacks else self.retract(so_far, value)
         if so_far is None or value is None:
             only_value = value if so_far is None else so_far
             return None if only_value is None else self.alone(only_value)

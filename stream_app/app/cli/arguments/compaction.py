@@ -14,6 +14,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import UsageError
 from stream_app.model.files.compact_request import OrderStrategy, RowOrder
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.predicate.parser import parse_predicate
@@ -123,7 +124,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     else:
         table = open_named_job_table(args.table, config.job_tables, str(args.conf))
         spark = {**config.spark, **spark}
-    table = with_configuration(open_for_altering(table), {**options, "write-only": "false"})
+    table = with_configuration(open_for_altering(table), {**options, WRITE_ONLY.key: "false"})
     choice = PartitionChoice(
         partitions=tuple(map(partition_argument, args.partition)),
         where=None if args.where is None else parse_predicate(args.where, table.schema.fields),

@@ -12,7 +12,7 @@ from rich.console import Console
 from stream_app.app.cli.arguments.parsed_texts import partition_argument
 from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
 from stream_app.app.inspect.bucket_trees import (
-    LevelRow,
+    TreeRow,
     level_rows,
     levels_picture,
     next_compactions,
@@ -31,7 +31,7 @@ from stream_app.table.versions.time_travel import snapshot_of
 _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
     **{name: partial(listing, name) for name in LISTINGS},
     "levels": lambda table, snapshot, choice: Listing(
-        LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
+        TreeRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
     ),
     "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
     "options": lambda table, *_: Listing(OptionRow, option_rows(table)),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stream_app.app.inspect.bucket_trees import LevelRow, NextCompactions
+from stream_app.app.inspect.bucket_trees import NextCompactions, TreeRow
 from stream_app.app.text.listing import size_text
 from stream_app.table.compact.compaction_metrics import CompactionUnderWay
 
@@ -69,7 +69,7 @@ class BucketTree:
 
 
 def bucket_trees(
-    runs: Sequence[LevelRow],
+    runs: Sequence[TreeRow],
     planned: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
@@ -93,7 +93,7 @@ def bucket_trees(
 
 def _tree(
     bucket_key: tuple[str, int],
-    runs: Sequence[LevelRow],
+    runs: Sequence[TreeRow],
     planned: NextCompactions,
     compaction: CompactionUnderWay | None,
 ) -> BucketTree:
@@ -128,7 +128,7 @@ def _compaction_text(compaction: CompactionUnderWay) -> str:
 
 def _line(
     level: int,
-    runs: Sequence[LevelRow],
+    runs: Sequence[TreeRow],
     largest: int,
     planned: NextCompactions,
     compaction: CompactionUnderWay | None,
@@ -156,7 +156,7 @@ def _line(
     return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown_runs))
 
 
-def _run_title(run: LevelRow) -> str:
+def _run_title(run: TreeRow) -> str:
     files = "" if run.files == 1 else f" in {run.files} files"
     return (
         f"level {run.level}: {size_text(run.bytes)}, {run.rows:,} rows{files}, "

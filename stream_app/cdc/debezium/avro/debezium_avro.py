@@ -319,9 +319,9 @@ def _image_rows(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s,
 def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
-    checked = parse_options(options, columns, _NAME, _OPTIONS)
+    checked_options = parse_options(options, columns, _NAME, _OPTIONS)
     check_urls(_NAME, SECTION, registries, options)
-    return checked
+    return checked_options
 
 
 def _schemas(registries: Registries, options: Mapping[str, str]) -> Schemas:

@@ -52,21 +52,21 @@ _OPTIONS = tuple(
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     """See `FormatDeclaration.check`. Numbers are not base64 here, and moments are milliseconds."""
-    checked = parse_options(options, columns, _NAME, _OPTIONS)
+    checked_options = parse_options(options, columns, _NAME, _OPTIONS)
     moments = {
         column.name: Encoding.EPOCH_MILLIS
         for column in columns
         if family_of(column.data_type) in (Family.DATE, Family.TIMESTAMP)
     }
     return replace(
-        checked,
-        values={**checked.values, DECIMAL_MODE: "string"},
-        encodings={**moments, **checked.encodings},
+        checked_options,
+        values={**checked_options.values, DECIMAL_MODE: "string"},
+        encodings={**moments, **checked_options.encodings},
     )
 
 
 def typed_columns(
-    options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
+    options: Mapping[str, str], columns: RowType, checked_options: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
     """Return the columns, by name, in which some kinds of values have no meaning."""
     encoding_keys = {key for key in options if key.startswith("column.")}
@@ -74,8 +74,8 @@ def typed_columns(
         column.name: TypedColumn(
             name=column.name,
             data_type=column.data_type,
-            encoding=checked.encodings.get(column.name)
-            or default_encoding(column.data_type, checked.values),
+            encoding=checked_options.encodings.get(column.name)
+            or default_encoding(column.data_type, checked_options.values),
             is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in encoding_keys,
         )
         for column in columns

@@ -49,7 +49,7 @@ Because it is odd, different marks of 64 bits stay different, and only 0 stays 0
 
 
 @dataclass(slots=True)
-class FramedGroup(Group):
+class FastGroup(Group):
     """Messages of one schema, with their most recent frames.
 
     Attributes:
@@ -86,8 +86,8 @@ class MarkedRecords(NamedTuple):
     marks: Int64s
 
 
-def decode_framed_group(
-    values: pa.Array, group: FramedGroup, settings: DecodeSettings
+def decode_group_fast(
+    values: pa.Array, group: FastGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
@@ -97,7 +97,7 @@ def decode_framed_group(
 
 
 def _decode_by_frames(
-    values: pa.Array, group: FramedGroup, settings: DecodeSettings
+    values: pa.Array, group: FastGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values with a known frame: parse all their images at once."""
     framed = group.frames.find_framed(values)
@@ -117,7 +117,7 @@ def _decode_by_frames(
 
 
 def _decode_by_machine_code(
-    values: pa.Array, group: FramedGroup, choice: LayoutChoice, settings: DecodeSettings
+    values: pa.Array, group: FastGroup, choice: LayoutChoice, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that machine code accepts.
 

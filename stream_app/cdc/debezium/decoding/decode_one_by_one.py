@@ -32,8 +32,8 @@ def decode_one_by_one(
     values: pa.Array, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> DebeziumResult:
     """Read each value, binary [n], independently."""
-    questions: dict[int, int] = {}
-    result = DebeziumResult(questions=questions)
+    question_by_record: dict[int, int] = {}
+    result = DebeziumResult(question_by_record=question_by_record)
     keys = frozenset(reading.name for reading in readings if reading.is_key)
 
     def read_value(position: int, value: bytes) -> Change | Truncate | NoRow | None:
@@ -46,7 +46,7 @@ def decode_one_by_one(
         if settings.policy.refusal(record.drift) is None:
             record = _restore_unchanged(record, readings, settings)
             if question := question_of(settings.key_rules, record):
-                questions[position] = question
+                question_by_record[position] = question
         return Change((record,), record.table, record.drift)
 
     changes = result.read_changes(values, read_value, settings.policy)

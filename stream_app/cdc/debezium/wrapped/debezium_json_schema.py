@@ -60,9 +60,9 @@ _OPTIONS = (*REGISTRY_OPTIONS, *JSON_OPTIONS)
 def _check_options(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
-    checked = parse_options(options, columns, _NAME, _OPTIONS)
+    checked_options = parse_options(options, columns, _NAME, _OPTIONS)
     check_urls(_NAME, SECTION, registries, options)
-    return checked
+    return checked_options
 
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJson:

@@ -79,7 +79,7 @@ def fold_column(
         MergeError: the function cannot undo a row of kind -U or -D, or read a value.
     """
     if aggregate.ignores_retract:
-        changes = changes.without_take_back()
+        changes = changes.without_retracts()
     try:
         return AGGREGATES[aggregate.function](column, changes, aggregate)
     except MergeError as error:

@@ -48,7 +48,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     if changes.ops is None:
         return nearest_valid(column, changes, changes.newest, -1)
     valid = changes.valid(column)
-    is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.TAKE_BACK) & valid) | changes.is_any(
+    is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
     )
     last_indices = changes.last(is_counted)
@@ -71,7 +71,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
 def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the oldest value, even if it is null. A late row's value is older."""
     del column
-    changes.refuse_take_back("first_value")
+    changes.refuse_retract("first_value")
     if changes.ops is None:
         return changes.oldest
     is_add = changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER)
@@ -80,7 +80,7 @@ def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
 
 def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the oldest value that is not null."""
-    changes.refuse_take_back("first_non_null_value")
+    changes.refuse_retract("first_non_null_value")
     if changes.ops is None:
         return nearest_valid(column, changes, changes.oldest, 1)
     valid = changes.valid(column)
@@ -185,7 +185,7 @@ def smallest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
 def _extreme_values(
     column: pa.Array, changes: SegmentChanges, function: str, reduce: np.ufunc
 ) -> SegmentValues:
-    changes.refuse_take_back(function)
+    changes.refuse_retract(function)
     if changes.ops is None and is_plain_number(column.type):
         return _extreme_number(column, changes, reduce)
     if changes.ops is None and changes.depth <= SHALLOW:

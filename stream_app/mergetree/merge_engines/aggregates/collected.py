@@ -54,8 +54,10 @@ def collect_elements(
 
 
 def _all_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
-    if elements.is_undo.any():
-        elements = elements.where(_elements_not_undone(_pairs(nested, elements), elements.is_undo))
+    if elements.is_retract.any():
+        elements = elements.where(
+            _elements_not_retracted(_pairs(nested, elements), elements.is_retract)
+        )
     return build_elements(nested, elements, count)
 
 
@@ -71,17 +73,17 @@ def _pairs(nested: NestedColumn, elements: Elements) -> Int64s:
     return pair_numbers(elements.segments, value_codes(values.take(pa.array(elements.indices))))
 
 
-def _elements_not_undone(pairs: Int64s, is_undo: Bools) -> Int64s:
+def _elements_not_retracted(pairs: Int64s, is_retract: Bools) -> Int64s:
     """Return the indices of elements that no later change undoes, ascending.
 
     Equal elements of one segment, of which the second is undone::
 
         pairs      [0, 0, 0, 0]
-        is_undo    [F, T, T, F]
+        is_retract    [F, T, T, F]
                    [3]
     """
     order = np.argsort(pairs, kind="stable")
-    ordered_pairs, is_add = pairs[order], ~is_undo[order]
+    ordered_pairs, is_add = pairs[order], ~is_retract[order]
     steps = np.where(is_add, 1, -1)
     starts = np.flatnonzero(np.diff(ordered_pairs, prepend=-1))
     ends = np.append(starts[1:], len(ordered_pairs)) - 1
@@ -126,7 +128,7 @@ def update_rows(
             remaining = _newest_elements(
                 elements, pair_numbers(elements.segments, key_codes(rows, aggregate.nested_key))
             )
-        elif elements.is_undo.any():
+        elif elements.is_retract.any():
             is_standing = standing_elements(
                 elements, pair_numbers(elements.segments, value_codes(rows))
             )
@@ -142,7 +144,7 @@ def update_rows_partially(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
     """Merge rows by ``nested-key``: each field gets its newest value that is not null."""
-    changes.refuse_take_back("nested_partial_update")
+    changes.refuse_retract("nested_partial_update")
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
         elements, _ = _without_nulls(nested, elements)

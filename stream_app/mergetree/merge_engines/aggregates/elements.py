@@ -75,14 +75,14 @@ class Elements:
         indices: int64 [m], the indices in the column's children.
         segments: int64 [m], from 0 on, ascending.
         changes: int64 [m], the change of each; a change's elements are together.
-        is_undo: bool [m], whether each undoes an element.
+        is_retract: bool [m], whether each undoes an element.
         ranks: int64 [m], the order of values, in which a late change precedes the others.
     """
 
     indices: Int64s
     segments: Int64s
     changes: Int64s
-    is_undo: Bools
+    is_retract: Bools
     ranks: Int64s
 
     def where(self, selection: Bools | Int64s) -> Elements:
@@ -91,7 +91,7 @@ class Elements:
             self.indices[selection],
             self.segments[selection],
             self.changes[selection],
-            self.is_undo[selection],
+            self.is_retract[selection],
             self.ranks[selection],
         )
 
@@ -113,12 +113,12 @@ def fold_elements(
         rebuilds_single: bool [segments]; whether even a single value is rebuilt from its elements.
     """
     is_counted = counted_changes(column, changes)
-    is_undo = is_counted & changes.is_any(ChangeOp.TAKE_BACK)
-    is_add = is_counted & ~is_undo
+    is_retract = is_counted & changes.is_any(ChangeOp.RETRACT)
+    is_add = is_counted & ~is_retract
     first_adds, last_adds = changes.first(is_add), changes.last(is_add)
     # Before the first value there is nothing to undo.
-    is_undo &= changes.indices > np.repeat(first_adds, changes.lengths)
-    is_counted = is_add | is_undo
+    is_retract &= changes.indices > np.repeat(first_adds, changes.lengths)
+    is_counted = is_add | is_retract
     sizes = changes.sums(is_counted.astype(np.int64))
     rows = changes.row_at(last_adds)
     is_rebuilt = sizes > 1
@@ -135,7 +135,7 @@ def fold_elements(
     is_late = changes.is_any(ChangeOp.ADD_OLDER)[positions]
     ranks = np.where(is_late, -positions - 1, positions)
     elements = Elements(
-        indices, segments[owners], positions[owners], is_undo[positions][owners], ranks[owners]
+        indices, segments[owners], positions[owners], is_retract[positions][owners], ranks[owners]
     )
     folded = choose(nested, elements, len(rebuilt))
     rows[rebuilt] = len(column) + np.arange(len(rebuilt))
@@ -158,11 +158,11 @@ def pair_numbers(segments: Int64s, codes: Int64s) -> Int64s:
 
 def standing_elements(elements: Elements, pairs: Int64s) -> Bools:
     """Return the mask of elements that no later element of their pair undoes: bool [m]."""
-    if not elements.is_undo.any():
+    if not elements.is_retract.any():
         return np.ones(len(pairs), np.bool_)
-    last_undo = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
-    np.maximum.at(last_undo, pairs[elements.is_undo], elements.changes[elements.is_undo])
-    is_standing: Bools = ~elements.is_undo & (elements.changes > last_undo[pairs])
+    last_retract = np.full(int(pairs.max(initial=-1)) + 1, -1, dtype=np.int64)
+    np.maximum.at(last_retract, pairs[elements.is_retract], elements.changes[elements.is_retract])
+    is_standing: Bools = ~elements.is_retract & (elements.changes > last_retract[pairs])
     return is_standing
 
 

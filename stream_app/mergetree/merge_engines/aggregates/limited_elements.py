@@ -99,21 +99,24 @@ def limited_update(
         pairs = pair_numbers(merged.segments, keys - keys.min(initial=0))
         return merged.where(last_of_each(pairs))
 
-    def take_back(present: SegmentElements, undone: SegmentElements) -> SegmentElements:
-        present, undone = present.where(valid[present.indices]), undone.where(valid[undone.indices])
-        pairs, undone_pairs = _pairs_of_both(codes, present, undone)
-        is_left = ~np.isin(pairs, undone_pairs)
+    def retract(present: SegmentElements, retracted: SegmentElements) -> SegmentElements:
+        present, retracted = (
+            present.where(valid[present.indices]),
+            retracted.where(valid[retracted.indices]),
+        )
+        pairs, retracted_pairs = _pairs_of_both(codes, present, retracted)
+        is_left = ~np.isin(pairs, retracted_pairs)
         present = present.where(is_left)
         return present.where(last_of_each(pairs[is_left])) if aggregate.nested_key else present
 
-    return _in_rounds(nested, changes, add, take_back)
+    return _in_rounds(nested, changes, add, retract)
 
 
 def merge_maps_by_time(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
     """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
-    changes.refuse_take_back("merge_map_with_keytime")
+    changes.refuse_retract("merge_map_with_keytime")
     nested, changes = _values_of(column, changes)
     keys, rows = nested.children
     codes = value_codes(keys)
@@ -158,7 +161,7 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 
 
 def _in_rounds(
-    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, take_back: CombineElements
+    nested: NestedColumn, changes: SegmentChanges, add: CombineElements, retract: CombineElements
 ) -> SegmentValues:
     """Fold the changes of all segments, one change of each segment a round."""
     is_counted, count = counted_changes(nested.column, changes), len(changes.starts)
@@ -174,18 +177,18 @@ def _in_rounds(
         added = SegmentElements(element_indices, segments[owners])
         op = np.full(count, ChangeOp.SKIP, np.int8)
         op[segments] = ops[indices]
-        is_undo, is_late = op == ChangeOp.TAKE_BACK, op == ChangeOp.ADD_OLDER
-        has_new = (op != ChangeOp.SKIP) & ~is_undo
+        is_retract, is_late = op == ChangeOp.RETRACT, op == ChangeOp.ADD_OLDER
+        has_new = (op != ChangeOp.SKIP) & ~is_retract
         is_first, is_add = has_new & ~has_value, has_new & has_value & ~is_late
         is_late &= has_value
-        is_undo &= has_value
+        is_retract &= has_value
         parts = (
-            present.where((~(is_add | is_late | is_undo))[present.segments]),
+            present.where((~(is_add | is_late | is_retract))[present.segments]),
             added.where(is_first[added.segments]),
             add(present.where(is_add[present.segments]), added.where(is_add[added.segments])),
             add(added.where(is_late[added.segments]), present.where(is_late[present.segments])),
-            take_back(
-                present.where(is_undo[present.segments]), added.where(is_undo[added.segments])
+            retract(
+                present.where(is_retract[present.segments]), added.where(is_retract[added.segments])
             ),
         )
         present = SegmentElements.join(parts)

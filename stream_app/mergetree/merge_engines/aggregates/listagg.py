@@ -24,7 +24,7 @@ def join_texts(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
     """Join the texts that are not empty, in order; a late text precedes the others."""
-    changes.refuse_take_back("listagg")
+    changes.refuse_retract("listagg")
     is_counted = has_text = counted_changes(column, changes)
     is_empty = valid_of(column) & (text_lengths(column) == 0)
     if has_empty := bool(is_empty.any()):

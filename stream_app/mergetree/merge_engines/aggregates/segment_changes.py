@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.errors import MergeError
-from stream_app.model.schema.merge.refused_rows import cannot_undo
+from stream_app.model.schema.merge.refused_rows import cannot_retract
 
 ANY_COLUMN = "<column>"
 """Stands for the column's name in errors of a function, which does not know the column."""
@@ -39,7 +39,7 @@ class ChangeOp(enum.IntEnum):
     """Includes the row's value."""
     ADD_OLDER = 1
     """Includes a value that comes before the others: the row was late."""
-    TAKE_BACK = 2
+    RETRACT = 2
     """Undoes a value."""
     SET = 3
     """Restarts with the row's value."""
@@ -117,7 +117,7 @@ class SegmentChanges(Segments):
 
         rows       [4, 0,  2, 3, 1]
         starts     [0,     2]
-        ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
+        ops        [ADD, ADD,  ADD, RETRACT, ADD]
 
     Attributes:
         ops: int8 [changes]; None: all are `ChangeOp.ADD`.
@@ -211,24 +211,24 @@ class SegmentChanges(Segments):
         restarts = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
         return self.indices >= np.repeat(restarts, self.lengths)
 
-    def without_take_back(self) -> SegmentChanges:
+    def without_retracts(self) -> SegmentChanges:
         """Return the changes without those that undo a value (``ignore-retract``)."""
-        if not self.has(ChangeOp.TAKE_BACK):
+        if not self.has(ChangeOp.RETRACT):
             return self
         assert self.ops is not None
         return self.with_ops(
-            np.where(self.ops == ChangeOp.TAKE_BACK, np.int8(ChangeOp.SKIP), self.ops)
+            np.where(self.ops == ChangeOp.RETRACT, np.int8(ChangeOp.SKIP), self.ops)
         )
 
-    def refuse_take_back(self, function: str) -> None:
+    def refuse_retract(self, function: str) -> None:
         """Refuse to undo values.
 
         Raises:
             MergeError: a change undoes a value.
         """
-        if self.has(ChangeOp.TAKE_BACK):
+        if self.has(ChangeOp.RETRACT):
             raise MergeError(
-                cannot_undo(function),
+                cannot_retract(function),
                 fix="set one of these options by stream-app alter TABLE --set OPTION=true: "
                 f"fields.{ANY_COLUMN}.ignore-retract leaves the column as it is; "
                 "ignore-update-before drops the -U rows of updates, and ignore-delete all -U and "

@@ -123,12 +123,12 @@ def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
     """Return the sum of the values that are not null. Undoing a value subtracts it."""
     if changes.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, changes)
-    is_counted, is_undo = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
+    is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
-        return _decimal_sum(column, changes, is_counted, is_undo)
+        return _decimal_sum(column, changes, is_counted, is_retract)
     values = _numbers(column)[changes.rows]
     signed = np.where(
-        is_counted, np.where(is_undo, -values, values), np.array(_NEUTRAL, values.dtype)
+        is_counted, np.where(is_retract, -values, values), np.array(_NEUTRAL, values.dtype)
     )
     is_floating = pa.types.is_floating(column.type)
     total = _sum_in_order(signed, changes) if is_floating else changes.sums(signed)
@@ -151,12 +151,12 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     Raises:
         MergeError: a divisor is zero, or a decimal quotient does not terminate.
     """
-    is_counted, is_undo = counted_changes(column, changes), changes.is_any(ChangeOp.TAKE_BACK)
+    is_counted, is_retract = counted_changes(column, changes), changes.is_any(ChangeOp.RETRACT)
     if pa.types.is_decimal(column.type):
-        return _decimal_product(column, changes, is_counted, is_undo)
+        return _decimal_product(column, changes, is_counted, is_retract)
     values = _numbers(column)[changes.rows]
     is_integer = not pa.types.is_floating(column.type)
-    if is_integer and not is_undo.any():
+    if is_integer and not is_retract.any():
         factors = np.where(is_counted, values, 1)
         products = np.multiply.reduceat(factors, changes.starts)
         return _array(products, changes.segments_with(is_counted), column.type)
@@ -164,7 +164,7 @@ def product_of_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggreg
     has_value = np.zeros(len(changes.starts), np.bool_)
     with np.errstate(all="ignore"):
         for segments, indices in changes.rounds(is_counted):
-            factors, old_values, is_divided = values[indices], result[segments], is_undo[indices]
+            factors, old_values, is_divided = values[indices], result[segments], is_retract[indices]
             has_old = has_value[segments]
             products = old_values * factors
             if is_integer:
@@ -219,7 +219,7 @@ def _whole_quotient(dividend: _Values, divisor: _Values, is_divided: Bools) -> _
 
 
 def _decimal_sum(
-    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_undo: Bools
+    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_retract: Bools
 ) -> pa.Array:
     """Return each segment's sum of decimals; a sum that overflows is null."""
     arrow_type = column.type
@@ -227,7 +227,7 @@ def _decimal_sum(
         values = np.where(is_counted, compact_integers(column)[changes.rows], 0)
         # Java does not check sums of 18 digits. Below this bound no partial sum exceeds 64 bits.
         if np.abs(values.astype(np.float64)).sum() < 9e18:
-            total = changes.sums(np.where(is_undo, -values, values))
+            total = changes.sums(np.where(is_retract, -values, values))
             if arrow_type.precision <= INT32_PRECISION:
                 total = total.astype(np.int32).astype(np.int64)  # as Paimon's writer truncates it
             return from_compact_integers(total, changes.segments_with(is_counted), arrow_type)
@@ -235,7 +235,7 @@ def _decimal_sum(
     result = np.zeros(len(changes.starts), object)
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
-        signed = np.where(is_undo[indices], -numbers[indices], numbers[indices])
+        signed = np.where(is_retract[indices], -numbers[indices], numbers[indices])
         new_values = np.where(has_value[segments], result[segments] + signed, signed)
         result[segments] = new_values
         has_value[segments] = ~overflows(new_values, arrow_type, is_sum=True)
@@ -243,7 +243,7 @@ def _decimal_sum(
 
 
 def _decimal_product(
-    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_undo: Bools
+    column: pa.Array, changes: SegmentChanges, is_counted: Bools, is_retract: Bools
 ) -> pa.Array:
     """Return each segment's product of decimals; a product that overflows is null."""
     arrow_type = column.type
@@ -252,7 +252,7 @@ def _decimal_product(
     has_value = np.zeros(len(changes.starts), np.bool_)
     for segments, indices in changes.rounds(is_counted):
         factors, old_values, has_old = numbers[indices], result[segments], has_value[segments]
-        is_divided = is_undo[indices]
+        is_divided = is_retract[indices]
         divisors = np.where(is_divided & has_old, factors, 1)
         quotients = quotient(old_values, divisors, arrow_type.scale)
         products = product(old_values, factors, arrow_type.scale)

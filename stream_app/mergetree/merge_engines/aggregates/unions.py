@@ -62,7 +62,7 @@ def union_of(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggrega
             raise _unreadable_value(function, error) from error
 
     def fold(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> SegmentValues:
-        changes.refuse_take_back(function)
+        changes.refuse_retract(function)
         return combine_segments(column, changes, counted_changes(column, changes), unite)
 
     return fold

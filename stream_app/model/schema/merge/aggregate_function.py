@@ -30,8 +30,8 @@ class FunctionTraits:
     Attributes:
         roots: the column types that the function accepts.
         unbounded: whether STRING is the only accepted text type, because results grow.
-        takes_back: whether it can undo a -U or -D row.
-        undoes_by_division: whether it divides to undo a row, so a zero cannot be undone.
+        takes_retracts: whether it can undo a -U or -D row.
+        retracts_by_division: whether it divides to undo a row, so a zero cannot be undone.
         needs_rows: whether an ARRAY's elements, or a MAP's values, must be ROWs.
         counts_repeats: whether a repeated value changes the result.
         distinct_option: the column's option that prevents that.
@@ -39,8 +39,8 @@ class FunctionTraits:
 
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
-    takes_back: bool = False
-    undoes_by_division: bool = False
+    takes_retracts: bool = False
+    retracts_by_division: bool = False
     needs_rows: bool = False
     counts_repeats: bool = False
     distinct_option: str = ""
@@ -63,19 +63,19 @@ class FunctionTraits:
         return ", ".join(sorted(type_names))
 
 
-_KEEPS = FunctionTraits(takes_back=True)
+_KEEPS = FunctionTraits(takes_retracts=True)
 _FIRST = FunctionTraits()
 _ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
-_SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True, counts_repeats=True)
+_SUMS = FunctionTraits(roots=_NUMBERS, takes_retracts=True, counts_repeats=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "bool_and": _TRUTHS,
     "bool_or": _TRUTHS,
     "collect": FunctionTraits(
-        roots=_ARRAY, takes_back=True, counts_repeats=True, distinct_option="distinct"
+        roots=_ARRAY, takes_retracts=True, counts_repeats=True, distinct_option="distinct"
     ),
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
@@ -90,19 +90,19 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
         distinct_option="distinct",
     ),
     "max": _ORDERED,
-    "merge_map": FunctionTraits(roots=_MAP, takes_back=True),
+    "merge_map": FunctionTraits(roots=_MAP, takes_retracts=True),
     "merge_map_with_keytime": FunctionTraits(roots=_MAP, needs_rows=True),
     "min": _ORDERED,
     "nested_partial_update": FunctionTraits(roots=_ARRAY, needs_rows=True),
     "nested_update": FunctionTraits(
         roots=_ARRAY,
         needs_rows=True,
-        takes_back=True,
+        takes_retracts=True,
         counts_repeats=True,
         distinct_option="nested-key",
     ),
     "primary-key": _KEEPS,
-    "product": replace(_SUMS, undoes_by_division=True),
+    "product": replace(_SUMS, retracts_by_division=True),
     "rbm32": _UNIONS,
     "rbm64": _UNIONS,
     "sum": _SUMS,

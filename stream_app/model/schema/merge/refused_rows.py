@@ -48,7 +48,7 @@ class RefusedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndoNotice:
+class RetractNotice:
     """Changes that will fail, and options with which they do not."""
 
     problem: str
@@ -101,19 +101,19 @@ def refused_rows(
     )
 
 
-def undo_notices(refused_rows: Iterable[RefusedRows]) -> list[UndoNotice]:
+def retract_notices(refused_rows: Iterable[RefusedRows]) -> list[RetractNotice]:
     """Return notices about changes that stop a job because of single columns.
 
     They are derived from the rows that the table refuses.
     """
     return [
-        UndoNotice(problem=f"{changes} fails: {refused.problem}", fix=refused.fix)
+        RetractNotice(problem=f"{changes} fails: {refused.problem}", fix=refused.fix)
         for refused in refused_rows
         if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
     ]
 
 
-def cannot_undo(function: str) -> str:
+def cannot_retract(function: str) -> str:
     """Return the reason why a column with this function refuses -U and -D rows."""
     return f"the aggregate function {function} cannot undo a row of kind -U or -D"
 
@@ -128,7 +128,7 @@ def _changes(refused: RefusedRows) -> str:
 def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
     """Yield the columns whose aggregate functions cannot undo a value."""
     for name, aggregate in rules.aggregates.items():
-        if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_back:
+        if aggregate.ignores_retract or AGGREGATE_FUNCTIONS[aggregate.function].takes_retracts:
             continue
         remedies = []
         if not rules.removes_on_delete:  # the two exclude each other
@@ -140,7 +140,7 @@ def _refused_by_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Itera
         group = rules.group_of.get(name)
         yield RefusedRows(
             kinds=kinds,
-            problem=f"column {name!r}: {cannot_undo(aggregate.function)}",
+            problem=f"column {name!r}: {cannot_retract(aggregate.function)}",
             fix=f"{'; '.join(remedies)}: stream-app alter TABLE --set OPTION=true",
             sequence=() if group is None else group.sequence,
         )

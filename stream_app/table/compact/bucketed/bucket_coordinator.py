@@ -152,7 +152,7 @@ class BucketCoordinator:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
-            if self._policy is not None and manager.running is None:
+            if self._policy is not None and manager.begun is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
             if manager.trigger_compaction(
@@ -160,7 +160,7 @@ class BucketCoordinator:
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 started += 1
-            if manager.running is None:
+            if manager.begun is None:
                 # The bucket needs no compaction: another job may have compacted it.
                 self.failures.forget(bucket_id)
         return started
@@ -174,12 +174,12 @@ class BucketCoordinator:
         later_buckets = set()
         for bucket_id in bounds.buckets:
             manager = self._managers[bucket_id]
-            if manager.running is not None or self.failures.must_wait(bucket_id):
+            if manager.begun is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
                 if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                if manager.running is None:
+                if manager.begun is None:
                     self.failures.forget(bucket_id)
         return later_buckets
 
@@ -187,7 +187,7 @@ class BucketCoordinator:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         unfinished = []
         for (partition, bucket), manager in list(self._managers.items()):
-            work = manager.running
+            work = manager.begun
             if work is not None and not work.future.done():
                 path = self.table.paths.partition_path(partition)
                 unfinished.append(compaction_under_way(path, bucket, work.unit, work.future))
@@ -211,7 +211,7 @@ class BucketCoordinator:
         open_work = [
             OpenCompaction(work.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
-            if (work := manager.running)
+            if (work := manager.begun)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
@@ -288,8 +288,8 @@ class BucketCoordinator:
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
-            if manager.running is not None:
-                yield manager.running.future
+            if manager.begun is not None:
+                yield manager.begun.future
 
 
 def files_by_bucket(

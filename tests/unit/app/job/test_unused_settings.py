@@ -32,7 +32,7 @@ def test_a_table_that_no_message_belongs_to(
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     done: list[int] = []
-    call = BetweenEpochs(Lock()).report_with_checks(done.append, unused.check)
+    call = BetweenEpochs(Lock()).with_checks(done.append, unused.check)
     for time in range(2):
         call(time)
     assert done == [0, 1]
@@ -53,7 +53,7 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]))
     done: list[int] = []
-    call = BetweenEpochs(lock).report_with_checks(done.append, unused.check)
+    call = BetweenEpochs(lock).with_checks(done.append, unused.check)
     with lock:
         call(0)
     assert (done, state_or_empty(job.checkpoint).warnings) == ([0], ())

@@ -238,7 +238,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
     job = TableJob(table, CompactHere)
     job.open("job")
     job.prepare_epoch()
-    job.committer.commit_epoch(epoch, changes)
+    job.stream_commit.commit_epoch(epoch, changes)
 
 
 def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ Value = Any
 
 @dataclass
 class Fold:
-    """A function, step by step: `add` and `take_back` give the next value."""
+    """A function, step by step: `add` and `retract` give the next value."""
 
     add: Callable[[Value, Value], Value]
-    take_back: Callable[[Value, Value], Value] | None = None
+    retract: Callable[[Value, Value], Value] | None = None
     is_first: bool = False
     skips_null: bool = False
     keeps_order: bool = False
@@ -54,9 +54,9 @@ class Fold:
                 case ChangeOp.ADD_OLDER:
                     late = (so_far, value) if self.keeps_order else (value, so_far)
                     so_far = self.added(*late)
-                case ChangeOp.TAKE_BACK:
-                    assert self.take_back is not None
-                    so_far = self.take_back(so_far, value)
+                case ChangeOp.RETRACT:
+                    assert self.retract is not None
+                    so_far = self.retract(so_far, value)
                 case ChangeOp.SET:
                     so_far = value
                 case ChangeOp.CLEAR:
@@ -186,8 +186,8 @@ def test_a_function_folds_as_step_by_step(
         ChangeOp.SET,
         ChangeOp.SKIP,
     ]
-    if AGGREGATE_FUNCTIONS[name].takes_back and fold.take_back is not None:
-        allowed += [ChangeOp.TAKE_BACK, ChangeOp.CLEAR]
+    if AGGREGATE_FUNCTIONS[name].takes_retracts and fold.retract is not None:
+        allowed += [ChangeOp.RETRACT, ChangeOp.CLEAR]
     for _ in range(40):
         lengths = [rng.randrange(1, longest + 1) for _ in range(rng.randrange(1, 8))]
         count = sum(lengths)
@@ -217,7 +217,7 @@ def test_a_function_refuses_or_ignores_a_change_that_it_cannot_undo(name: str) -
     kind = FOLDS[name][0]
     column = pa.array([None, None], TYPES[kind])
     changes = SegmentChanges(
-        np.array([0, 1]), np.array([0]), np.array([ChangeOp.ADD, ChangeOp.TAKE_BACK], np.int8)
+        np.array([0, 1]), np.array([0]), np.array([ChangeOp.ADD, ChangeOp.RETRACT], np.int8)
     )
     with pytest.raises(MergeError, match=r"function \w+ cannot undo"):
         fold_column(column, changes, ColumnAggregate(function=name))

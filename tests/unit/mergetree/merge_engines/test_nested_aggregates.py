@@ -52,7 +52,7 @@ def test_a_function_folds_as_step_by_step(
         ChangeOp.ADD_OLDER,
         ChangeOp.SKIP,
     ]
-    allowed += [ChangeOp.TAKE_BACK, ChangeOp.TAKE_BACK, ChangeOp.CLEAR] if fold.take_back else []
+    allowed += [ChangeOp.RETRACT, ChangeOp.RETRACT, ChangeOp.CLEAR] if fold.retract else []
     for _ in range(60):
         lengths = [rng.randrange(1, rng.choice([4, 25])) for _ in range(rng.randrange(1, 6))]
         count = sum(lengths)

@@ -34,7 +34,7 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     reports: list[SourceProgress] = []
     idle: list[SourceProgress] = []
     running: RunningStream[DataFrame] = RunningStream(
-        committer=None,  # type: ignore[arg-type]
+        epoch_committer=None,  # type: ignore[arg-type]
         drains=True,
         on_progress=reports.append,
         on_idle=idle.append,
@@ -44,7 +44,7 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     stream = SparkStream(
         messages=None,  # type: ignore[arg-type]
         name="",
-        committer=None,  # type: ignore[arg-type]
+        epoch_committer=None,  # type: ignore[arg-type]
         checkpoint="",
         trigger=None,
         stop_requested=threading.Event(),

@@ -13,7 +13,7 @@ from stream_app.app.inspect.snapshot_files import BucketChoice
 from stream_app.app.text.listing import count_text
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     plan = drop_plan_lines(table, chosen_entries, "no partition " + " or ".join(args.partitions))
 
     def result_lines() -> Iterator[str]:
-        snapshot = batch_committer(table).drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
+        snapshot = batch_commit(table).drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
         dropped = count_text(len(partitions), "partition")
         yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
 

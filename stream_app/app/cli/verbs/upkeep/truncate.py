@@ -9,7 +9,7 @@ from stream_app.app.cli.arguments.table import add_table_and_dry_run, named_tabl
 from stream_app.app.cli.output.drop_plan import drop_plan_lines
 from stream_app.app.cli.upkeep_steps import run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.commit.batch_commit import batch_committer
+from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     plan = drop_plan_lines(table, live, "no row in the table")
 
     def result_lines() -> Iterator[str]:
-        snapshot = batch_committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+        snapshot = batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
         yield f"truncated the table in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, result_lines, is_empty=not live)
