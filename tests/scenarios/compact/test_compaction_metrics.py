@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.bucketed.bucket_coordinator import BucketCoordinator
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
