@@ -48,7 +48,7 @@ from stream_app.spark.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.bucketed.bucket_coordinator import files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.stream_commit.stream_table_commit import EpochOutcome, StreamTableCommit

@@ -117,7 +117,7 @@ def _measure(table: FileStoreTable, keys: Sequence[np.ndarray]) -> float:
     """Return the processor seconds of all epochs but the first."""
     commit = StreamTableCommit(table, "bench", CompactHere(table))
     _epoch(table, commit, 0, keys[0])
-    commit.compact_whole()
+    commit.compact_fully()
     start_s = time.process_time()
     for epoch, changed in enumerate(keys[1:], 1):
         _epoch(table, commit, epoch, changed)

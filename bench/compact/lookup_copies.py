@@ -69,7 +69,7 @@ class Arm:
 
     def load(self, keys: np.ndarray) -> None:
         self._write(0, keys)
-        self._commit.compact_whole()
+        self._commit.compact_fully()
 
     def epoch(self, epoch: int, keys: np.ndarray) -> None:
         start_s, processor_start_s = time.monotonic(), time.process_time()

@@ -65,7 +65,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
 
 def compact_all(table: FileStoreTable) -> None:
     """Compact every bucket into one run."""
-    StreamTableCommit(table, "bench", CompactionHere(table)).compact_whole()
+    StreamTableCommit(table, "bench", CompactionHere(table)).compact_fully()
 
 
 def _bucket_changes(

@@ -46,9 +46,9 @@ _DATABASE, _PUFFIN = ".db", ".puffin"
 _IN_CATALOG = (HADOOP_CATALOG, HIVE_CATALOG, REST_CATALOG)
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json", re.ASCII)
 
-_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_METADATA = re.compile(rf"(?:v\d{{1,18}}|00000-{_ID})\.metadata\.json", re.ASCII)
-_OTHER = re.compile(rf"{_ID}-m\d+\.avro|snap-\d+-{_ID}\.avro|.+\.puffin", re.ASCII)
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_METADATA = re.compile(rf"(?:v\d{{1,18}}|00000-{_UUID})\.metadata\.json", re.ASCII)
+_MANIFEST_OR_PUFFIN = re.compile(rf"{_UUID}-m\d+\.avro|snap-\d+-{_UUID}\.avro|.+\.puffin", re.ASCII)
 
 
 def is_metadata_file(name: str) -> bool:
@@ -56,9 +56,9 @@ def is_metadata_file(name: str) -> bool:
     return _METADATA.fullmatch(name) is not None
 
 
-def is_writers_file(name: str) -> bool:
+def is_paimon_metadata_file(name: str) -> bool:
     """Return whether a writer of Paimon metadata made a file of this name."""
-    return is_metadata_file(name) or _OTHER.fullmatch(name) is not None
+    return is_metadata_file(name) or _MANIFEST_OR_PUFFIN.fullmatch(name) is not None
 
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:

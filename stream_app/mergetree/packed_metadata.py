@@ -1,7 +1,7 @@
 """Packs the metadata of files into bytes, in a tenth of the memory of the Python objects.
 
 The driver has the files of all buckets to which a job writes. `Levels` packs its sorted runs, and
-`table.compact.bucketed.idle_buckets` the files of whole buckets. The bytes store the metadata in
+`table.compact.buckets.idle_buckets` the files of whole buckets. The bytes store the metadata in
 columns, because the files of a bucket share most of their values.
 """
 

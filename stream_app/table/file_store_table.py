@@ -32,7 +32,7 @@ from stream_app.filestore.versions.announcement_files import (
     ExpiryAnnouncement,
     RollbackAnnouncement,
 )
-from stream_app.filestore.versions.branch_manager import branch_root
+from stream_app.filestore.versions.branch_folders import branch_root
 from stream_app.filestore.versions.changelog_manager import ChangelogManager
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
 from stream_app.filestore.versions.schema_manager import SchemaManager

@@ -25,7 +25,7 @@ from stream_app.errors import (
 )
 from stream_app.fileio.store import OptionSource
 from stream_app.fileio.store_registry import file_io_of
-from stream_app.filestore.versions.branch_manager import BRANCH_MARK, branch_path, table_and_branch
+from stream_app.filestore.versions.branch_folders import BRANCH_MARK, branch_path, table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_records import check_known
 from stream_app.mergetree.merge_engines.merge_engine_registry import merge_function_of

@@ -223,7 +223,7 @@ class Simulation:
         if self.table.kind.postpones and not job.commits_epochs:
             move_postponed(seen_by(self.table, self.world, job.process))
         if verb is Verb.WHOLE:
-            commit.compact_whole()
+            commit.compact_fully()
         else:
             if not job.commits_epochs:
                 commit.state.follow_and_load(None)

@@ -160,7 +160,7 @@ class _Compaction:
         if table.kind.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
         snapshots = (
-            stream_commit.iter_compact_whole(buckets)
+            stream_commit.iter_compact_fully(buckets)
             if settings.full
             else stream_commit.iter_compact_due()
         )

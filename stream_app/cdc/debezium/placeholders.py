@@ -172,9 +172,12 @@ def restore_images(
         is_unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
             is_restored = is_unchanged & images.has_before & valid_of(column)[images.before_at]
-            image_rows = np.arange(len(column))
-            image_rows[images.after_at[is_restored]] = images.before_at[is_restored]
-            column, is_unchanged = column.take(pa.array(image_rows)), is_unchanged & ~is_restored
+            image_positions = np.arange(len(column))
+            image_positions[images.after_at[is_restored]] = images.before_at[is_restored]
+            column, is_unchanged = (
+                column.take(pa.array(image_positions)),
+                is_unchanged & ~is_restored,
+            )
         if reading.name in restored_columns and (is_unchanged & lacks_before).any():
             is_looked_up = is_unchanged & lacks_before
             is_nulled = np.zeros(len(column), np.bool_)

@@ -48,7 +48,7 @@ _SLICE_BYTES_MAX = 32 << 20
 SAMPLE_ROWS = 16
 """The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
-"""So few records are read one by one instead of in halves again."""
+"""Below this number records are read one by one, and not halved again."""
 
 
 @dataclass(slots=True)

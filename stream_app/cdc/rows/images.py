@@ -175,9 +175,9 @@ def rows_of(
             readings, images.columns, images.before_at, images.after_at
         )
     plan = plan_rows(images.ops, has_before, has_after, wants_update_before)  # step 1
-    image_rows = plan.image_rows(images.before_at, images.after_at)
-    is_in_place = is_identity(image_rows, len(images.columns[0]))
-    order = pa.array(image_rows)
+    image_positions = plan.image_positions(images.before_at, images.after_at)
+    is_in_place = is_identity(image_positions, len(images.columns[0]))
+    order = pa.array(image_positions)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.row_kinds)]
     cut_records: dict[str, Bools] = {}

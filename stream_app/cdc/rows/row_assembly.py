@@ -43,7 +43,7 @@ class RowPlan:
     is_after: Bools
     row_kinds: npt.NDArray[np.int8]
 
-    def image_rows(self, before_at: Int64s, after_at: Int64s) -> Int64s:
+    def image_positions(self, before_at: Int64s, after_at: Int64s) -> Int64s:
         """Return where each row's image is: int64 [m].
 
         Args:
@@ -53,8 +53,8 @@ class RowPlan:
 
     def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """Return one column of the rows [m], taken from the columns of the images [n]."""
-        image_rows = self.record_index + np.where(self.is_after, len(before), 0)
-        return pa.concat_arrays([before, after]).take(pa.array(image_rows))
+        image_positions = self.record_index + np.where(self.is_after, len(before), 0)
+        return pa.concat_arrays([before, after]).take(pa.array(image_positions))
 
 
 def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:

@@ -80,7 +80,7 @@ class DataFileReader:
         file_format = format_of_file(file.file_name)
         if file_format is None:
             raise UnsupportedTableError(
-                f"data file {file.file_name} is none of {', '.join(DATA_FILE_FORMATS)}",
+                f"data file {file.file_name} is not one of {', '.join(DATA_FILE_FORMATS)}",
                 where=path,
                 fix="compact the table with the engine that wrote it, after setting "
                 "'file.format' = 'parquet'",

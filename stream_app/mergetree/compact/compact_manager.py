@@ -1,6 +1,6 @@
 """Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
-`table.compact.bucketed.bucket_coordinator` owns one for each bucket. The picker decides, the
+`table.compact.buckets.bucket_coordinator` owns one for each bucket. The picker decides, the
 executor runs the compaction, and the manager applies its result. The manager changes `Levels` only
 after the committer has published the result, so they always equal the table's levels.
 
@@ -163,13 +163,13 @@ class CompactManager:
         if self.begun is not None and self.picker is not None:
             self.picker.note_applied(self.levels, self.begun.unit, change)
         self.levels.update(change.removed, change.added)
-        self._end_running()
+        self._clear_begun()
 
-    def forget_running(self) -> None:
+    def forget_begun(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
         if self.begun is not None and self.picker is not None:
             self.picker.note_failed(self.begun.unit)
-        self._end_running()
+        self._clear_begun()
 
     def restore(self, levels: Levels, total_buckets: int | None) -> None:
         """Replace the levels and the bucket count after another writer changed this bucket."""
@@ -180,7 +180,7 @@ class CompactManager:
         self.levels = levels
         self.is_overtaken = self.begun is not None
 
-    def _end_running(self) -> None:
+    def _clear_begun(self) -> None:
         self.begun = None
         self.is_overtaken = False
 

@@ -1,7 +1,7 @@
 """The port that picks the next compaction of one bucket, and keeps the state for its decision.
 
 `CompactManager` calls it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`. Tables
-without a primary key have another picker (`table.compact.bucketed.bucketed_append`).
+without a primary key have another picker (`table.compact.append.bucketed_append`).
 
 Source: Paimon `mergetree/compact/MergeTreeCompactManager.java#triggerCompaction`.
 """

@@ -368,7 +368,7 @@ class CoreOptions:
         configured = self[SORT_SPILL_THRESHOLD]
         return max(32, self.stop_trigger + 1) if configured is None else configured
 
-    def compacts_whole_after(self, epoch: int) -> bool:
+    def compacts_fully_after(self, epoch: int) -> bool:
         """Return whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
         if epochs is None and self.producer.by_full_compaction:

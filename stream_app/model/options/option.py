@@ -113,7 +113,7 @@ def parse_boolean(text: str) -> bool:
 def parse_stats_mode(text: str) -> str:
     """Parse ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case."""
     if not re.fullmatch(r"none|counts|full|truncate\([1-9][0-9]*\)", text.lower()):
-        raise ValueError("is none of none, counts, truncate(n) with n ≥ 1, full")
+        raise ValueError("is not one of none, counts, truncate(n) with n ≥ 1, full")
     return text.lower()
 
 
@@ -132,7 +132,7 @@ def parse_by_level(text: str, only: Collection[str]) -> Mapping[int, str]:
         if not colon or not level.isdecimal():
             raise ValueError(f"is not a list such as '0:{next(iter(only))}'")
         if word.lower() not in only:
-            raise ValueError(f"names {word!r}, which is none of {', '.join(only)}")
+            raise ValueError(f"names {word!r}, which is not one of {', '.join(only)}")
         words[int(level)] = word.lower()
     return words
 
@@ -217,12 +217,12 @@ class Option(Generic[Value]):
         """Parse a text as a value of the option.
 
         Raises:
-            ValueError: the error continues the text: "is none of input, lookup".
+            ValueError: the error continues the text: "is not one of input, lookup".
         """
         value = self.kind.parse(text)
         self._check_bounds(value)
         if self.only and str(value) not in self.only:
-            raise ValueError(f"is none of {', '.join(self.only)}")
+            raise ValueError(f"is not one of {', '.join(self.only)}")
         return value
 
     def _check_bounds(self, value: object) -> None:

@@ -232,7 +232,7 @@ CORE_KEYS: dict[str, OptionKind[object]] = {
 def _one_of(*values: str) -> Callable[[str], object]:
     def check(text: str) -> None:
         if text.lower() not in values:
-            raise ValueError(f"is none of {', '.join(values)}")
+            raise ValueError(f"is not one of {', '.join(values)}")
 
     return check
 

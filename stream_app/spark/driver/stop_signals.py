@@ -51,10 +51,9 @@ class _StopHandler:
             return
         now_s = time.monotonic()
         with self._lock:
-            first_s, self._first_s = (
-                self._first_s,
-                now_s if self._first_s is None else self._first_s,
-            )
+            first_s = self._first_s
+            if first_s is None:
+                self._first_s = now_s
         if first_s is None:
             threading.Thread(target=self._end_later, name="ctrl-c", daemon=True).start()
         elif now_s - first_s > _ONE_PRESS_S:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.versions.branch_manager import branch_names
+from stream_app.filestore.versions.branch_folders import branch_names
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.damaged_file_needs import VersionName

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
-from stream_app.filestore.versions.branch_manager import branch_names, branch_root
+from stream_app.filestore.versions.branch_folders import branch_names, branch_root
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.options.compaction_options import WRITE_ONLY

@@ -1,6 +1,6 @@
 """Decides which buckets are compacted and when, and takes the results.
 
-Start with `bucketed.bucket_coordinator`. A task begins in `table.kinds.bucket_compaction`, which
+Start with `buckets.bucket_coordinator`. A task begins in `table.kinds.bucket_compaction`, which
 chooses the compaction of the table's kind.
 
 `table.stream_commit.compaction_publisher` publishes them; it stands above, because it also needs

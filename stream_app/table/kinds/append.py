@@ -13,11 +13,11 @@ from stream_app.mergetree.write.row_kinds import ignored_kinds
 from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append.append_planner import small_file_requests
 from stream_app.table.compact.append.append_task import compact_append
-from stream_app.table.compact.bucketed.bucket_coordinator import BucketCoordinator
-from stream_app.table.compact.bucketed.bucketed_append import (
+from stream_app.table.compact.append.bucketed_append import (
     bucketed_append_manager,
     neighbour_requests,
 )
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter

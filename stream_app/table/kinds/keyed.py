@@ -29,7 +29,7 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.bucketed.bucket_coordinator import BucketCoordinator, files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator, files_by_bucket
 from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable

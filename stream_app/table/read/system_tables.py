@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from stream_app.clock import wall_clock_ms
 from stream_app.errors import UsageError
-from stream_app.filestore.versions.branch_manager import branch_root
+from stream_app.filestore.versions.branch_folders import branch_root
 from stream_app.filestore.versions.statistics_files import StatisticsFiles
 from stream_app.format.json_object import JsonObject
 from stream_app.format.schema_json import field_objects

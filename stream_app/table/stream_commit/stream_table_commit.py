@@ -201,8 +201,8 @@ class StreamTableCommit:
         self.coordinator.trigger()
         epoch_snapshots = (truncate_snapshot, append_snapshot, compact_snapshot)
         snapshots = [*self.published.take_snapshots(), *filter(None, epoch_snapshots)]
-        if self.table.options.compacts_whole_after(epoch):  # step 4
-            snapshots += self.compact_whole()
+        if self.table.options.compacts_fully_after(epoch):  # step 4
+            snapshots += self.compact_fully()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
         return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
@@ -262,7 +262,7 @@ class StreamTableCommit:
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
-    def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
+    def compact_fully(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets fully, with retries, and return the published snapshots.
 
         Args:
@@ -272,10 +272,10 @@ class StreamTableCommit:
             UsageError: the table is write-only.
             ValueError: no epoch was committed, and no commit identifier was given.
         """
-        return list(self.iter_compact_whole(buckets))
+        return list(self.iter_compact_fully(buckets))
 
-    def iter_compact_whole(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
-        """Compact as `compact_whole` does and yield each snapshot."""
+    def iter_compact_fully(self, buckets: Collection[BucketId] | None = None) -> Iterator[Snapshot]:
+        """Compact as `compact_fully` does and yield each snapshot."""
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_and_load(buckets)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.versions.announcement_files import RollbackAnnouncement
-from stream_app.filestore.versions.branch_manager import (
+from stream_app.filestore.versions.branch_folders import (
     branch_names,
     check_branch_name,
     delete_branch_files,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
-from stream_app.filestore.versions.branch_manager import version_roots
+from stream_app.filestore.versions.branch_folders import version_roots
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
-from stream_app.filestore.iceberg_files import is_writers_file
-from stream_app.filestore.versions.branch_manager import version_roots
+from stream_app.filestore.iceberg_files import is_paimon_metadata_file
+from stream_app.filestore.versions.branch_folders import version_roots
 from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
@@ -303,7 +303,7 @@ def _iceberg_candidates(table: FileStoreTable, folder: str) -> list[OrphanCandid
     return [
         candidate
         for candidate in _files(table, folder)
-        if is_writers_file(candidate.name) or is_temporary(candidate.name)
+        if is_paimon_metadata_file(candidate.name) or is_temporary(candidate.name)
     ]
 
 

@@ -341,7 +341,7 @@ class Bucket:
         self.manager.apply(finished.future.result())
 
     def forget(self, _: Case) -> None:
-        self.manager.forget_running()
+        self.manager.forget_begun()
 
     def restore(self, case: Case) -> None:
         self.manager.restore(

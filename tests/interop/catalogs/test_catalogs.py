@@ -212,7 +212,7 @@ def test_concurrent_commits_of_three_writers_are_neither_lost_nor_doubled(
     def compact() -> int:
         compactions = 0
         while not has_ended.is_set():
-            compactions += len(compactor.compact_whole())
+            compactions += len(compactor.compact_fully())
         return compactions
 
     with ThreadPoolExecutor(2) as threads:

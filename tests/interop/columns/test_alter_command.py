@@ -144,7 +144,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     assert by_content(normal_rows(pypaimon.read(location))) == expected
     changes = [batch.rows.num_rows for batch in table.changelog(snapshot=1)]
     assert sum(changes) == 4 + 3
-    writer.committer.compact_whole()
+    writer.committer.compact_fully()
     for rows in (paimon_java.read(location), normal_rows(pypaimon.read(location))):
         assert by_content(rows) == expected
     assert {file["schema_id"] for file in paimon_java.files(location)} == {3}

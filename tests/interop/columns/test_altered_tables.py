@@ -16,7 +16,7 @@ from stream_app.errors import CommitConflictError, CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.interop.every_type import a_table
 from tests.support.interop.written_tables import SIGNS
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
@@ -128,7 +128,7 @@ def stream_app_compacts(location: str) -> None:
     table = open_file_store_table(location)
     table = table.with_options(rewriting | {"write-only": "false"})
     commit = StreamTableCommit(table, "compactor", CompactInCaller(table), BATCH_COMMIT_IDENTIFIER)
-    commit.compact_whole()
+    commit.compact_fully()
 
 
 def replayed(location: str) -> list[str]:
@@ -182,7 +182,7 @@ def test_a_job_goes_on_with_files_of_another_format(
     running.write([("+I", {"k": 4, "v": "d"})])
     plan_at_start(a_job(str(path)))
     assert {row["k"]: row["v"] for row in paimon_java.read(path)} == dict(enumerate("abcd", 1))
-    compact_whole(open_file_store_table(str(path)).with_options({"write-only": "false"}))
+    compact_fully(open_file_store_table(str(path)).with_options({"write-only": "false"}))
     left = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
     # Without buckets a few small files stay as they are.
     assert left == {".parquet"} or (bucket == "-1" and left == {".parquet", f".{kind}"})

@@ -14,7 +14,7 @@ import pytest
 import stream_app
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_file_store_table
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.interop.every_type import a_table
 from tests.support.interop.nested_rows import Rows
 from tests.support.jobs.table_writer import TableWriter, by_content
@@ -104,7 +104,7 @@ def test_each_reads_and_compacts_what_the_other_altered(
             location, "r.c.d IS NOT NULL")
     ]  # fmt: skip
     shutil.copytree(location, tmp_path / "javas.db" / "t")
-    compact_whole(open_file_store_table(location))
+    compact_fully(open_file_store_table(location))
     paimon_java.compact(tmp_path / "javas.db" / "t")
     assert ours(location) == by_content(paimon_java.read(location)) == before
     assert ours(tmp_path / "javas.db" / "t") == before

@@ -17,7 +17,7 @@ from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.opening import create_or_open, open_file_store_table
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
@@ -131,7 +131,7 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
         paimon_java.write(twin, epoch, identifier=step, options=unwatched)
         if step % 2:
             if step % 4 == 1:
-                compact_whole(replace(table, schema=kind.schema()))
+                compact_fully(replace(table, schema=kind.schema()))
             else:
                 paimon_java.compact(table.location, options={"write-only": False})
             paimon_java.compact(twin, options={"write-only": False})

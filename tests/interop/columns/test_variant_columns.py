@@ -23,7 +23,7 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.json_texts import variant_texts
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -162,7 +162,7 @@ def test_writers_and_compactions_take_turns(
     assert ours(table.location) == expected_documents(documents)
     writer.write(encoded(epoch_of(documents[:half])))
     assert by_key(paimon_java.read(table.location)) == expected_documents(documents)
-    compact_whole(replace(table, schema=schema()))
+    compact_fully(replace(table, schema=schema()))
     assert (
         by_key(paimon_java.read(table.location))
         == ours(table.location)
@@ -206,7 +206,7 @@ def test_conditions_on_members_of_what_paimon_wrote(
             )
             assert sorted(rows.read_all()["k"].to_pylist()) == keys, where
             assert_members_are_read(table.location, where, keys)
-        compact_whole(replace(open_file_store_table(table.location), schema=schema()))
+        compact_fully(replace(open_file_store_table(table.location), schema=schema()))
     columns = "k,variant_get(doc, '$.customer.city'), variant_get(doc, '$.n', 'DECIMAL(9, 2)')"
     words = ("--columns", columns, "--where", "k = 0", "--format", "csv")
     assert main(["read", table.location, *words]) == 0

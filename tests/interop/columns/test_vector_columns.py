@@ -17,7 +17,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table, open_for_writing
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.pypaimon_reader import PyPaimonReader
@@ -79,7 +79,7 @@ def test_merged_and_compacted_vectors_are_read_by_others(
         assert by_content(read_rows(table)) == expected
         assert by_content(normal_rows(pypaimon.read(tmp_path / "db.db" / "t"))) == expected
         assert by_content(normal_rows(pypaimon.read_by_rust(tmp_path / "db.db" / "t"))) == expected
-        compact_whole(table)
+        compact_fully(table)
     shown = PaimonTable(table).read(columns=["v", "n"]).read_all()
     assert shown.schema.field("v").type.list_size == 3
     assert shown.schema == PaimonTable(table).schema.empty_table().select(["v", "n"]).schema
@@ -118,7 +118,7 @@ def test_a_table_of_pypaimon_is_continued(pypaimon: PyPaimonReader, tmp_path: Pa
     for _ in range(2):
         assert by_content(read_rows(table)) == expected
         assert by_content(normal_rows(pypaimon.read(place))) == expected
-        compact_whole(table)
+        compact_fully(table)
 
 
 def test_a_split_of_an_older_version_has_the_columns_of_its_schema(tmp_path: Path) -> None:

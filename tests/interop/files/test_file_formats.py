@@ -15,7 +15,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.schema.data_type import DataType, parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.opening import create_or_open, open_file_store_table
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.interop.nested_rows import EVERY_TYPE, Rows
 from tests.support.jobs.table_writer import TableWriter, by_content
 from tests.support.judges.normal_rows import normal_rows
@@ -76,7 +76,7 @@ def test_all_types_in_orc_of_both_writers(
             writer.write(epoch)
         assert_same_rows(paimon_java, path)
         if step == 2:
-            compact_whole(replace(table, schema=schema_of(**whole)))
+            compact_fully(replace(table, schema=schema_of(**whole)))
             assert_same_rows(paimon_java, path)
     paimon_java.compact(path, options={"write-only": False})
     assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".orc"}
@@ -110,7 +110,7 @@ def test_all_types_in_avro_of_both_writers(
         else:
             writer.write(changes.epoch(25))
         assert_same_rows(paimon_java, path)
-    compact_whole(open_file_store_table(str(path)).with_options({"write-only": "false"}))
+    compact_fully(open_file_store_table(str(path)).with_options({"write-only": "false"}))
     assert {Path(file["file_name"]).suffix for file in paimon_java.files(path)} == {".avro"}
     assert_same_rows(paimon_java, path)
     sound_report(open_file_store_table(str(path)))
@@ -131,7 +131,7 @@ def test_levels_in_avro_and_its_codecs(
     writer = TableWriter(table)
     for _ in range(2):
         writer.write(changes.epoch(9))
-    compact_whole(open_file_store_table(str(path)))
+    compact_fully(open_file_store_table(str(path)))
     TableWriter(open_file_store_table(str(path)), user="second").write(changes.epoch(9))
     suffixes = {Path(file["file_name"]).suffix for file in paimon_java.files(path)}
     assert suffixes == {".avro", ".parquet"}

@@ -19,7 +19,7 @@ from stream_app.table.opening import create_or_open, open_file_store_table, open
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.branches import fast_forward, plan_fast_forward
 from stream_app.table.upkeep.orphan_files import plan_orphans
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -93,7 +93,7 @@ def test_both_write_and_compact_a_branch(paimon_java: PaimonJava, table: Path) -
             paimon_java.write(side, rows(epoch, range(epoch, epoch + 4)), identifier=epoch)
         assert read(side) == java_rows(paimon_java, side)
     writer.commit.compact_due()
-    compact_whole(open_file_store_table(side))
+    compact_fully(open_file_store_table(side))
     assert read(side) == java_rows(paimon_java, side) != before
     paimon_java.compact(side)
     assert read(side) == java_rows(paimon_java, side)
@@ -138,7 +138,7 @@ def test_upkeep_of_the_main_branch_keeps_a_branch_until_it_is_deleted(
     for epoch in range(3, 7):
         writer.write(rows(epoch, range(8)))
     writer.commit.compact_due()
-    compact_whole(open_file_store_table(str(table)))
+    compact_fully(open_file_store_table(str(table)))
     assert main(["delete-tag", str(table), "begin"]) == 0
     expire = ["expire-snapshots", str(table), "--retain-max", "1", "--retain-min", "1"]
     assert main(expire) == 0
@@ -175,7 +175,7 @@ def test_upkeep_of_a_branch_keeps_the_main_branch(paimon_java: PaimonJava, table
     before = read(side)
     writer.write(rows(99, range(5)))
     writer.commit.compact_due()
-    compact_whole(open_file_store_table(side))
+    compact_fully(open_file_store_table(side))
     assert main(["delete-tag", side, "begin"]) == 0
     assert main(["create-tag", side, "later"]) == 0
     assert main(["expire-snapshots", side, "--retain-max", "1", "--retain-min", "1"]) == 0

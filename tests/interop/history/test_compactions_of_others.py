@@ -115,7 +115,7 @@ def test_a_rescaled_partition(paimon_java: PaimonJava, tmp_path: Path) -> None:
     compactor = StreamTableCommit(
         job, "c", CompactInCaller(job), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    compactor.compact_whole()
+    compactor.compact_fully()
     assert lost() == []
 
 
@@ -134,7 +134,7 @@ def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str
         writer.write([("+I", {"k": 9, "t": times[0]})])
         assert len(paimon_java.read(table.location)) == 4
         if name == "ours":
-            writer.commit.compact_whole()
+            writer.commit.compact_fully()
         else:
             paimon_java.compact(table.location)
         remaining.append(sorted(row["k"] for row in paimon_java.read(table.location)))
@@ -168,7 +168,7 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         matches = look_up.rows(probe, [entry.file for entry in live])
         assert matches.rows.column("v").to_pylist() == ["second"] * len(keys)
         if compacts == "ours":
-            StreamTableCommit(table, "a", CompactInCaller(table)).compact_whole()
+            StreamTableCommit(table, "a", CompactInCaller(table)).compact_fully()
         else:
             paimon_java.compact(table.location)
         assert by_content(read_rows(table)) == expected

@@ -107,7 +107,7 @@ class Turns:
         if self.chance.random() < 0.2:
             self.java.compact(self.path)
         elif self.chance.random() < 0.2:
-            self._job("compactor", BATCH_COMMIT_IDENTIFIER).compact_whole()
+            self._job("compactor", BATCH_COMMIT_IDENTIFIER).compact_fully()
         return writer
 
     def _killed(self, changes: list[Change], epoch: int) -> None:
@@ -129,7 +129,7 @@ class Turns:
     def _compact(self, job: StreamTableCommit) -> None:
         job.state.follow_and_load(None)
         if job.table.options.changelog_producer == "full-compaction":
-            job.compact_whole()
+            job.compact_fully()
         else:
             job.compact_due()
 

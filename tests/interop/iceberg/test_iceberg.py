@@ -105,7 +105,7 @@ def test_without_vectors_the_overview_shows_the_rows_that_readers_lack(
     table.commit(("+I", {"id": 1, "v": 1}), ("+I", {"id": 2, "v": 2}))
     lacking = "readers lack 2 rows in 1 bucket until a compaction to level 2; they see"
     assert lack() == f"{lacking} no file yet in some"
-    table.committer.compact_whole()
+    table.committer.compact_fully()
     assert lack() is None
     assert_same(iceberg.read(metadata_of(table)), table)
     table.commit(("+U", {"id": 1, "v": 10}))
@@ -228,7 +228,7 @@ def test_random_epochs_are_seen_as_paimon_s(
     upkeep = TableMaintenance(small.table)
     for _ in range(8):
         writer.write(changes.epoch(rng.randrange(1, 120)))
-        writer.commit.compact_due() if options else writer.commit.compact_whole()
+        writer.commit.compact_due() if options else writer.commit.compact_fully()
         upkeep.after_commit()
         assert_same(iceberg.read(metadata_of(small)), small)
     assert_same(iceberg.read_by_duckdb(metadata_of(small)), small)
@@ -270,6 +270,6 @@ def test_columns_of_each_type_are_read(tmp_path: Path, iceberg: IcebergReader, s
     changes = RandomChanges(table.table.schema, random.Random(seed), key_count=100)
     table.commit(*changes.epoch(200))
     table.compact()
-    table.committer.compact_whole()
+    table.committer.compact_fully()
     assert_same(iceberg.read(metadata_of(table)), table)
     assert_same(iceberg.read_by_duckdb(metadata_of(table)), table)

@@ -157,7 +157,7 @@ class Turns:
         table = SmallTable(open_file_store_table(str(self.path)), epoch=self.turn)
         table.commit(*changes)
         if self.keys:
-            table.committer.compact_whole() if whole else table.compact()
+            table.committer.compact_fully() if whole else table.compact()
 
     def theirs(self, path: Path, changes: Iterable[Change], *, whole: bool) -> None:
         """Java does the same."""

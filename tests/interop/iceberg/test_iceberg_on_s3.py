@@ -98,7 +98,7 @@ def test_epochs_and_columns_on_s3_are_seen_by_name(
         changes = RandomChanges(table.schema, rng, key_count=100)
         for _ in range(2):
             writer.write(changes.epoch(60))
-            writer.commit.compact_whole() if kind.startswith(
+            writer.commit.compact_fully() if kind.startswith(
                 "highest"
             ) else writer.commit.compact_due()
             TableMaintenance(table).after_commit()

@@ -129,7 +129,7 @@ class JudgedTable:
 
     def compact(self, *, whole: bool) -> None:
         """Compact all, or what is due."""
-        self._writer.commit.compact_whole() if whole else self._writer.commit.compact_due()
+        self._writer.commit.compact_fully() if whole else self._writer.commit.compact_due()
         self.compare()
 
     def compare(self) -> None:

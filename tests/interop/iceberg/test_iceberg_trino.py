@@ -124,7 +124,7 @@ def test_epochs_alters_and_tags_are_seen(
         changes = RandomChanges(table.schema, rng, key_count=100)
         for _ in range(2):
             writer.write(changes.epoch(60))
-            writer.commit.compact_whole() if keys else writer.commit.compact_due()
+            writer.commit.compact_fully() if keys else writer.commit.compact_due()
             TableMaintenance(table).after_commit()
             assert_same(trino, table)
         if number == 0:
@@ -136,7 +136,7 @@ def test_epochs_alters_and_tags_are_seen(
         table = open_file_store_table(table.location, SteppingClock(), file_io_options=s3.options)
     writer = TableWriter(table, user=uuid.uuid4().hex)
     writer.write(RandomChanges(table.schema, rng, key_count=100).epoch(60))
-    writer.commit.compact_whole() if keys else writer.commit.compact_due()
+    writer.commit.compact_fully() if keys else writer.commit.compact_due()
     assert_same(trino, table)
     [tagged] = trino.rows(f"SELECT count(*) n FROM {name_of(table)} FOR VERSION AS OF 'round2'")
     assert tagged["n"] == rows_at_tag
@@ -155,5 +155,5 @@ def test_deletion_vectors_are_refused_by_this_version(
         writer.commit.compact_due()
     with pytest.raises(TrinoError, match="PUFFIN"):
         trino.rows(f"SELECT * FROM {name_of(table)}")
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert_same(trino, table)

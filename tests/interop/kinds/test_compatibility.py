@@ -240,7 +240,7 @@ class Tried:
             commit = StreamTableCommit(
                 self.table, "compactor", CompactInCaller(self.table), BATCH_COMMIT_IDENTIFIER
             )
-            commit.compact_whole()
+            commit.compact_fully()
         self.cells[library, "compact"] = YES
 
     def _changes(self, *, deletes: bool = True) -> list[Change]:

@@ -123,7 +123,7 @@ def test_we_and_java_go_on_with_each_others_buckets(
     assert by_key(paimon_java.read(location)) == rows
     if "deletion-vectors.enabled" not in options:
         assert by_key(stream_app.open_table(str(location)).read().read_all().to_pylist()) == rows
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert by_key(stream_app.open_table(str(location)).read().read_all().to_pylist()) == rows
     assert index_of(paimon_java, table) == index
     assert len({bucket for _, bucket in index}) > 1

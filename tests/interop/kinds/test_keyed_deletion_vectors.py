@@ -52,7 +52,7 @@ def test_we_and_java_mark_replaced_rows_in_turns(
         else:
             writer.write(changes)
         if epoch == 6:
-            writer.commit.compact_whole()
+            writer.commit.compact_fully()
             assert not any(deletion_vectors(table, latest_of(table)).values())
         vectors += len(deletion_vectors(table, latest_of(table)))
         rows = {row["k"]: row["v"] for row in paimon_java.read(location)}

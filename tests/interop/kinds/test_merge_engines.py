@@ -18,7 +18,7 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
 from tests.support.histories.random_changes import value_of
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import Row, normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava
@@ -278,7 +278,7 @@ def test_rows_are_those_of_a_table_that_paimon_alone_writes(
         paimon_java.write(twin, epoch, identifier=step, options=theirs)
         if rng.random() < 0.3:
             if rng.random() < 0.7:
-                compact_whole(compacting)
+                compact_fully(compacting)
             else:
                 paimon_java.compact(table.location, options={"write-only": False})
             paimon_java.compact(twin, options={"write-only": False})

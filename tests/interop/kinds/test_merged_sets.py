@@ -12,7 +12,7 @@ import pytest
 
 import stream_app
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.interop.compacted_tables import compact_whole
+from tests.support.interop.compacted_tables import compact_fully
 from tests.support.jobs.table_writer import TableWriter, read_rows
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.small_table import Change
@@ -102,4 +102,4 @@ def test_java_reads_the_sets_that_it_would_make(
         assert list(_held(paimon_java, read_rows(table))) == expected
         assert list(_held(paimon_java, paimon_java.read(turns))) == expected
         if epoch == EPOCHS // 2:
-            compact_whole(table.with_options({"write-only": "false"}))
+            compact_fully(table.with_options({"write-only": "false"}))

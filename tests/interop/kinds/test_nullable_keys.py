@@ -53,11 +53,11 @@ def table_of(
     return small_table(path, f"{columns}, v BIGINT, p STRING, t STRING", keys, **of_table)
 
 
-def compact_whole(small: SmallTable) -> None:
+def compact_fully(small: SmallTable) -> None:
     commit = StreamTableCommit(
         small.table, "compactor", CompactInCaller(small.table), BATCH_COMMIT_IDENTIFIER
     )
-    commit.compact_whole()
+    commit.compact_fully()
 
 
 class Model:
@@ -95,7 +95,7 @@ def test_each_kind_of_table_takes_null_as_a_key(
         small.commit(*model.changes(12))
     small.compact()
     assert by_content(read_rows(small.table)) == by_content(model.rows.values())
-    compact_whole(small)
+    compact_fully(small)
     assert by_content(read_rows(small.table)) == by_content(model.rows.values())
     assert sound_report(small.table).files
 
@@ -143,7 +143,7 @@ def test_we_read_go_on_with_and_compact_a_table_of_pypaimon(
     for _ in range(2):
         assert by_content(read_rows(small.table)) == by_content(rows.values())
         assert by_content(normal_rows(pypaimon.read(path))) == by_content(rows.values())
-        compact_whole(small)
+        compact_fully(small)
     report = sound_report(small.table)  # each row lies in the bucket of its key
     assert report.files
 

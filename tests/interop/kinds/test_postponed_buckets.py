@@ -92,7 +92,7 @@ def test_java_and_we_postpone_rows_and_read_those_that_the_other_has_moved(
     TableWriter(table, user="compactor").write([])
     compactor = TableWriter(table, user="another")
     compactor.write([])
-    compactor.commit.compact_whole()
+    compactor.commit.compact_fully()
     check(as_rows(rows))
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert {entry.total_buckets for entry in live} == {3}

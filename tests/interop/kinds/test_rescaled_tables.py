@@ -86,7 +86,7 @@ def test_engines_continue_after_each_others_rescale(
     def we_write(mark: str, user: str) -> None:
         writer = TableWriter(open_file_store_table(str(location)), user=user)
         writer.write(changes(noise, rows, mark))
-        writer.commit.compact_whole()
+        writer.commit.compact_fully()
 
     java_writes(1)
     we_write("ours 1", "a")

@@ -58,7 +58,7 @@ def compact(table: FileStoreTable, *, whole: bool) -> None:
     executor = CompactInCaller(compacting)
     commit = StreamTableCommit(compacting, "compactor", executor, BATCH_COMMIT_IDENTIFIER)
     commit.state.follow_and_load(None)
-    commit.compact_whole() if whole else commit.compact_due()
+    commit.compact_fully() if whole else commit.compact_due()
 
 
 class Job:

@@ -219,7 +219,7 @@ def _compacts(table: FileStoreTable, stop: threading.Event, errors: list[BaseExc
                 table, "compactor", CompactInThreads(table), BATCH_COMMIT_IDENTIFIER
             )
             while not stop.is_set():
-                compactor.compact_whole()
+                compactor.compact_fully()
         except CheckpointError as error:  # see again_if_replaced
             if "replaced" not in str(error):
                 errors.append(error)

@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.interop import append_tables
 from tests.support.interop.every_type import LOW, TABLES, a_table
-from tests.support.interop.followed_rows import Told, ours, texts
+from tests.support.interop.followed_rows import ChangesBySnapshot, ours, texts
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.tables.damaged_table import Damage
@@ -28,7 +28,7 @@ from tests.support.tables.sound_table import kinds_in, sound_report
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
 
-def theirs(paimon_java: PaimonJava, path: str, **options: Any) -> Told:
+def theirs(paimon_java: PaimonJava, path: str, **options: Any) -> ChangesBySnapshot:
     """Return Java's changes with +I for +U: Java leaves +U in the rows that it reads first."""
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
     by_snapshot = {
@@ -41,7 +41,9 @@ def theirs(paimon_java: PaimonJava, path: str, **options: Any) -> Told:
     return {snapshot: texts(changes) for snapshot, changes in by_snapshot.items()}
 
 
-def assert_followed_alike(paimon_java: PaimonJava, path: str, times: Sequence[int]) -> Told:
+def assert_followed_alike(
+    paimon_java: PaimonJava, path: str, times: Sequence[int]
+) -> ChangesBySnapshot:
     """All start modes; the changes of all snapshots."""
     table = stream_app.open_table(path)
     for mode in ("latest-full", "latest", "compacted-full"):

@@ -181,7 +181,7 @@ def test_a_misspelt_option_is_an_error_of_spark_with_the_known_name(
 
 ALL_KINDS = {"read.changelog": "true"}
 EVERY_FILE: dict[str, Any] = {"read.stream.maxFilesPerTrigger": "1", **ALL_KINDS}
-Told = tuple[str, int, str]
+FollowedRow = tuple[str, int, str]
 
 
 class Query:
@@ -189,7 +189,7 @@ class Query:
 
     def __init__(self, source: SparkSession, location: str, checkpoint: Path) -> None:
         self._source, self._location, self._checkpoint = source, location, checkpoint
-        self.batches: dict[int, list[Told]] = {}
+        self.batches: dict[int, list[FollowedRow]] = {}
         self.fails_at: int | None = None
 
     def start(self, *, whole: bool = False, **options: Any) -> StreamingQuery:
@@ -207,7 +207,7 @@ class Query:
             .start()
         )
 
-    def rows(self) -> list[Told]:
+    def rows(self) -> list[FollowedRow]:
         return [change for _, batch in sorted(self.batches.items()) for change in batch]
 
     def _keep(self, batch: DataFrame, number: int) -> None:

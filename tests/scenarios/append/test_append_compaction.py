@@ -345,7 +345,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
     for epoch in range(4):
         writer.write(rows(epoch))
     assert writer.commit.compact_due() == []
-    [snapshot] = writer.commit.compact_whole()
+    [snapshot] = writer.commit.compact_fully()
     assert snapshot.commit_kind is CommitKind.COMPACT
     assert len(files(table)) == 1
     assert read_rows(table) == [row for epoch in range(4) for _, row in rows(epoch)]
@@ -356,7 +356,7 @@ def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
-        assert len(writer.commit.compact_whole()) == (epoch == 4)
+        assert len(writer.commit.compact_fully()) == (epoch == 4)
     for epoch in range(5, 9):
         writer.write(rows(epoch))
         writer.commit.compact_due()
@@ -383,7 +383,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     compactor.coordinator.restrict({partition for partition, _ in choice})
     planned = planned_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
-    assert compactor.compact_whole(choice) != []
+    assert compactor.compact_fully(choice) != []
     reports = compactor.published.take_reports()
     assert [report.files_in for report in reports] == [plan.files for plan in planned]
     assert {report.partition for report in reports} == {"dt=a"}

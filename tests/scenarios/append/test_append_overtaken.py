@@ -54,7 +54,7 @@ def test_a_plan_that_another_compactor_has_overtaken_doubles_no_rows(tmp_path: P
         CompactInCaller(writer.table),
         last_identifier=BATCH_COMMIT_IDENTIFIER,
     )
-    assert other_compactor.compact_whole()
+    assert other_compactor.compact_fully()
     for epoch in range(5, 8):
         writer.write(rows(epoch))
     assert_rows(writer)
@@ -75,7 +75,7 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other_compactor.compact_whole()
+    assert other_compactor.compact_fully()
     waiting = {file.file_name for file in failed[1]}
     assert planner.plan(excluded=waiting, starts_anew=starts_anew).tasks == ()
     assert planner.plan(failed=[failed]).tasks == ()
@@ -98,7 +98,7 @@ def test_a_round_that_begins_anew_forgets_what_it_has_found(tmp_path: Path) -> N
     other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other_compactor.compact_whole()
+    assert other_compactor.compact_fully()
     for epoch in range(4, 7):
         writer.write(rows(epoch))
     live = {entry.file.file_name for entry in FileStoreScan(table).live(table.snapshots.latest())}
@@ -122,7 +122,7 @@ def test_limit_of_files_in_a_round(tmp_path: Path) -> None:
     other_compactor = StreamTableCommit(
         table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    assert other_compactor.compact_whole()
+    assert other_compactor.compact_fully()
     writer.commit.commit_idle()
     for epoch in range(16, 24):
         writer.write(rows(epoch))

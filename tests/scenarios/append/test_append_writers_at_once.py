@@ -104,7 +104,7 @@ def test_once_ends_although_others_write(tmp_path: Path) -> None:
     compactor = StreamTableCommit(
         table, "compactor", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    compactor.compact_whole()
+    compactor.compact_fully()
     assert len(executor.requests) < 30
 
 

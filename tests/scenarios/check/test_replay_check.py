@@ -123,7 +123,7 @@ def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer
         move_postponed(table)
         writer.write(rows(epoch))
         writer.restart()
-        writer.commit.compact_whole()
+        writer.commit.compact_fully()
     newest = table.snapshots.latest_id()
     assert sound_report(table).replayed == [f"snapshots 1 to {newest}"]
     rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))

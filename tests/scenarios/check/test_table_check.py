@@ -395,4 +395,4 @@ def test_a_file_of_another_format_is_reported(shop: Damage) -> None:
     check = TableCheck(shop.table, is_quick=False, progress=lambda *_: None)
     assert list(check.findings()) == []
     assert len(check.report.unread) == 1
-    assert "is none of parquet, orc, avro" in check.report.unread[0]
+    assert "is not one of parquet, orc, avro" in check.report.unread[0]

@@ -35,7 +35,7 @@ def test_an_index_without_rows_goes_too(tmp_path: Path) -> None:
     compactor = StreamTableCommit(
         table, "compactor", CompactHere(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    compactor.compact_whole()
+    compactor.compact_fully()
     latest = table.snapshots.latest()
     assert latest is not None
     assert not FileStoreScan(table).live(latest)

@@ -81,7 +81,7 @@ def only_compact(jobs: Jobs) -> None:
     compactor = StreamTableCommit(
         jobs.table, "compactor", CompactInCaller(jobs.table), BATCH_COMMIT_IDENTIFIER
     )
-    while compactor.compact_whole():
+    while compactor.compact_fully():
         pass
 
 

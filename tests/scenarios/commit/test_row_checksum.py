@@ -93,7 +93,7 @@ def test_rows_without_a_key_add_up_through_compactions(tmp_path: Path) -> None:
     writer = TableWriter(table)
     for _ in range(4):
         writer.write(FIRST)
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert is_right(table)
     assert base_sum_record(table, newest(table)).total.rows == 32
 

@@ -38,7 +38,7 @@ def compact(table: FileStoreTable) -> None:
     compactor = StreamTableCommit(
         table, "compactor", CompactInCaller(table), BATCH_COMMIT_IDENTIFIER
     )
-    compactor.compact_whole()
+    compactor.compact_fully()
     latest = table.snapshots.latest()
     assert latest is not None
     assert (latest.commit_kind, latest.commit_user) == (CommitKind.COMPACT, "compactor")

@@ -106,7 +106,7 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     job = StreamTableCommit(table, "job", late)
     job.commit_epoch(0, write_changes(table, FIRST, job.follow_and_wait()))
     other_commit = StreamTableCommit(table, "other", CompactHere(table), last_identifier=0)
-    assert len(other_commit.compact_whole()) == 1
+    assert len(other_commit.compact_fully()) == 1
     before = files(table)
     late.run()
     assert len(files(table) - before) == 1, "its changelog file; the data file only moves"
@@ -132,7 +132,7 @@ def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any
     first: list[Change] = [("+I", {"k": key, "v": text}) for key, text in enumerate(texts)]
     commit = StreamTableCommit(table, "job", CompactHere(table))
     commit.commit_epoch(0, write_changes(table, first, commit.follow_and_wait()))
-    commit.compact_whole()
+    commit.compact_fully()
     files_now = FileStoreScan(table).live(table.snapshots.latest())
     [big] = [entry.file for entry in files_now if entry.file.level > 0]
     for epoch, key in enumerate((1234, 1235, 3999, 0), 1):

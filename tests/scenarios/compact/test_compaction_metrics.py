@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from stream_app.table.compact.bucketed.bucket_coordinator import BucketCoordinator
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -114,7 +114,7 @@ def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
         writer.write(rows(epoch))
         writer.commit.commit_idle()
         if epoch == 3:
-            other_commit.compact_whole()
+            other_commit.compact_fully()
             writer.commit.state.follow_and_load(())
         live = FileStoreScan(table).live(table.snapshots.latest())
         metrics = writer.commit.compaction_metrics()
@@ -158,7 +158,7 @@ def test_lost_conflicts_are_counted(tmp_path: Path) -> None:
         slow.write(rows(epoch))
     StreamTableCommit(
         slow.table, "quick", CompactInCaller(slow.table), last_identifier=BATCH_COMMIT_IDENTIFIER
-    ).compact_whole()
+    ).compact_fully()
     assert isinstance(slow.executor, CompactLater)
     slow.executor.run()
     assert slow.commit.commit_idle() is None

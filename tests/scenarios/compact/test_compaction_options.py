@@ -155,9 +155,9 @@ def test_rows_expire_when_a_bucket_is_merged_whole(tmp_path: Path) -> None:
     writer.commit.compact_due()
     assert len(read_rows(writer.table)) == 12
     clock.millis = (1_700_000_000 + 6_050) * 1000
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert [row["k"] for row in read_rows(writer.table)] == [6, 7, 8, 9, 100]
-    assert writer.commit.compact_whole() == [], "nothing has expired since"
+    assert writer.commit.compact_fully() == [], "nothing has expired since"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_no_more_runs_are_open_than_the_threshold(
         writer.write(rows(epoch))
     counting = CountingInputs()
     writer.restart(counting)
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert counting.most == [most]
     executor = writer.executor
     assert isinstance(executor, CompactInCaller)

@@ -96,7 +96,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
     altered = replace(table.schema, schema_id=1, options={**table.schema.options, "bucket": "4"})
     assert table.schemas.create(altered)
     rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
-    a_compactor(rescaled).compact_whole()
+    a_compactor(rescaled).compact_fully()
     entries = FileStoreScan(rescaled).live(rescaled.snapshots.latest())
     lost = []
     for k in range(20):
@@ -189,7 +189,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
         future = submit(request)
         if is_first:
             is_first.clear()
-            other_compactor.compact_whole()
+            other_compactor.compact_fully()
             writer.write(rows(99))
         return future
 
@@ -199,7 +199,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
         for epoch in range(2):
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
-        compactor.compact_whole()
+        compactor.compact_fully()
         run_counts.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
     assert run_counts == [{1}] * 8
 
@@ -323,7 +323,7 @@ def test_a_partition_takes_rows_by_its_own_number(tmp_path: Path, compacts: bool
     assert table.schemas.create(altered)
     rescaled = open_for_writing(open_file_store_table(table.location, table.clock))
     if compacts:
-        a_compactor(rescaled).compact_whole()
+        a_compactor(rescaled).compact_fully()
     again = TableWriter(rescaled, user="another")
     again.write([("+I", {"dt": "a", "k": k, "v": "new"}) for k in range(20)])
     assert [row["v"] for row in read_rows(table)] == ["new"] * 20

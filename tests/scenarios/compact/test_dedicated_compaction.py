@@ -54,7 +54,7 @@ def test_no_compaction_begins_without_a_commit_identifier(tmp_path: Path, keys: 
         writer.write([("+I", {"k": epoch, "a": epoch})])
     executor = CompactLater(table)
     with pytest.raises(ValueError, match="no identifier"):
-        StreamTableCommit(table, "another", executor).compact_whole()
+        StreamTableCommit(table, "another", executor).compact_fully()
     assert executor.waiting == []
 
 
@@ -77,7 +77,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
 
     clock = WorkingClock(work=work_late)
     compactor = a_compactor(replace(writer.table, clock=clock), executor)
-    snapshots = compactor.compact_whole()
+    snapshots = compactor.compact_fully()
     assert tries == [1, 1]
     assert compactor.coordinator.dropped.total == 1
     assert len(snapshots) == 1
@@ -110,7 +110,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
     def compact() -> StreamTableCommit:
         compactor = a_compactor(table, CompactInThreads(table))
         while not all_written.is_set():
-            compactor.compact_whole()
+            compactor.compact_fully()
         return compactor
 
     all_written = threading.Event()
@@ -131,7 +131,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
     expected = sorted((row["k"], row["v"]) for writer in writers for row in writer.model.rows())
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
     last = a_compactor(table, CompactInThreads(table))
-    last.compact_whole()
+    last.compact_fully()
     assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
 

@@ -73,7 +73,7 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
     moved_rows(table)
     assert totals(table) == {("dt=d0", 3), ("dt=d1", 3)}
     writer.restart()
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert by_content(read_rows(table)) == by_content(writer.model.rows())
     assert move_postponed(table) is None
     assert findings_of(table) == []

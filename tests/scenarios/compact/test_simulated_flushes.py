@@ -21,7 +21,7 @@ from bench.compact.compaction_simulation import (
     simulated_bucket,
 )
 from bench.compact.loads import ASCENDING, INSERTS, LOADS, MB, UPDATES, Load
-from stream_app.table.compact.bucketed.bucket_coordinator import BucketCoordinator
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 STOP_ABOVE_TRIGGER = 3

@@ -23,7 +23,7 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.compact.waiting_rows import waiting_buckets
 from stream_app.table.check.table_check import TableCheck
-from stream_app.table.compact.bucketed.rest_times import REST_S
+from stream_app.table.compact.buckets.rest_times import REST_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit

@@ -44,7 +44,7 @@ class CompactsMeanwhile(SteppingClock):
 
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds)
-        self.job.compact_whole()
+        self.job.compact_fully()
 
 
 def test_a_write_only_job_waits_for_the_job_that_compacts(

@@ -103,7 +103,7 @@ def go_on(table: FileStoreTable) -> None:
     writer = TableWriter(table, user="next")
     for number in range(3):
         writer.write([("+I", {"k": number, "v": "next"})])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     expire(table, num_max=1, num_min=1)
     for name in table.tags.names():
         drop_tags(table, name)

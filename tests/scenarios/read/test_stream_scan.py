@@ -18,12 +18,12 @@ from stream_app.table.follow.stream_scan import StreamScan, start_of_table
 from tests.support.tables.small_table import SmallTable, small_table
 
 ONE = StepLimits(max_snapshots=1)
-Told = tuple[int, str, int, str]
+ReadChange = tuple[int, str, int, str]
 
 
 def rows_of_splits(
     table: FileStoreTable, splits: list[StreamSplit] | tuple[StreamSplit, ...]
-) -> list[Told]:
+) -> list[ReadChange]:
     """Snapshot, kind, key and value of each row."""
     changes = []
     for stream_split in splits:
@@ -33,7 +33,7 @@ def rows_of_splits(
     return changes
 
 
-def all_of(small: SmallTable, start: StreamStart) -> list[Told]:
+def all_of(small: SmallTable, start: StreamStart) -> list[ReadChange]:
     scan = StreamScan(small.table)
     return rows_of_splits(small.table, scan.step(scan.begin(start)).splits)
 

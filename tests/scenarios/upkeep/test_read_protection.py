@@ -39,7 +39,7 @@ def writer(tmp_path: Path) -> TableWriter:
 def overwrite_and_expire(writer: TableWriter) -> None:
     """All rows anew, merged whole; only the newest snapshot stays."""
     writer.write([("+U", {"k": k, "v": "new"}) for k in range(40)])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     expire(writer.table)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import UsageError
-from stream_app.filestore.versions.branch_manager import branch_names
+from stream_app.filestore.versions.branch_folders import branch_names
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance

@@ -202,7 +202,7 @@ def test_an_epoch_without_new_keys_writes_no_index_file(tmp_path: Path) -> None:
     writer.write([("+I", {"k": k, "v": "x"}) for k in range(4)])
     before = latest_of(tables.tables[0]).index_manifest
     writer.write([("+U", {"k": k, "v": "y"}) for k in range(4)])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert latest_of(tables.tables[0]).index_manifest == before
     assert len(files_on_disk(tables.tables[0], "index-")) == 1 + 2
 

@@ -174,7 +174,7 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     compactor = StreamTableCommit(
         unbound, "compactor", CompactHere(unbound), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
-    compactor.compact_whole()
+    compactor.compact_fully()
     orders.clock.sleep(HOURS)
     committer.while_idle()
     assert_right(tables)

@@ -84,7 +84,7 @@ def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> N
     assert rows_of(table) == by_content([*day("mon", "new", 4), *day("tue", "old")])
     writer.restart()
     writer.write([("+I", row) for row in day("mon", "newer", 2)])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     move_if_postponed(table)
     of_monday = [row for row in read_rows(table) if row["dt"] == "mon"]
     expected = [*day("mon", "newer", 2), *day("mon", "new", 4)[2:]]

@@ -122,7 +122,7 @@ def test_a_rescale_changes_no_row(tmp_path: Path, options: dict[str, str], after
     assert totals(table) == {"dt=mon": {after}, "dt=tue": {4}}
     for epoch in range(5, 9):
         writer.write([*rows(epoch), *rows(epoch, "tue")])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     assert totals(table) == {"dt=mon": {after}, "dt=tue": {4}}
     if "merge_engine" not in options:
         assert by_content(read_rows(table)) == by_content(writer.model.rows())
@@ -142,7 +142,7 @@ def test_rows_that_deletion_vectors_mark_are_left_out(tmp_path: Path) -> None:
     table = a_table(tmp_path, bucket=2, deletion_vectors__enabled="true")
     writer = TableWriter(table)
     writer.write([("+I", {"dt": "mon", "k": k, "v": "old"}) for k in range(20)])
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     writer.write([("+U", {"dt": "mon", "k": 3, "v": "new"})])
     writer.commit.compact_due()
     rescaled(table, 5)
@@ -159,7 +159,7 @@ def test_a_rescale_repeats_no_change_in_the_changelog(tmp_path: Path) -> None:
     rescaled(table, 4)
     writer.table = table.with_options({"write-only": "false"})
     writer.restart()
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
     changelog = [
         (row["rowkind"], row["k"])
         for changes in PaimonTable(table).changelog(snapshot=1)
@@ -174,11 +174,11 @@ def test_a_job_that_writes_and_compacts_meanwhile(tmp_path: Path, producer: str)
     table = a_table(tmp_path, bucket=2, changelog_producer=producer)
     writer = TableWriter(table)
     writer.write(rows(0))
-    writer.commit.compact_whole()
+    writer.commit.compact_fully()
 
     def epoch() -> None:
         writer.write(rows(writer.epoch))
-        writer.commit.compact_whole()
+        writer.commit.compact_fully()
 
     rivals: list[Callable[[], object]] = [epoch, epoch, epoch]
     assert rescaled(replace(table, file_io=OvertakenFileIO(before=rivals)), 8) is not None

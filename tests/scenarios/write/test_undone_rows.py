@@ -154,7 +154,7 @@ def test_what_is_committed_can_be_read_and_compacted(tmp_path: Path, name: str) 
     expected = sorted(map(str, read_rows(table)))
     StreamTableCommit(
         compacting, "compactor", CompactInCaller(compacting), BATCH_COMMIT_IDENTIFIER
-    ).compact_whole()
+    ).compact_fully()
     live = FileStoreScan(table).live(table.snapshots.latest())
     assert all(entry.file.level > 0 for entry in live)
     if not table.options.looks_up:  # these merge a row that is alone, too

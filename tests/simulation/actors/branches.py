@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from stream_app.filestore.versions.branch_manager import branch_names, branch_root
+from stream_app.filestore.versions.branch_folders import branch_names, branch_root
 from stream_app.format.snapshot_json import encode_snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from tests.simulation.model.named_files import branches_of

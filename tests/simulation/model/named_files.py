@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
-from stream_app.filestore.versions.branch_manager import branch_names
+from stream_app.filestore.versions.branch_folders import branch_names
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_branch

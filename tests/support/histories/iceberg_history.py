@@ -110,7 +110,7 @@ class IcebergHistory:
         works: dict[Callable[[], None], int] = {
             self._write: 12,
             self._compact: 3,
-            self._compact_whole: 3,
+            self._compact_fully: 3,
             self._expire: 3,
             self._alter: 2,
             self._tag: 1,
@@ -140,10 +140,10 @@ class IcebergHistory:
         if self.kind != "highest-level":  # where it could compact single buckets whole
             self._small.compact()
 
-    def _compact_whole(self) -> None:
+    def _compact_fully(self) -> None:
         if self._small.committer.last_identifier is None:
             return
-        self._small.committer.compact_whole()
+        self._small.committer.compact_fully()
         self._compacted = read_rows(self.table)
 
     def _expire(self) -> None:

@@ -78,7 +78,7 @@ class RandomHistory:
         if self.rng.random() < 0.5:
             stream.compact_due()
         elif stream.last_identifier is not None:
-            stream.compact_whole()
+            stream.compact_fully()
 
     def restart(self) -> None:
         """A user's process is gone; what it was compacting is lost."""

@@ -16,6 +16,6 @@ def latest_of(table: FileStoreTable) -> Snapshot:
     return latest
 
 
-def compact_whole(table: FileStoreTable) -> None:
+def compact_fully(table: FileStoreTable) -> None:
     commit = StreamTableCommit(table, "compactor", CompactInCaller(table), BATCH_COMMIT_IDENTIFIER)
-    commit.compact_whole()
+    commit.compact_fully()

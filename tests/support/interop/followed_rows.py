@@ -9,14 +9,14 @@ import pyarrow as pa
 from stream_app.table.follow.changelog_follow import ChangelogBatch
 from tests.support.judges.normal_rows import Row, normal_rows
 
-Told = dict[int, list[str]]
+ChangesBySnapshot = dict[int, list[str]]
 
 
 def texts(changes: Iterable[tuple[str, Row]]) -> list[str]:
     return sorted(f"{kind} {sorted(row.items())!r}" for kind, row in changes)
 
 
-def ours(batches: Iterable[ChangelogBatch]) -> Told:
+def ours(batches: Iterable[ChangelogBatch]) -> ChangesBySnapshot:
     by_snapshot: dict[int, list[tuple[str, Row]]] = {}
     for batch in batches:
         rows = normal_rows(pa.Table.from_batches([batch.rows]))

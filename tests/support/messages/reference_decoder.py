@@ -58,7 +58,7 @@ def meanings(column: Column, value: Any) -> Meanings:
     if value is None:
         return (None,)
     meanings = _MEANINGS[column.root](column, value)
-    # A text where the schema speaks of a count, or of a time that is none of the column's.
+    # A text where the schema speaks of a count, or of a time that is not one of the column's.
     misfits = type(value) is str and column.root in ("DATE", "TIME", "TIMESTAMP")
     return (*meanings, BAD) if misfits and column.semantic else meanings
 

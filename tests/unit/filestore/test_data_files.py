@@ -300,5 +300,5 @@ def test_a_schema_that_is_gone_is_reported(tmp_path: Path) -> None:
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path, "k INT, a DOUBLE")
     [file] = write(table, rows(table, [{"k": 1, "a": 0.1}]))
-    with pytest.raises(UnsupportedTableError, match="is none of parquet, orc, avro"):
+    with pytest.raises(UnsupportedTableError, match="is not one of parquet, orc, avro"):
         read(table, replace(file, file_name="data-1.lance"))

@@ -239,7 +239,7 @@ def start_of(text: str) -> StreamStart:
     """Return the start that a text names: ``N``, ``N-full``, a time, or a name.
 
     Raises:
-        UsageError: the text is none of these.
+        UsageError: the text is not one of these.
     """
     if text == EARLIEST:
         return stream_start("from-snapshot", snapshot_id=0)

@@ -94,7 +94,8 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
             if line := signs.line_due():
                 _LOG.info(line)
 
-    _LOG.addHandler(line_watch)
+    job_log = logging.getLogger("stream_app")  # gets the lines of all modules
+    job_log.addHandler(line_watch)
     thread = threading.Thread(target=log_due_lines, name="signs-of-life", daemon=True)
     thread.start()
     try:
@@ -102,4 +103,4 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
     finally:
         ended.set()
         thread.join()
-        _LOG.removeHandler(line_watch)
+        job_log.removeHandler(line_watch)

@@ -196,9 +196,8 @@ class SourceMetrics:
         totals: Counter[str] = Counter()
         for (label, _), lag in lags.items():
             totals[label] += lag
-        for label in (
-            self._lagging - totals.keys()
-        ):  # other tables have messages of their topics by now
+        # By now other tables have the messages of these labels' topics.
+        for label in self._lagging - totals.keys():
             self._table_lags.remove(label)
         for label, lag in totals.items():
             self._table_lags.labels(label).set(lag)

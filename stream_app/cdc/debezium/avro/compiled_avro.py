@@ -60,16 +60,16 @@ class MessageTexts:
 def avro_images(
     is_parsed: Bools,
     texts: MessageTexts,
-    image_rows: tuple[Int64s, Int64s],
+    image_positions: tuple[Int64s, Int64s],
     wires: Sequence[WireColumn],
 ) -> AvroImages:
     """Join the columns of m messages.
 
     Args:
-        image_rows: int64 [m], [m]; the row of each message's image before and after, or -1.
+        image_positions: int64 [m], [m]; the row of each message's image before and after, or -1.
         wires: the columns of all images.
     """
-    before_at, after_at = image_rows
+    before_at, after_at = image_positions
     ops = ops_of(texts.op, OPS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
     for wire in wires:

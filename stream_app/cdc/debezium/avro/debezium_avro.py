@@ -230,16 +230,16 @@ class DebeziumAvro(DebeziumJson):
             wire_column(
                 reading,
                 [
-                    (image.get(reading.name), image_rows)
-                    for image, image_rows in zip(fields, rows, strict=True)
+                    (image.get(reading.name), image_positions)
+                    for image, image_positions in zip(fields, rows, strict=True)
                 ],
                 cursor,
                 is_intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _image_rows(rows[0], is_intact, 0)
-        after_at, _ = _image_rows(rows[1], is_intact, count)
+        before_at, count = _image_positions(rows[0], is_intact, 0)
+        after_at, _ = _image_positions(rows[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         op, connector, *tables = (
@@ -308,12 +308,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 
 
-def _image_rows(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
+def _image_positions(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
-    image_rows: Int64s = np.full(len(is_intact), -1, np.int64)
+    image_positions: Int64s = np.full(len(is_intact), -1, np.int64)
     rows = rows[is_intact[rows]]
-    image_rows[rows] = first_row + np.arange(len(rows))
-    return image_rows[is_intact], first_row + len(rows)
+    image_positions[rows] = first_row + np.arange(len(rows))
+    return image_positions[is_intact], first_row + len(rows)
 
 
 def _check_options(

@@ -195,9 +195,9 @@ def _decode_envelopes(
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
-    image_rows = images.before_at[selection], images.after_at[selection]
+    image_positions = images.before_at[selection], images.after_at[selection]
     parsed_images = framed_images(
-        tails.frames, codes, ops, image_rows, shape, images.columns, settings
+        tails.frames, codes, ops, image_positions, shape, images.columns, settings
     )
     marked_records = MarkedRecords(positions, images.marks[selection])
     records = _make_records(values, marked_records, parsed_images, shape, settings)

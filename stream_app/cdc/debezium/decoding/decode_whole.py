@@ -69,7 +69,7 @@ def decode_framed(
     if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
         return None
     parsed_images = framed_images(
-        framed.frames, framed.codes, framed.ops, framed.image_rows(), shape, columns, settings
+        framed.frames, framed.codes, framed.ops, framed.image_positions(), shape, columns, settings
     )
     return _make_records(values, framed.joined_images(), parsed_images, shape, settings)
 

@@ -92,7 +92,7 @@ class FramedRecords:
         np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
         return firsts
 
-    def image_rows(self) -> tuple[Int64s, Int64s]:
+    def image_positions(self) -> tuple[Int64s, Int64s]:
         """Return the positions of each record's images before and after, -1 without one: int64
         [m].
         """

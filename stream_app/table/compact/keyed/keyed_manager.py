@@ -18,7 +18,7 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     WRITE_ONLY,
 )
-from stream_app.table.compact.bucketed.idle_buckets import LiveBucket
+from stream_app.table.compact.buckets.idle_buckets import LiveBucket
 from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable

@@ -136,11 +136,11 @@ class BucketModel:
             return
         future = finished.future
         if future.exception() is not None:
-            self.manager.forget_running()
+            self.manager.forget_begun()
         elif lost:
             for file in future.result().written:
                 self.files.delete(file)
-            self.manager.forget_running()
+            self.manager.forget_begun()
             self.restore()
         else:
             result = future.result()

@@ -6,7 +6,7 @@ import random
 
 from bench.commit.scaling import MadeFiles
 from stream_app.model.bucket_id import BucketId
-from stream_app.table.compact.bucketed.idle_buckets import IdleBuckets, LiveBucket
+from stream_app.table.compact.buckets.idle_buckets import IdleBuckets, LiveBucket
 
 PARTITION = bytes(12)
 

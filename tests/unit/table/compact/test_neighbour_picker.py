@@ -11,7 +11,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.compact.append_compaction import files_in_row_order
-from stream_app.table.compact.bucketed.bucketed_append import NeighbourPicker
+from stream_app.table.compact.append.bucketed_append import NeighbourPicker
 from tests.support.tables.lsm_files import a_file
 
 TARGET = 100

@@ -24,8 +24,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.bucketed.idle_buckets import IdleBuckets, LiveBucket
-from stream_app.table.compact.bucketed.rest_times import RestTimes
+from stream_app.table.compact.buckets.idle_buckets import IdleBuckets, LiveBucket
+from stream_app.table.compact.buckets.rest_times import RestTimes
 from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
@@ -246,7 +246,7 @@ class BucketCoordinator:
                 self.failures.forget(bucket_id)
                 continue
             self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)
-            manager.forget_running()
+            manager.forget_begun()
         return results
 
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
@@ -277,7 +277,7 @@ class BucketCoordinator:
             if compaction.bucket_id not in self._in_doubt:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket_id)
-            self._managers[compaction.bucket_id].forget_running()
+            self._managers[compaction.bucket_id].forget_begun()
         self._read_levels([compaction.bucket_id for compaction in compactions], snapshot)
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:

@@ -32,7 +32,7 @@ from stream_app.planning.compact.append_compaction import (
     pick_full_rewrite,
 )
 from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
-from stream_app.table.compact.bucketed.idle_buckets import LiveBucket
+from stream_app.table.compact.buckets.idle_buckets import LiveBucket
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 
