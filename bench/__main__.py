@@ -163,8 +163,8 @@ def _iceberg(folder: Path, _: int, quick: bool) -> Iterator[str]:
 
 
 def _catalogs(folder: Path, _: int, quick: bool) -> Iterator[str]:
-    commits_of_each, epochs = (20, 2) if quick else (catalogs.COMMITS, catalogs.EPOCHS)
-    yield from catalogs.lines(folder, commits_of_each, epochs)
+    commit_count, epochs = (20, 2) if quick else (catalogs.COMMITS, catalogs.EPOCHS)
+    yield from catalogs.lines(folder, commit_count, epochs)
 
 
 def _timeline(folder: Path, messages: int, quick: bool) -> Iterator[str]:

@@ -289,7 +289,7 @@ class EpochRounds(Generic[Messages]):
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
-            if not self.tables.snapshots_each_epoch and decoded_epoch.is_idle(index):
+            if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
                 work.complete.append(feed)  # without a plan
             elif (write_plan := self._plan_to_write(feed, work.rounds * _RESERVE)) is not None:
                 routed_plan = decoded_epoch.plan.tables.get(index)

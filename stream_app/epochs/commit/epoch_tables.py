@@ -50,12 +50,12 @@ class EpochTables(ABC):
         held: the tables that wait.
         newest_begun: the newest epoch that the tables were to take; -1: none.
         commits_at_once: the number of tables whose commits begin together, or None for all.
-        snapshots_each_epoch: whether an epoch without rows for a table makes a snapshot too.
+        commits_idle_epochs: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
     """
 
     commits_at_once: ClassVar[int | None]
-    snapshots_each_epoch: ClassVar[bool]
+    commits_idle_epochs: ClassVar[bool]
     holds_tables: ClassVar[bool]
 
     def __init__(
@@ -233,7 +233,7 @@ class StoppingTables(EpochTables):
     """
 
     commits_at_once = 1
-    snapshots_each_epoch = True
+    commits_idle_epochs = True
     holds_tables = False
 
     @property
@@ -272,7 +272,7 @@ class IndependentTables(EpochTables):
     """
 
     commits_at_once = None
-    snapshots_each_epoch = False
+    commits_idle_epochs = False
     holds_tables = True
 
     @property

@@ -142,7 +142,7 @@ class RoundCommits(Generic[Messages]):
         """
         pending, outdated = list[TableResult](), []
         for result in results:
-            if self.tables.snapshots_each_epoch or not result.output.is_empty:
+            if self.tables.commits_idle_epochs or not result.output.is_empty:
                 pending.append(result)
             else:
                 self._complete(result)

@@ -171,11 +171,13 @@ def test_a_table_gets_the_column_that_its_source_gets(
     )
     database.run()
     noted = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
-    of_each = [
+    messages_by_table = [
         [*creates(name, [6]), *(change(name, row) for row in noted)]
         for name in ("shop.orders", "shop.late")
     ]
-    database.send("all", [*of_each[0], *of_each[1], *creates("shop.others", range(3))])
+    database.send(
+        "all", [*messages_by_table[0], *messages_by_table[1], *creates("shop.others", range(3))]
+    )
     database.run()
     old = [{**row, "note": None} for row in rows([*range(5), 6])]
     for name, plain in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):

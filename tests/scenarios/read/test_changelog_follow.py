@@ -47,16 +47,16 @@ def expire(small: SmallTable, *numbers: int) -> None:
     (folder / "EARLIEST").unlink()
 
 
-def waiting(small: SmallTable, each_wait: Callable[[int], bool]) -> Iterator[ChangelogBatch]:
-    """Follows from snapshot 1; `each_wait` gets the number of the wait, and ends it by true."""
+def waiting(small: SmallTable, ends_wait: Callable[[int], bool]) -> Iterator[ChangelogBatch]:
+    """Follows from snapshot 1; `ends_wait` gets the number of the wait, and ends it by true."""
     waits: list[None] = []
 
     def stopped() -> bool:
         waits.append(None)
-        return each_wait(len(waits))
+        return ends_wait(len(waits))
 
-    how = FollowSettings(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
-    return changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped))
+    settings = FollowSettings(start=stream_start("from-snapshot", snapshot_id=1), follow=True)
+    return changelog_batches(ChangelogFollow(StreamRead(small.table), settings, stopped))
 
 
 def test_a_changelog_has_the_snapshots_between_its_bounds(small: SmallTable) -> None:
@@ -96,13 +96,13 @@ def test_what_comes_after_the_call_is_not_missed(small: SmallTable) -> None:
 
 
 def test_a_follower_gets_later_changes_and_stops_on_request(small: SmallTable) -> None:
-    def each_wait(number: int) -> bool:
+    def ends_wait(number: int) -> bool:
         if number == 1:
             commit(small, "b")
         return number > 2
 
     commit(small, "a")
-    assert keys_and_values(waiting(small, each_wait)) == [(1, "a"), (2, "b")]
+    assert keys_and_values(waiting(small, ends_wait)) == [(1, "a"), (2, "b")]
 
 
 def test_a_follower_that_fell_behind_gets_an_error(small: SmallTable) -> None:

@@ -128,8 +128,8 @@ class TwoTables:
             loads: the epochs of a first load.
         """
         feeds = []
-        of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
-        for number, (table, its_files) in enumerate(zip(self.tables, of_each, strict=True)):
+        file_ios = file_io if isinstance(file_io, tuple) else (file_io, file_io)
+        for number, (table, its_files) in enumerate(zip(self.tables, file_ios, strict=True)):
             seen = table if its_files is None else replace(table, file_io=its_files)
             quarantine = JobFolder(
                 str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io

@@ -79,7 +79,7 @@ def _elements_not_retracted(pairs: Int64s, is_retract: Bools) -> Int64s:
     Equal elements of one segment, of which the second is undone::
 
         pairs      [0, 0, 0, 0]
-        is_retract    [F, T, T, F]
+        is_retract [F, T, T, F]
                    [3]
     """
     order = np.argsort(pairs, kind="stable")
