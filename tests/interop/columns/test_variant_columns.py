@@ -232,8 +232,8 @@ def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
     for rows in tables:
         assert rows.schema.names == [city, "k", number]
         assert rows.schema.types == [pa.string(), pa.int32(), pa.int64()]
-        seen = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
-        assert seen == {key: expected[key] for key in keys}
+        read_values = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
+        assert read_values == {key: expected[key] for key in keys}
 
 
 def test_columns_that_are_no_functions_of_a_column_are_refused(tmp_path: Path) -> None:

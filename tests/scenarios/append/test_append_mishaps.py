@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.table_setup.compaction_settings import CompactionSettings
+from stream_app.errors import CompactionError, StreamAppError
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO
+from tests.support.jobs.compacting_table import CompactFollower, compaction_of
 from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactLater,
@@ -38,15 +36,6 @@ from tests.support.tables.snapshot_chain import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-
-
-def a_compactor(
-    table: FileStoreTable, executor_of: Callable[[FileStoreTable], CompactExecutor]
-) -> TableJob:
-    """The table of a `stream-app compact`."""
-    work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
-    work.open("compactor")
-    return work
 
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
@@ -83,14 +72,9 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
         return compact(request)
 
     executor.submit = at_midnight  # type: ignore[method-assign]
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
-    )
-    work = a_compactor(job_table, lambda _: executor)
-    follower = _Compaction(job, work, threading.Event())
+    follower = CompactFollower(table, executor_of=lambda _: executor)
     for _ in range(5):
-        follower._load_changed_buckets()
-        list(follower._reports(work.stream_commit.iter_compact_due()))
+        follower.step()
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
@@ -230,16 +214,11 @@ def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
 
 def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> None:
     """One of a partition's two units always fails; the other one succeeds in between."""
-    from concurrent.futures import Future
-
-    from stream_app.errors import CompactionError
-
     table = a_table(tmp_path, write_only="true", compaction__file_num_limit=5)
     writer = TableWriter(table)
     for epoch in range(10):
         writer.write(rows(epoch))
     first = {e.file.file_name for e in FileStoreScan(table).live(table.snapshots.latest())[:5]}
-    job_table = table.with_options({"write-only": "false"})
 
     class Damaged(CompactInCaller):
         def submit(self, request):  # type: ignore[no-untyped-def]
@@ -249,31 +228,18 @@ def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> No
                 return future
             return CompactInCaller.submit(self, request)
 
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=True, follow=False, spark={}
-    )
-    once = _Compaction(job, a_compactor(job_table, Damaged), threading.Event())
+    compaction = compaction_of(table, Damaged, full=True)
     with pytest.raises(CompactionError, match="could not be compacted"):
-        once.run()
+        compaction.run()
 
 
 def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
-    """Another engine adds a column while `compact --follow` runs."""
-    from stream_app.errors import StreamAppError
-    from stream_app.model.schema.data_type import parse_columns
-    from stream_app.table.opening import open_file_store_table
-
+    """Another engine adds a column after `compact --follow` has looked for a newer schema."""
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)
     writer.write(rows(0))
-    job_table = table.with_options({"write-only": "false"})
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
-    )
-    work = a_compactor(job_table, CompactInCaller)
-    follower = _Compaction(job, work, threading.Event())
-    follower._load_changed_buckets()
-    list(follower._reports(work.stream_commit.iter_compact_due()))
+    compaction = CompactFollower(table).compaction
+    compaction._load_changed_buckets()
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")
     assert table.schemas.create(
         replace(table.schema, schema_id=1, fields=fields, highest_field_id=3)
@@ -282,6 +248,6 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
         [("+I", {"k": 1, "v": "x", "dt": "a", "w": 2})]
     )
     with pytest.raises(StreamAppError) as raised:
-        follower._load_changed_buckets()
+        compaction._load_changed_buckets()
     assert "start the job again" in raised.value.fix
     assert "table.columns" not in raised.value.fix
