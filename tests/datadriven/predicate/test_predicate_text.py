@@ -119,7 +119,7 @@ def _columns():  # type: ignore[no-untyped-def]
     return parse_columns("n INT, s STRING")
 
 
-def test_many_parts_are_no_stack_overflow() -> None:
+def test_many_parts_overflow_no_stack() -> None:
     batch = pa.record_batch({"n": pa.array([5, 20_000], pa.int32()), "s": ["a", "b"]})
     text = " OR ".join(f"n = {number}" for number in range(1000))
     assert batch.filter(condition(text, _columns())).column(0).to_pylist() == [5]

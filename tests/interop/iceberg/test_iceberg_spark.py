@@ -235,7 +235,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
         resets_consumers=False,
     )
     assert judged.rows() == by_content(judged.compared_rows[target])
-    assert judged.operations()[target] != "append"  # its files are listed anew
+    assert judged.operations()[target] != "append"  # its files are listed again
     judged.begin_again()
     judged.write(epochs=1)
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]

@@ -150,7 +150,7 @@ def check(column: str, texts: list[str], want: list[Any], options: dict[str, str
 
 @pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
 @pytest.mark.parametrize("is_flat", [True, False])
-def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat: bool) -> None:
+def test_base64_of_digits_alone_is_not_a_number_beside_numbers(column: str, is_flat: bool) -> None:
     """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
     scale = int(column[:-1].partition(",")[2])
     rows = [
