@@ -78,7 +78,7 @@ def planned_compactions(
 
 def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
     """Return the compaction that a request describes, with its sizes."""
-    unit, has_runs = request.unit, table.kind.merges_by_key
+    unit, has_runs = request.unit, table.kind_traits.merges_by_key
     return PlannedCompaction(
         partition=table.paths.partition_path(request.partition),
         bucket=request.bucket,

@@ -46,11 +46,11 @@ def why_not_summable(schema: TableSchema) -> str:
         )
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "its rows expire, which no changelog records"
-    if not schema.kind.merges_by_key:
+    if not schema.kind_traits.merges_by_key:
         return ""
     if not options.writes_changelog:
         return "without a changelog its writers do not read the older rows"
-    if schema.kind.postpones:
+    if schema.kind_traits.postpones:
         return "its rows wait in bucket-postpone"
     if options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS):
         return f"'{CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS.key}' keeps changes from the changelog"
@@ -66,7 +66,7 @@ def _why_images_lack(schema: TableSchema) -> str:
         return "'sequence.field' may leave out changes of the input"
     if options[IGNORE_DELETE] or options[IGNORE_UPDATE_BEFORE]:
         return "its writers ignore changes of the input"
-    if schema.kind.crosses_partitions or schema.kind.looks_up_partition:
+    if schema.kind_traits.crosses_partitions or schema.kind_traits.looks_up_partition:
         return "changes of the input may move rows between partitions"
     return ""
 

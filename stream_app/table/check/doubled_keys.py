@@ -187,7 +187,8 @@ class DoubledKeySearch:
         """
         engine_looks_up = traits_of(self.table.options.merge_engine).needs_lookup
         if not (
-            self.table.merges_by_vectors or (self.table.kind.merges_by_key and engine_looks_up)
+            self.table.merges_by_vectors
+            or (self.table.kind_traits.merges_by_key and engine_looks_up)
         ):
             return
         live = FileStoreScan(self.table).live(self.snapshot)

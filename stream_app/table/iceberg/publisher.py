@@ -128,7 +128,9 @@ class IcebergPublisher:
 
     @property
     def _levels(self) -> IcebergLevels:
-        return iceberg_levels(self.table.options, merges_by_key=self.table.kind.merges_by_key)
+        return iceberg_levels(
+            self.table.options, merges_by_key=self.table.kind_traits.merges_by_key
+        )
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
@@ -274,7 +276,11 @@ class IcebergPublisher:
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=summary(
-                update, snapshot, writer, manifests, merges_by_key=self.table.kind.merges_by_key
+                update,
+                snapshot,
+                writer,
+                manifests,
+                merges_by_key=self.table.kind_traits.merges_by_key,
             ),
             first_row_id=first_row_id,
             added_rows=None if first_row_id is None else added_rows,

@@ -81,7 +81,7 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     for difference in schema_differences(stored_schema, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
-    if schema.kind.looks_up_partition:  # the number of key shares is the number of buckets
+    if schema.kind_traits.looks_up_partition:  # the number of key shares is the number of buckets
         options[BUCKET.key] = schema.options[BUCKET.key]
     return replace(table, schema=replace(newest, options=options))
 

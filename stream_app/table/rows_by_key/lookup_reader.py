@@ -268,7 +268,7 @@ def check_lookup(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: they cannot be looked up.
     """
-    if not table.kind.merges_by_key:
+    if not table.kind_traits.merges_by_key:
         raise UnsupportedTableError(
             "rows are looked up by key, and the table has no primary key",
             where=table.location,

@@ -87,9 +87,13 @@ def bucket_state(
     """Return the state for a table."""
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, commit_history, rule)
-    if table.kind.has_bucket_number:
+    if table.kind_traits.has_bucket_number:
         return BucketCountState(table, commit_history, constraints)
-    return HashIndexState(table, commit_history) if table.kind.indexes_hashes else NoIndexState()
+    return (
+        HashIndexState(table, commit_history)
+        if table.kind_traits.indexes_hashes
+        else NoIndexState()
+    )
 
 
 @dataclass(frozen=True, slots=True)

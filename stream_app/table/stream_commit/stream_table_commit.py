@@ -203,7 +203,9 @@ class StreamTableCommit:
         snapshots = [*self.published.take_snapshots(), *filter(None, epoch_snapshots)]
         if self.table.options.compacts_fully_after(epoch):  # step 4
             snapshots += self.compact_fully()
-        elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
+        elif self.table.options.waits_for_compaction(
+            merges_by_key=self.table.kind_traits.merges_by_key
+        ):
             snapshots += self.iter_compact_due(expects_no_flush=False)
         return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
 
