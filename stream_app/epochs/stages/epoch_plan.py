@@ -194,11 +194,10 @@ class TableMessages(NamedTuple):
     """The messages of one table, ordered by offset.
 
     Attributes:
-        table: the table's index.
         sources: the source tables that the messages name; empty if the splitter does not read them.
     """
 
-    table: int
+    table_index: int
     messages: pa.RecordBatch
     sources: tuple[str, ...] = ()
 
