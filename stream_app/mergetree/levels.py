@@ -68,8 +68,9 @@ class Levels:
         """The number of level-0 files."""
         return len(self._level0)
 
-    def number_of_sorted_runs(self) -> int:
-        """Return the number of level-0 files and non-empty higher levels, which triggers use."""
+    @property
+    def sorted_run_count(self) -> int:
+        """The number of level-0 files and non-empty higher levels, which triggers use."""
         return len(self._level0) + sum(run is not None for run in self._upper)
 
     def non_empty_highest_level(self) -> int:

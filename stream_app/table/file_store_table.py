@@ -71,7 +71,8 @@ class FileStoreTable:
         location: the absolute path of the table's folder.
         schema: the schema. Its options may exceed those of the schema file, for this process only.
         branch: the name of the branch to read and write; empty: the main branch.
-        is_emptied: whether new rows follow a TRUNCATE, so that the table has no older rows.
+        is_emptied: whether new rows follow a TRUNCATE or replace all others, so that the table has
+            no older rows.
         configured: the options of `with_options`.
         catalog_environment: the catalog by which the table was opened.
     """

@@ -68,7 +68,7 @@ class CompactManager:
     @property
     def sorted_run_count(self) -> int | None:
         """The number of sorted runs; None if files are not sorted runs."""
-        return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
+        return None if self.stop_trigger is None else self.levels.sorted_run_count
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None) -> None:
         """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
@@ -85,7 +85,7 @@ class CompactManager:
         """Return whether more files must wait until compaction has caught up."""
         if self.picker is None or self.stop_trigger is None:
             return False
-        return self.levels.number_of_sorted_runs() > self.stop_trigger
+        return self.levels.sorted_run_count > self.stop_trigger
 
     def pick_next(
         self, *, local_ms: int, full: bool = False, expects_no_flush: bool = False
@@ -154,7 +154,7 @@ class CompactManager:
         self.begun = BegunCompaction(request.unit, executor.submit(request))
         return True
 
-    def finished(self) -> BegunCompaction | None:
+    def begun_if_done(self) -> BegunCompaction | None:
         """Return the finished compaction that waits for its commit; None without one."""
         return self.begun if self.begun is not None and self.begun.future.done() else None
 

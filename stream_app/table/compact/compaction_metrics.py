@@ -146,7 +146,7 @@ def current_metrics(
     running = [work.start_s for work in unfinished if work.future.running()]
     queued = [work.start_s for work in unfinished if not work.future.running()]
     level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
-    sorted_runs = [bucket_levels.number_of_sorted_runs() for bucket_levels in levels]
+    sorted_runs = [bucket_levels.sorted_run_count for bucket_levels in levels]
     return CompactionMetrics(
         buckets=len(levels),
         level0_files_max=max(level0_files, default=0),

@@ -34,10 +34,10 @@ from stream_app.table.stream_commit.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
 )
-from stream_app.table.stream_commit.emptied_table import empty_table
 from stream_app.table.stream_commit.idle_checks import IdleChecks
 from stream_app.table.stream_commit.other_writers import OtherWriters
 from stream_app.table.stream_commit.table_state import TableState
+from stream_app.table.stream_commit.truncate_table import truncate_table
 from stream_app.table.stream_commit.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
@@ -160,10 +160,10 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
-        empties: bool = False,
+        truncates: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochOutcome:
-        """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
+        """Publish an epoch's files and finished compactions; `truncates` first deletes all rows.
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
@@ -178,7 +178,9 @@ class StreamTableCommit:
         """
         changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            truncate_snapshot = empty_table(self.table, self.state.commit_user) if empties else None
+            truncate_snapshot = (
+                truncate_table(self.table, self.state.commit_user) if truncates else None
+            )
             self.state.follow_and_load(changed_buckets)
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before

@@ -179,15 +179,15 @@ class Job:
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.state.is_committed(epoch):
-            first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
+            first, truncates = commit.follow_and_wait(), (self.user, epoch) in self.emptying
             has_index = not self.table.kind_traits.has_bucket_number
-            basis = NO_BASIS if empties and has_index else commit.bucket_state.basis
-            messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
+            basis = NO_BASIS if truncates and has_index else commit.bucket_state.basis
+            messages = self._write(process, self.epochs[epoch], first, basis, truncates=truncates)
             commit.commit_epoch(
                 epoch,
                 messages,
                 properties={SOURCE_END_PROPERTY: str(epoch)},
-                empties=empties,
+                truncates=truncates,
                 basis=basis,
             )
         if commit.state.commit_user == self.user:
@@ -239,12 +239,12 @@ class Job:
         first: int,
         basis: BucketBasis,
         *,
-        empties: bool,
+        truncates: bool,
     ) -> list[BucketChange]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
             task = self.world.process(f"{self.name}/task", process)
-            table = replace(seen_by(self.table, self.world, task), is_emptied=empties)
+            table = replace(seen_by(self.table, self.world, task), is_emptied=truncates)
             try:
                 with writing(table, first, basis) as write:
                     for bucket, rows in by_bucket(table, changes, basis):

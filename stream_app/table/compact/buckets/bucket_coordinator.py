@@ -145,7 +145,7 @@ class BucketCoordinator:
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
-            self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
+            self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
         started = 0
         for bucket_id, manager in by_urgency:
@@ -236,13 +236,13 @@ class BucketCoordinator:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         results = []
         for bucket_id, manager in self._managers.items():
-            work = manager.finished()
-            if work is None:
+            begun = manager.begun_if_done()
+            if begun is None:
                 continue
-            error = work.future.exception()
+            error = begun.future.exception()
             if error is None:
-                change = work.future.result()
-                results.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
+                change = begun.future.result()
+                results.append(FinishedCompaction(begun.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket_id)
                 continue
             self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)
