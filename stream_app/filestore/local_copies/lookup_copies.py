@@ -31,7 +31,7 @@ from stream_app.filestore.local_copies.lookup_copy import (
     TooLargeError,
     write_copy,
 )
-from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
+from stream_app.mergetree.lookup.copies_to_delete import KeptCopy, copies_to_delete
 from stream_app.process.local_disk import kept_folder
 
 _LOG = logging.getLogger(__name__)

@@ -33,10 +33,10 @@ def why_unsummed(schema: TableSchema) -> str:
     """Return the reason why commits carry no checksum; empty if they do."""
     if not schema.core_options[ROW_CHECKSUM]:
         return NOT_ASKED
-    return why_not_summable(schema)
+    return _why_unsummable(schema)
 
 
-def why_not_summable(schema: TableSchema) -> str:
+def _why_unsummable(schema: TableSchema) -> str:
     """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
     textless_field = next((field for field in schema.fields if not has_text(field.data_type)), None)
@@ -54,10 +54,10 @@ def why_not_summable(schema: TableSchema) -> str:
         return "its rows wait in bucket-postpone"
     if options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS):
         return f"'{CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS.key}' keeps changes from the changelog"
-    return _why_images_lack(schema) if options.flushes_changelog else ""
+    return _why_input_differs(schema) if options.flushes_changelog else ""
 
 
-def _why_images_lack(schema: TableSchema) -> str:
+def _why_input_differs(schema: TableSchema) -> str:
     """Return the reason why the input's changes are not the rows' changes; empty without one."""
     options = schema.core_options
     if options.merge_engine != DEDUPLICATE:

@@ -1,7 +1,7 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
 Compactions (`compact.keyed`) and writers (`write.old_rows`) use it for their look-ups.
-`mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
+`mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.
 
@@ -33,9 +33,9 @@ from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
-from stream_app.mergetree.lookup.copies_to_keep import LookupSource, source_to_read
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
+from stream_app.mergetree.lookup.lookup_source import LookupSource, source_to_read
 from stream_app.mergetree.lookup.version_lookup import VersionLookup
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
