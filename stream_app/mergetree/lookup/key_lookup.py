@@ -26,7 +26,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     integer_view,
-    key_order,
+    merge_order,
     retract_mask,
     rows_at,
 )
@@ -120,7 +120,7 @@ class KeyLookup:
         """
         names = list(self.layout.key_names)
         keys = keys.select(names)
-        order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
+        order, _ = merge_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
         wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
@@ -166,7 +166,7 @@ class KeyLookup:
         if not parts:
             return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
-        order, is_last = key_order(candidates, self.layout)
+        order, is_last = merge_order(candidates, self.layout)
         newest = order[is_last]
         return key_indices[newest], rows_at(candidates, newest)
 

@@ -49,9 +49,9 @@ from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (
-    changes_of,
     earliest_changes,
     followed_snapshot,
+    snapshot_or_changelog,
 )
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan
@@ -260,7 +260,7 @@ class StreamScan:
         assert latest is not None
         numbers = range(earliest, latest + 1)
         return earliest + bisect.bisect_left(
-            numbers, time_ms, key=lambda number: changes_of(self.table, number).time_ms
+            numbers, time_ms, key=lambda number: snapshot_or_changelog(self.table, number).time_ms
         )
 
 

@@ -61,7 +61,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, summary
+from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, snapshot_summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE_LEVEL = "paimon.visible-from-level"
@@ -275,7 +275,7 @@ class IcebergPublisher:
             time_ms=max([snapshot.time_ms, *(old.time_ms for old in update.snapshots)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
-            summary=summary(
+            summary=snapshot_summary(
                 update,
                 snapshot,
                 writer,

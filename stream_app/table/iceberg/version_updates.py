@@ -111,7 +111,7 @@ class VersionUpdates:
         return self.table.paths.data_file(*entry.bucket_id, entry.file)
 
 
-def summary(
+def snapshot_summary(
     update: VersionUpdate,
     snapshot: Snapshot,
     writer: ManifestWriter,

@@ -28,11 +28,10 @@ from stream_app.filestore.local_copies.lookup_copies import (
     local_copies_folder,
 )
 from stream_app.filestore.local_copies.lookup_copy import BROKEN
-from stream_app.format.binary_row import key_order as key_order_of
-from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.binary_row import key_order, serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, merge_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.mergetree.lookup.lookup_source import LookupSource, source_to_read
@@ -207,7 +206,7 @@ def version_lookup(
     count = len(source_key.names)
     return VersionLookup(
         layout=table.layout(),
-        key_of=key_order_of(source_key.types),
+        key_of=key_order(source_key.types),
         key_at=partial(_key_at, source_key),
         file_key_of=lambda key: table.key_of(key)[:count],
         # Local copies find rows by the whole key.
@@ -253,7 +252,7 @@ def keys_of_files(
     columns = table.schema.key_type
     reader = table.bucket_files(*bucket_id, columns=columns, system_columns=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
-    order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
+    order, _ = merge_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
     return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)
 
 

@@ -262,7 +262,7 @@ class ExpireSnapshots:
             config.snapshots,
             older_than_ms=now_ms - config.snapshots.time_ms,
             limit=config.limit,
-            time_of=lambda number: time_of(self.table.snapshots.snapshot, number),
+            time_of=lambda number: commit_time_ms(self.table.snapshots.snapshot, number),
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
             return expire_range
@@ -355,7 +355,7 @@ def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
         ) from error
 
 
-def time_of(read: ReadVersion, number: int) -> int | None:
+def commit_time_ms(read: ReadVersion, number: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
         return read_with_advice(read, number).time_ms
