@@ -209,8 +209,8 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.shares)}
         added_files = [
-            KeyFile(entry, index.buckets.code(entry.bucket_id), age)
-            for age, snapshot in enumerate(snapshots)
+            KeyFile(entry, index.buckets.code(entry.bucket_id), number)
+            for number, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
         ]
