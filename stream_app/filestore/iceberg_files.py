@@ -140,10 +140,10 @@ class IcebergFiles:
             return None
 
     def publish(self, metadata: IcebergMetadata) -> bool:
-        """Write a version and the hint; False if the version already exists.
+        """Write a version's metadata, then the hint, and return whether the version is new.
 
-        Another writer made it, and may have crashed before the hint. So the hint is then written,
-        unless it is ahead.
+        If the version exists, the writer that made it may have crashed before the hint. So this
+        writes the hint for it too, unless the hint already names it or a newer version.
         """
         version = metadata.version
         is_new = self.file_io.create_if_absent(

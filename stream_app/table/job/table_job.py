@@ -169,12 +169,15 @@ class TableJob:
 
     @property
     def bucket_basis(self) -> BucketBasis:
-        """See `BucketState.basis`. Any thread may call it."""
+        """The newest index or bucket counts by which rows get their buckets; any thread may ask."""
         stream_commit = self._stream_commit
         return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
     def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `BucketState.is_current`. It follows other writers if the table has an index."""
+        """Return whether written rows do not conflict with the newest snapshot.
+
+        It follows other writers if the table has an index.
+        """
         buckets = self.stream_commit.bucket_state
         if not buckets.has_index_to_read:
             return True

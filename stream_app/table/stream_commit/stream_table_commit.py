@@ -115,7 +115,7 @@ class StreamTableCommit:
 
     @property
     def last_identifier(self) -> int | None:
-        """See `TableState.last_identifier`."""
+        """The identifier of this user's newest commit; None before the first commit."""
         return self.state.last_identifier
 
     @property
