@@ -82,7 +82,7 @@ def planned_compaction(table: FileStoreTable, request: CompactRequest) -> Planne
     return PlannedCompaction(
         partition=table.paths.partition_path(request.partition),
         bucket=request.bucket,
-        sorted_runs=request.runs if has_runs else None,
+        sorted_runs=request.sorted_run_count if has_runs else None,
         reason=unit.reason,
         levels=" ".join(map(str, unit.levels)) if has_runs else None,
         output_level=unit.output_level,

@@ -47,7 +47,7 @@ class CompactManager:
         stop_trigger: the number of sorted runs beyond which writes wait; None: files are not sorted
             runs, and writes never wait.
         total_buckets: the partition's number of buckets, if it differs from the table's.
-        looks_up: whether compactions need the rows above them (see `CompactRequest.above`).
+        looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
         begun: the running compaction, or one that waits to be applied; else None.
         is_overtaken: whether another writer has changed the bucket since the running compaction
@@ -121,13 +121,13 @@ class CompactManager:
             max_level=levels.max_level,
             total_buckets=self.total_buckets,
             rewrite_all=self.picker.rewrite_all,
-            above=(
+            files_above=(
                 files_above(levels.level_sorted_runs(), unit, levels.key_of)
                 if self.looks_up
                 else ()
             ),
             # An append bucket has no sorted runs; it is as urgent as a bucket with one.
-            runs=self.sorted_run_count or 1,
+            sorted_run_count=self.sorted_run_count or 1,
         )
 
     def trigger_compaction(

@@ -75,7 +75,7 @@ class ExpireChangelogs:
         """
         if not expiry.numbers:
             return
-        delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
+        delete_files(self.table, expiry.files, cleans_folders=expiry.cleans_folders)
         self.table.changelogs.delete(expiry.numbers)
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:

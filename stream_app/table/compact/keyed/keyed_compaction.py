@@ -132,7 +132,7 @@ def _rows_above(
         copies=lookup_copies(table),
     )
     layout = table.layout(columns, system_columns=system_columns)
-    return RowsAbove(layout, reader, request.above, table.key_of)
+    return RowsAbove(layout, reader, request.files_above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:
