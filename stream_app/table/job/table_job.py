@@ -161,6 +161,21 @@ class TableJob:
         last_identifier = self.stream_commit.last_identifier
         return -1 if last_identifier is None else last_identifier
 
+    @property
+    def last_source_end(self) -> str | None:
+        """The end of that epoch in the source's form; None if the table does not record it."""
+        return self.stream_commit.state.last_source_end
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The lowest sequence number that new rows may take in any bucket."""
+        return self.stream_commit.state.constraints.next_sequence_number
+
+    @property
+    def newest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot that the job knows; None for a table without snapshots."""
+        return self.stream_commit.state.commit_history.newest
+
     def seems_to_lack(self, epoch: int) -> bool:
         """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
         stream_commit = self._stream_commit
