@@ -113,7 +113,7 @@ class Levels:
             files += [file for file in added if file.level == level]
             upper[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
         self._upper = upper
-        for file in [f for f in self._level0 if (0, f.file_name) in removed_names]:
+        for file in [file for file in self._level0 if (0, file.file_name) in removed_names]:
             self._level0.remove(file)
         for file in added:
             if file.level == 0:

@@ -193,7 +193,8 @@ class DoubledKeySearch:
         ):
             return
         live = FileStoreScan(self.table).live(self.snapshot)
-        for bucket_id, files in files_of_buckets(e for e in live if e.file.level > 0).items():
+        upper_entries = (entry for entry in live if entry.file.level > 0)
+        for bucket_id, files in files_of_buckets(upper_entries).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
             count, example = self._count_doubled(bucket_id, overlapping)

@@ -67,7 +67,7 @@ class LookupReader:
     key_count: int
     vectors: Mapping[str, DeletionVector]
     copies: LookupCopies | None
-    _wanted: WantedKeys | None = field(init=False, default=None)
+    _wanted_keys: WantedKeys | None = field(init=False, default=None)
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
@@ -143,9 +143,9 @@ class LookupReader:
         return hash_columns(columns, schema.key_type.types).view(np.uint32)
 
     def _keys(self) -> WantedKeys:
-        if self._wanted is None:
-            self._wanted = self.keys()
-        return self._wanted
+        if self._wanted_keys is None:
+            self._wanted_keys = self.keys()
+        return self._wanted_keys
 
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:

@@ -165,7 +165,10 @@ class AppendCompactCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         return current_metrics(
             (),
-            [OpenCompaction(work.future, work.start_s) for work in list(self._running.values())],
+            [
+                OpenCompaction(running.future, running.start_s)
+                for running in list(self._running.values())
+            ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
             dropped=self.dropped.total,

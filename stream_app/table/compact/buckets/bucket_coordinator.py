@@ -187,10 +187,10 @@ class BucketCoordinator:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         unfinished = []
         for (partition, bucket), manager in list(self._managers.items()):
-            work = manager.begun
-            if work is not None and not work.future.done():
+            begun = manager.begun
+            if begun is not None and not begun.future.done():
                 path = self.table.paths.partition_path(partition)
-                unfinished.append(compaction_under_way(path, bucket, work.unit, work.future))
+                unfinished.append(compaction_under_way(path, bucket, begun.unit, begun.future))
         return unfinished
 
     def waiting_rows(self) -> int:
@@ -208,14 +208,14 @@ class BucketCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
-        open_work = [
-            OpenCompaction(work.future, self._start_s.get(bucket_id, now_s))
+        open_compactions = [
+            OpenCompaction(begun.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
-            if (work := manager.begun)
+            if (begun := manager.begun)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
-            open_work,
+            open_compactions,
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped.total,
