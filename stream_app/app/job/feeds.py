@@ -24,9 +24,9 @@ from stream_app.app.table_setup.source_statements import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
-from stream_app.epochs.commit.broken_expectations import BrokenExpectations
-from stream_app.epochs.commit.source_table_check import SourceTableCheck
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.source_table_check import SourceTableCheck
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stream.epoch_pace import Pace
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue

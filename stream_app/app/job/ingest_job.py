@@ -41,8 +41,8 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_tables import EpochTables
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_tables import EpochTables
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.epochs.stages.epoch_runner import Messages
 from stream_app.epochs.stream.epoch_pace import Pace

@@ -38,8 +38,8 @@ from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
-from stream_app.epochs.commit.newcomers import NewcomerOutcome
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.newcomers import NewcomerOutcome
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.round_commits import SourceEpoch
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.round_commits import SourceEpoch
 from stream_app.errors import CommitConflictError
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.stream_commit.single_append import SingleAppend

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.errors import CommitError, UsageError
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER

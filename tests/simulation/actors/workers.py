@@ -174,7 +174,7 @@ class Job:
             self.attempt(self.process, commit)
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
-        """Do the pending epoch, as `epochs.commit.epoch_committer` does."""
+        """Do the pending epoch, as `epochs.rounds.epoch_committer` does."""
         epoch = self.finished + 1
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return

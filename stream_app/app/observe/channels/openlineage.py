@@ -47,7 +47,7 @@ from stream_app.cdc.computed.column_functions import function_of
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.model.source.origin import Origin
 

@@ -19,16 +19,16 @@ from typing import Generic
 import pyarrow as pa
 
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_tables import EpochTables
-from stream_app.epochs.commit.newcomers import NewcomerOutcome, Newcomers
-from stream_app.epochs.commit.round_commits import (
+from stream_app.epochs.rounds.epoch_tables import EpochTables
+from stream_app.epochs.rounds.newcomers import NewcomerOutcome, Newcomers
+from stream_app.epochs.rounds.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
     RoundCommits,
     SourceEpoch,
     TableResult,
 )
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TablePlan
 from stream_app.epochs.stages.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.commit.table_listener import EpochReport
-from stream_app.epochs.commit.truncation import first_counting_offsets, partition_counts
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.rounds.table_listener import EpochReport
+from stream_app.epochs.rounds.truncation import first_counting_offsets, partition_counts
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import EpochPlan, TablePlan
 from stream_app.epochs.stages.epoch_runner import Messages, RoutedEpoch, TableOutput

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Generic, NamedTuple
 
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import contain_failure
-from stream_app.epochs.commit.round_commits import SourceEpoch
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import contain_failure
+from stream_app.epochs.rounds.round_commits import SourceEpoch
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_runner import Messages
 from stream_app.model.job_epoch import Offsets
 

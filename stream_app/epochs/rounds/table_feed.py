@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.job_state import JobWarning
-from stream_app.epochs.commit.broken_expectations import BrokenExpectations
-from stream_app.epochs.commit.schema_evolution import SchemaEvolution
-from stream_app.epochs.commit.source_table_check import SourceTableCheck
-from stream_app.epochs.commit.table_listener import TableListener
+from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
+from stream_app.epochs.rounds.source_table_check import SourceTableCheck
+from stream_app.epochs.rounds.table_listener import TableListener
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import TablePlan
 from stream_app.epochs.stages.epoch_runner import TableOutput

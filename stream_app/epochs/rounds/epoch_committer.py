@@ -27,12 +27,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Generic
 
-from stream_app.epochs.commit.catch_up import CatchUp
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import contain_failure
-from stream_app.epochs.commit.round_commits import DecodedEpoch, SourceEpoch
-from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.catch_up import CatchUp
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import contain_failure
+from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_runner import Messages
 from stream_app.epochs.task_errors import first_line, readable_error
 from stream_app.errors import StoppedError
