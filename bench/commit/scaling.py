@@ -44,7 +44,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.driver.session import start_session
-from stream_app.spark.spark_compactions import SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds

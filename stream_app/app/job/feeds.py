@@ -29,7 +29,7 @@ from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stream.epoch_pace import Pace
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
-from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.core_budget import CoreBudget
 from stream_app.table.file_store_table import FileStoreTable

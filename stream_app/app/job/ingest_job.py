@@ -51,8 +51,8 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
-from stream_app.spark.epoch.warm_up import warming_up
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.warm_up import warming_up
 from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger(__name__)

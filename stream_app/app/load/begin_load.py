@@ -40,7 +40,7 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable

@@ -30,8 +30,8 @@ from stream_app.epochs.task_errors import first_line
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.range_epochs import RangeEpochs
-from stream_app.spark.epoch.share_epochs import CountedBatches
+from stream_app.spark.jobs.range_epochs import RangeEpochs
+from stream_app.spark.jobs.share_epochs import CountedBatches
 
 _LOG = logging.getLogger(__name__)
 _BYTES_MAX = 16 << 20

@@ -27,7 +27,7 @@ from stream_app.epochs.stages.epoch_plan import EpochPlan
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, output_of
 from stream_app.epochs.stages.route_task import route_in_task
 from stream_app.epochs.stages.write_task import TaskBlock, TaskResult, write_in_task
-from stream_app.spark.epoch.dataframe_epochs import INGEST_POOL
+from stream_app.spark.jobs.dataframe_epochs import INGEST_POOL
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from stream_app.spark.worker_daemon import end_quietly, without_archives
+from stream_app.spark.jobs.worker_daemon import end_quietly, without_archives
 
 HOME = Path(pyspark.__file__).parent
 SITE = str(HOME.parent)

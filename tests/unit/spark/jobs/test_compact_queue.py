@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.spark.spark_compactions import (
+from stream_app.spark.jobs.spark_compactions import (
     OVERTAKEN_BY_A_RUN,
     SHARED_BYTES,
     SHARED_MAX,

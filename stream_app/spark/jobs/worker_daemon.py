@@ -33,7 +33,7 @@ PRELOADED = (
     "stream_app.cdc.pipeline_steps.column_aliases",
     "stream_app.cdc.pipeline_steps.described_columns",
     "stream_app.message_format_registry",
-    "stream_app.spark.epoch.range_epochs",
+    "stream_app.spark.jobs.range_epochs",
     "stream_app.epochs.stages.route_task",
     "stream_app.epochs.stages.write_task",
     "stream_app.table.kinds.bucket_compaction",

@@ -18,7 +18,7 @@ from stream_app.epochs.stages.epoch_runner import RoutedEpoch
 from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, share_out
 from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.share_epochs import ShareEpochs
+from stream_app.spark.jobs.share_epochs import ShareEpochs
 
 Ranges = Sequence[OffsetRange]
 
