@@ -1,6 +1,6 @@
 """Decides whether rows routed by an older index of hashes have the buckets of the newest one.
 
-`table.stream_commit.bucket_state` calls it before rows are written.
+`table.job.bucket_state` calls it before rows are written.
 """
 
 from __future__ import annotations

@@ -25,15 +25,15 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.job.waiting_rows_check import check_no_row_waits
-from stream_app.table.stream_commit.checkpoint_checks import (
+from stream_app.table.job.checkpoint_checks import (
     check_not_behind,
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.stream_commit.compaction_publisher import PublishedCompactions
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.compaction_publisher import PublishedCompactions
+from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.waiting_rows_check import check_no_row_waits
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ It may run beside the table's jobs:
 3. Commit: replace exactly the files that were split, or begin again with step 2.
 
 Rows in ``bucket-postpone`` still wait. A job that has routed rows by the old number routes them
-again (`table.stream_commit.bucket_state`).
+again (`table.job.bucket_state`).
 
 Source: Paimon `flink/action/RescaleAction.java`, whose commit fails when others have committed.
 """

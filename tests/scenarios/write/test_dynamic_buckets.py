@@ -20,7 +20,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.bucket_counts import basis_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest

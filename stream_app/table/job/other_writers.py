@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field
 
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.stream_commit.table_state import TableState
+from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 _FOREIGN_COMMITS_MAX = 20

@@ -18,7 +18,7 @@ from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.commit.repeated_records import offsets_already_committed, resume_offsets
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.table_state import TableState
+from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.table_state import read_newest
+from stream_app.table.job.table_state import read_newest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 

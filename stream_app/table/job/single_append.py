@@ -20,9 +20,9 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.bucket_state import bucket_state
+from stream_app.table.job.table_state import read_newest
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
-from stream_app.table.stream_commit.bucket_state import bucket_state
-from stream_app.table.stream_commit.table_state import read_newest
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.table_write import TableWrite

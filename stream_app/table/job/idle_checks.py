@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import StreamAppError
 from stream_app.planning.compact.waiting_rows import Visibility
-from stream_app.table.stream_commit.table_state import TableState
+from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 CHECK_INTERVAL_S = 10.0

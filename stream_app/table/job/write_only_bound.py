@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import CompactionError, StoppedError
 from stream_app.model.options.compaction_options import WRITE_ONLY_COMPACTOR_TIMEOUT
-from stream_app.table.stream_commit.table_state import TableState
+from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 POLL_S = 1.0

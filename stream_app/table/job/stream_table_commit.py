@@ -28,17 +28,17 @@ from stream_app.table.compact.compact_coordinator import CompactCoordinator, Ful
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.bucket_state import bucket_state
-from stream_app.table.stream_commit.checkpoint_checks import check_no_replay
-from stream_app.table.stream_commit.compaction_publisher import (
+from stream_app.table.job.bucket_state import bucket_state
+from stream_app.table.job.checkpoint_checks import check_no_replay
+from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
 )
-from stream_app.table.stream_commit.emptied_table import empty_table
-from stream_app.table.stream_commit.idle_checks import IdleChecks
-from stream_app.table.stream_commit.other_writers import OtherWriters
-from stream_app.table.stream_commit.table_state import TableState
-from stream_app.table.stream_commit.write_only_bound import WriteOnlyBound
+from stream_app.table.job.emptied_table import empty_table
+from stream_app.table.job.idle_checks import IdleChecks
+from stream_app.table.job.other_writers import OtherWriters
+from stream_app.table.job.table_state import TableState
+from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)
