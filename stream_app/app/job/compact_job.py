@@ -42,7 +42,7 @@ from stream_app.spark.driver.stop_signals import stop_on_signals
 from stream_app.spark.jobs.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport, TableJob
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger(__name__)

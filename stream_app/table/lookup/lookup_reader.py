@@ -1,6 +1,6 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
-Compactions (`compact.keyed`) and writers (`write.old_rows`) use it for their look-ups.
+Compactions (`compact.keyed`) and writers (`old_rows`) use it for their look-ups.
 `mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.

@@ -28,7 +28,7 @@ from stream_app.planning.buckets.rescale_plan import PlannedRescale, split_group
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.rescale.bucket_split import BucketSplit
+from stream_app.table.overwrite.bucket_split import BucketSplit
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

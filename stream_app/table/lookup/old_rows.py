@@ -21,7 +21,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rows_by_key.lookup_reader import bucket_lookup, version_lookup
+from stream_app.table.lookup.lookup_reader import bucket_lookup, version_lookup
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
