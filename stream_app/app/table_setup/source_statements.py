@@ -19,7 +19,7 @@ from stream_app.cdc.ddl.ddl_parser import parse_statements
 from stream_app.cdc.message_format import DdlOf
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.schema_evolution import RenameRules, SchemaEvolution
-from stream_app.model.renames.source_renames import (
+from stream_app.model.source.source_renames import (
     RenameReaction,
     SourceDatabase,
     SourceRenames,

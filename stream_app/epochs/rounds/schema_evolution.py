@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from stream_app.cdc.column_drift import NARROWED_COLUMNS
 from stream_app.checkpoint.job_state import JobState, JobWarning
 from stream_app.errors import CommitError, WrongSourceError
-from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_renames import RenameReaction
 from stream_app.model.source.source_table import SourceTable
 from stream_app.model.source.topic_name import in_cluster
 from stream_app.table.file_store_table import FileStoreTable

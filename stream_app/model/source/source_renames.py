@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from stream_app.model.renames.statements import (
+from stream_app.model.source.ddl_statements import (
     AlterTable,
     CreateOrDropTable,
     RenameTable,
