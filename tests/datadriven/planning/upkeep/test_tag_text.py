@@ -22,12 +22,6 @@ from stream_app.planning.upkeep.tag_creation import (
     tag_periods,
 )
 from stream_app.planning.upkeep.unused_files import nearest_numbers
-from stream_app.table.upkeep.orphan_files import (
-    OrphanCandidate,
-    emptied_folders,
-    may_be_cleaned,
-    orphans,
-)
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.numbered_snapshots import a_snapshot
 
@@ -155,33 +149,9 @@ def _rollback(case: Case) -> str:
     return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)
 
 
-def _orphans(case: Case) -> str:
-    """Files ``PATH TIME`` or ``PATH TIME used``; in folders of versions the name alone tells."""
-    candidates, used = [], set()
-    for line in case.input_lines:
-        path, time, *rest = line.split()
-        folder, _, name = path.rpartition("/")
-        is_known = folder in ("", "snapshot", "changelog", "tag", "schema", "consumer")
-        if not is_known or may_be_cleaned(folder, name):
-            candidates.append(OrphanCandidate(path, 1, int(time)))
-        used |= {name} if rest else set()
-    orphaned = orphans(candidates, used, int(case.args["before"]))
-    return "\n".join(candidate.path for candidate in orphaned) or "none"
-
-
-def _emptied(case: Case) -> str:
-    """Folders ``PATH TIME``, outer ones first, or ``PATH TIME holds`` something that stays."""
-    folders, holding = {}, set()
-    for line in case.input_lines:
-        path, time, *rest = line.split()
-        folders[path] = int(time)
-        holding |= {path} if rest else set()
-    return "\n".join(emptied_folders(folders, holding, int(case.args["before"]))) or "none"
-
-
 COMMANDS = {
     "due": _due, "lacks": _lacks, "names": _names, "over": _over, "nearest": _nearest,
-    "rollback": _rollback, "orphans": _orphans, "emptied": _emptied,
+    "rollback": _rollback,
 }  # fmt: skip
 
 
@@ -191,7 +161,3 @@ def test_snapshots_are_tagged_and_tags_deleted_by_period() -> None:
 
 def test_a_rollback_deletes_later_versions_newest_first() -> None:
     run_file(HERE / "rollback.txt", lambda case: COMMANDS[case.command](case))
-
-
-def test_only_old_files_that_nothing_names_are_orphans() -> None:
-    run_file(HERE / "orphans.txt", lambda case: COMMANDS[case.command](case))
