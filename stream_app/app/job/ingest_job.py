@@ -21,9 +21,9 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.between_epochs import BetweenEpochs
+from stream_app.app.job.checks_between_epochs import BetweenEpochs
 from stream_app.app.job.database_record import DatabaseSnapshotRecorder
-from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reader import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.start_checks import CheckedJob
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables

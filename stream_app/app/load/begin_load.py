@@ -22,9 +22,9 @@ from stream_app.app.load.loaded_tables import (
     load_format,
 )
 from stream_app.app.load.row_queries import LoadedRelation
+from stream_app.app.source.captured_tables import followed_database
 from stream_app.app.source.jdbc_connection import log_position, open_connection
 from stream_app.app.source.kafka_reader import end_offsets
-from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning

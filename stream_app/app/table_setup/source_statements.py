@@ -1,6 +1,6 @@
 """Reads DDL statements from the source's messages, and lets tables follow their renames.
 
-`app.job.table_assembly` calls it for the statements, and `app.job.feeds` for each table.
+`app.job.table_assembly` calls it for the statements, and `app.job.job_feeds` for each table.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_entry import FileKind
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
-from stream_app.planning.buckets.routed_alike import IndexReplacement, is_routed_alike
+from stream_app.planning.buckets.stale_routing import IndexReplacement, is_routed_alike
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable

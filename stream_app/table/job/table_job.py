@@ -16,7 +16,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.bucket_options import BUCKET
-from stream_app.model.schema.tables_own_options import with_configured
+from stream_app.model.schema.table_only_options import with_configured
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.schema_changes import schema_differences

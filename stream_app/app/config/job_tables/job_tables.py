@@ -21,7 +21,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_renames import RenameReaction
-from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.table_assignment import Assignment
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import SyncRules
 
