@@ -41,8 +41,8 @@ from stream_app.model.options.iceberg_options import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.iceberg.manifest_merge import ManifestMergeLimits
 from stream_app.planning.iceberg.retained_history import next_version
+from stream_app.planning.iceberg.rewritten_manifests import ManifestMergeLimits
 from stream_app.planning.iceberg.visible_files import (
     IcebergLevels,
     iceberg_levels,

@@ -15,8 +15,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import DataField, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.variants.binary import MalformedVariantError
 from stream_app.variants.json_texts import variant_texts
+from stream_app.variants.variant_reader import MalformedVariantError
 
 _CHARACTERS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
 _BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
