@@ -1,6 +1,6 @@
 """Decides how much of a file is read to look up keys in it.
 
-`table.rows_by_key.lookup_reader` calls it. It uses only numbers and sizes: no files, no clock.
+`table.lookup.lookup_reader` calls it. It uses only numbers and sizes: no files, no clock.
 
 Source: Paimon `mergetree/LookupLevels.java`, which copies each file.
 """
