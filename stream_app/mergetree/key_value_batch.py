@@ -111,14 +111,14 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
-    """Return the key columns as integers [n], most significant first; None if one is no integer."""
+    """Return the key columns as integers [n], most significant first; None for other types."""
     columns = [integer_view(batch.column(name)) for name in layout.key_names]
     if not all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
         return None
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
+def merge_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
     """Return a batch's order by key, sequence fields and sequence number, and its keys' last rows.
 
     Four rows of two keys::

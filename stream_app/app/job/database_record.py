@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.errors import StreamAppError
 from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
 from stream_app.table.api.database_snapshots import DatabaseSnapshots
@@ -89,8 +89,8 @@ class DatabaseSnapshotRecorder:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table_job.table
-            newest = feed.table_job.stream_commit.state.commit_history.newest
-            if table.skips_level_0 or table.kind.postpones:
+            newest = feed.table_job.newest_snapshot
+            if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:
                 tables[feed.name] = TableAt(newest.snapshot_id, newest.time_ms)

@@ -22,7 +22,7 @@ from stream_app.app.table_setup.format_setup import (
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.column_definition import DefinitionError
 from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
@@ -220,7 +220,7 @@ class RowSettings:
         row_columns = KnownColumns.IMAGES if has_whole_before else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(terms))),
-            merges_by_key=self.schema.kind.merges_by_key,
+            merges_by_key=self.schema.kind_traits.merges_by_key,
             known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
         )
 
@@ -250,7 +250,7 @@ class RowSettings:
         )
 
     def _inserts_only(self) -> Step | None:
-        if self.schema.kind.merges_by_key:
+        if self.schema.kind_traits.merges_by_key:
             return None
         return InsertOnly(
             quarantines=self.quarantines_non_inserts,

@@ -137,7 +137,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     """Read the records of a file of BLOBs.
 
     Raises:
-        CorruptFileError: the file is no file of BLOBs, or has another number of rows.
+        CorruptFileError: the file does not hold BLOBs, or has another number of rows.
     """
     size = source.seek(0, io.SEEK_END)
     if size < _END_BYTES:

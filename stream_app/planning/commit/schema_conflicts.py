@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, check_writable
+from stream_app.model.schema.table_only_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
-from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
 
@@ -51,9 +51,12 @@ def adoption_conflict(
     ):
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    if job_schema.kind != newest_schema.kind:
-        job_mode, newest_mode = job_schema.kind.bucket_mode, newest_schema.kind.bucket_mode
-        return f"its rows found their buckets {job_mode}, and find them {newest_mode}"
+    job_traits, newest_traits = job_schema.kind_traits, newest_schema.kind_traits
+    if job_traits != newest_traits:
+        return (
+            f"its rows found their buckets {job_traits.bucket_mode}, and find them "
+            f"{newest_traits.bucket_mode}"
+        )
     for key in ENDING_OPTIONS:
         values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest_schema)]
         if key not in _MAY_CHANGE and values[0] != values[1]:

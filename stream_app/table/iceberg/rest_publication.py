@@ -49,7 +49,7 @@ from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, NextNumbers
-from stream_app.table.iceberg.pointer import another_table_error, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import another_table_error, name_in_catalog
 from stream_app.table.iceberg.published_catalog import CatalogState
 from stream_app.table.iceberg.rest_client import open_rest_catalog, rest_errors, rest_settings
 
@@ -267,10 +267,10 @@ def _updates(
     yield from _ref_updates(published, metadata, replaced_ids)
     if expired_ids := [number for number in removed_ids if number not in version_ids]:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired_ids)
-    if dropped := sorted(published.properties.keys() & {"comment"} - properties.keys()):
-        yield RemovePropertiesUpdate(removals=dropped)
-    if changed := dict(properties.items() - published.properties.items()):
-        yield SetPropertiesUpdate(updates=changed)
+    if dropped_keys := sorted(published.properties.keys() & {"comment"} - properties.keys()):
+        yield RemovePropertiesUpdate(removals=dropped_keys)
+    if changed_properties := dict(properties.items() - published.properties.items()):
+        yield SetPropertiesUpdate(updates=changed_properties)
 
 
 def _schemas_in_catalog(

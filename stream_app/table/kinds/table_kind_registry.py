@@ -2,7 +2,7 @@
 
 A new kind needs a `TableKind` in a module here, a line below, and traits in
 `model.traits.kind_traits`. If its rows find their buckets in a new way, it needs a state in
-`table.stream_commit.bucket_state` too.
+`table.job.bucket_state` too.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -47,7 +47,7 @@ KINDS: Mapping[KindTraits, TableKind] = {
 
 def table_kind_of(schema: TableSchema) -> TableKind:
     """Return the kind of tables with a schema, which defines how they are written and compacted."""
-    return KINDS[schema.kind]
+    return KINDS[schema.kind_traits]
 
 
 def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:

@@ -17,8 +17,8 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.range_epochs import RangeEpochs
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.topic_reader import settings_for
 from tests.support.engines.routed_messages import a_plan
@@ -149,6 +149,6 @@ def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
 
 def test_an_index_of_all_keys_stays_with_the_executors(tmp_path: Path) -> None:
     across = small_table(tmp_path / "a", COLUMNS, ("k",), ("p",), bucket=-1)
-    assert across.table.kind is CROSS_PARTITION_KEYED
+    assert across.table.kind_traits is CROSS_PARTITION_KEYED
     assert plan_of(across).indexes_all_keys
     assert not plan_of(a_table(tmp_path / "b")).indexes_all_keys

@@ -22,9 +22,9 @@ from stream_app.table.compact.append.append_planner import (
 )
 from stream_app.table.compact.compaction_failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import table_kind_of
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.table_writer import (
@@ -267,7 +267,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(joined) == 3
     # A restarted writer sees all files.
     names = {file.file_name for file in joined}
-    assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
+    assert len(planner.plan(starts_anew=True, excluded_names=names).tasks) == 1
 
 
 def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path) -> None:

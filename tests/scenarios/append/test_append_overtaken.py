@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.append.append_planner import AppendCompactPlanner
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import wait_for_plan
 from tests.support.jobs.table_writer import (
@@ -77,11 +77,11 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     )
     assert other_compactor.compact_fully()
     waiting = {file.file_name for file in failed[1]}
-    assert planner.plan(excluded=waiting, starts_anew=starts_anew).tasks == ()
-    assert planner.plan(failed=[failed]).tasks == ()
+    assert planner.plan(excluded_names=waiting, starts_anew=starts_anew).tasks == ()
+    assert planner.plan(failed_tasks=[failed]).tasks == ()
     for epoch in range(5, 9):
         writer.write(rows(epoch))
-    [(_, files)] = planner.plan(failed=[failed]).tasks
+    [(_, files)] = planner.plan(failed_tasks=[failed]).tasks
     assert waiting.isdisjoint(file.file_name for file in files)
 
 

@@ -62,7 +62,7 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     "message",
     [
         "org.apache.spark.SparkException: EOFException occurred while reading the port number from "
-        "stream_app.spark.worker_daemon's stdout and terminated with code: 1..",
+        "stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 1..",
         'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file',
         'java.io.IOException: Cannot run program "python3": Exec failed, error: 13 (Permission)',
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",

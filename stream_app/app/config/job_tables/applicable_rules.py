@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, missing_metadata
+from stream_app.cdc.computed.column_definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.column_functions import function_of
-from stream_app.cdc.computed.definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.made_columns import (
     MetadataError,
     argument_problem,
@@ -242,7 +242,9 @@ def _applicable_definitions(
             continue
         argument = referenced_column(definition)
         has_column = argument is None or argument in names
-        if has_column or (existing_names is None and not applies_to_all):
+        # `rules_of_new_table` reports a new table's own definition that does not fit.
+        must_fit = existing_names is None and not applies_to_all
+        if has_column or must_fit:
             computed_columns.append(definition_texts[definition.name])
             names.add(definition.name)
         else:

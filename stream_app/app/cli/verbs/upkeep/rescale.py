@@ -16,7 +16,7 @@ from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_res
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
-from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
+from stream_app.table.overwrite.rescale import check_rescalable, rescale_partition
 from stream_app.table.schema.alter import alter_table, next_schema
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -92,7 +92,7 @@ def buckets_argument(text: str | None, table: FileStoreTable) -> int | None:
     Raises:
         UsageError: the argument is not a number, or the table requires a number.
     """
-    if text is None and table.kind.postpones:
+    if text is None and table.kind_traits.postpones:
         raise UsageError(
             "with bucket = -2 no option gives the number of buckets that a partition gets",
             where=table.location,
@@ -115,7 +115,7 @@ def new_option(
     """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
     if bucket_count is None and not table.schema.partition_keys and plan:
         bucket_count = plan[0].new_buckets
-    if bucket_count is None or table.kind.postpones:
+    if bucket_count is None or table.kind_traits.postpones:
         return None
     option = SetOption("bucket", str(bucket_count))
     is_same = next_schema(table, [option]).schema_id == table.schema.schema_id
