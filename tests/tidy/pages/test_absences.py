@@ -114,7 +114,7 @@ def names_a_folder(node: ast.AST) -> bool:
 
 
 def test_rows_are_not_python_objects_on_their_way() -> None:
-    ways = ("kafka/", "mergetree/", "filestore/data/", "spark/epoch/")
+    ways = ("kafka/", "mergetree/", "filestore/data/", "spark/jobs/")
     assert {
         dotted(name)
         for name in modules("stream_app")

@@ -83,8 +83,8 @@ def test_a_python_without_the_packages_is_reported(message: str) -> None:
         "files)",
         'java.io.IOException: Cannot run program "python3": error=11, Resource temporarily '
         "unavailable",
-        "EOFException occurred while reading the port number from stream_app.spark.worker_daemon's "
-        "stdout and terminated with code: 137.",
+        "EOFException occurred while reading the port number from "
+        "stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 137.",
     ],
     ids=["memory", "open-files", "processes", "killed"],
 )
