@@ -31,11 +31,11 @@ from tests.support.engines.spark_cluster import (
     WorkerMachine,
     connections,
     sockets,
-    wait_until,
 )
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.table_writer import read_changes, read_rows
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.suite.polling import wait_until
 from tests.support.tables.snapshot_chain import check_chain
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]

@@ -46,7 +46,7 @@ def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_checksum_whose_file_is_gone_is_no_other_process(
+def test_a_checksum_whose_file_is_gone_is_not_another_process(
     tmp_path: Path, ingest_server: IngestServer
 ) -> None:
     stale = ("offsets/.1.crc", "commits/.1.crc", "sources/0/.1.crc")

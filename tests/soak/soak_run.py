@@ -102,7 +102,7 @@ class Soak:
     def _kill(self, kind: str) -> None:
         """Kill, see that it continues, and judge the table if nothing runs for a moment."""
         assert self._job.process is not None
-        seen, began = len(self._job.events()), time.monotonic()
+        event_count, began = len(self._job.events()), time.monotonic()
         if kind == "driver":
             self._crashes.append(time.time())
             self._job.kill()
@@ -121,15 +121,15 @@ class Soak:
         self._say(f"{kind}: killed")
         self._crashes.append(time.time())
         self.report.kills[kind] += 1
-        if self._wait_for_an_epoch(seen):
+        if self._wait_for_an_epoch(event_count):
             self._recovered(kind, time.monotonic() - began)
         else:
             self._take_up(kind)
 
     def _start(self, kind: str, *arguments: str) -> None:
-        seen, began = len(self._job.events()), time.monotonic()
+        event_count, began = len(self._job.events()), time.monotonic()
         self._job.start(*arguments)
-        if self._wait_for_an_epoch(seen):
+        if self._wait_for_an_epoch(event_count):
             self._recovered(kind, time.monotonic() - began)
         else:
             self._take_up(kind)
@@ -146,10 +146,10 @@ class Soak:
         self._judge()
         self._start("end by itself")
 
-    def _wait_for_an_epoch(self, seen: int) -> bool:
+    def _wait_for_an_epoch(self, event_count: int) -> bool:
         """Return whether the job has committed an epoch; False if the job has ended."""
         deadline = time.monotonic() + _GIVE_UP_SECONDS
-        while not any(_is_epoch(event) for event in self._job.events()[seen:]):
+        while not any(_is_epoch(event) for event in self._job.events()[event_count:]):
             if self._has_ended():
                 return False
             if time.monotonic() > deadline:

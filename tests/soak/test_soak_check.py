@@ -100,7 +100,7 @@ def test_a_right_table_passes_again_and_again(check: SoakCheck) -> None:
     assert check.orphans == {}
 
 
-def test_an_empty_folder_is_no_table_yet(tmp_path: Path) -> None:
+def test_an_empty_folder_is_not_a_table_yet(tmp_path: Path) -> None:
     check = SoakCheck(tmp_path / "none", sold())
     assert wrong(check) == ""
     assert check.checks == 0

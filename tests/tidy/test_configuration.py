@@ -115,7 +115,7 @@ def test_each_spelling_of_the_question_is_noticed(spelling: str) -> None:
     assert any(questions(spelling))
 
 
-def test_the_parts_of_a_database_are_no_question() -> None:
+def test_the_parts_of_a_database_are_not_a_question() -> None:
     quiet = "x = database.sync.renames_of(name)\nif table.sync(path): pass\nWholeDatabase(sync=1)"
     assert not any(questions(quiet))
 

@@ -103,12 +103,12 @@ def _is_about_a_column(line: str) -> bool:
 
 def _columns_of(parts: list[list[str]]) -> Iterator[str]:
     """The lines about columns, added up over messages that were decoded alone."""
-    seen: dict[str, list[int]] = {}
+    indices_of_column: dict[str, list[int]] = {}
     for index, lines in enumerate(parts):
         for line in lines:
             if _is_about_a_column(line):
-                seen.setdefault(line.split(":")[0], []).append(index)
-    for column, places in seen.items():
+                indices_of_column.setdefault(line.split(":")[0], []).append(index)
+    for column, places in indices_of_column.items():
         yield f"{column}: {len(places)}, first {places[0]}"
 
 

@@ -26,10 +26,10 @@ ROWS: dict[str, pa.RecordBatch] = {}
 
 
 def rows(case: Case) -> str:
-    """Defines the rows that later cases filter: column definitions, then a JSON array a line."""
+    """Defines the rows that later cases filter: a line of columns, then JSON arrays."""
     columns = parse_columns(case.input_lines[0])
     values = [json.loads(line) for line in case.input_lines[1:]]
-    arrays = [_array([row[i] for row in values], field) for i, field in enumerate(columns)]
+    arrays = [_array([row[place] for row in values], field) for place, field in enumerate(columns)]
     ROWS["rows"] = pa.RecordBatch.from_arrays(arrays, names=list(columns.names))
     ROWS["columns"] = columns
     return f"{len(values)} rows"
@@ -38,30 +38,34 @@ def rows(case: Case) -> str:
 def _array(values: list[Any], field: DataField) -> pa.Array:
     kind = arrow_type(field.data_type)
     if pa.types.is_map(kind):
-        pairs = [None if v is None else [(key, value) for key, value in v] for v in values]
-        return pa.array(pairs, kind)
+        maps = [None if pairs is None else [tuple(pair) for pair in pairs] for pairs in values]
+        return pa.array(maps, kind)
     if is_variant(kind):
-        return variants_of(pa.array([v and json.dumps(v) for v in values], pa.string()))[0]
+        return variants_of(
+            pa.array([value and json.dumps(value) for value in values], pa.string())
+        )[0]
     if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_time(kind):
-        return pa.array([v and datetime.time.fromisoformat(str(v)) for v in values], kind)
+        times = [value and datetime.time.fromisoformat(str(value)) for value in values]
+        return pa.array(times, kind)
     texts = pa.array([None if value is None else str(value) for value in values], pa.string())
     if pa.types.is_binary(kind):
-        return pa.array([None if v is None else bytes.fromhex(str(v)) for v in values], kind)
+        contents = [None if value is None else bytes.fromhex(str(value)) for value in values]
+        return pa.array(contents, kind)
     return texts.cast(kind)
 
 
 def where(case: Case) -> str:
-    """Each line a condition: which rows (by the first column) it keeps, and which its negation."""
+    """Each line is a condition: the rows that it keeps, by their first column, and its negation."""
     batch, columns = ROWS["rows"], ROWS["columns"]
     lines = []
     for line in case.input_lines:
-        passing, turned = (
+        passing, passing_negation = (
             batch.filter(condition(text, columns)).column(0).to_pylist()
             for text in (line, f"NOT ({line})")
         )
-        lines.append(f"{line} -> {_numbers(passing)}; NOT -> {_numbers(turned)}")
+        lines.append(f"{line} -> {_numbers(passing)}; NOT -> {_numbers(passing_negation)}")
     return "\n".join(lines)
 
 
@@ -70,7 +74,7 @@ def _numbers(values: list[int]) -> str:
 
 
 def error(case: Case) -> str:
-    """Each line a condition that is wrong."""
+    """Each line is a wrong condition."""
     lines = []
     for line in case.input_lines:
         with pytest.raises(UsageError) as caught:
@@ -80,7 +84,7 @@ def error(case: Case) -> str:
 
 
 def bounds(case: Case) -> str:
-    """Each line a condition: the columns it looks at, and those whose values it lists."""
+    """Each line is a condition: its columns, and the values that it lists for each."""
     lines = []
     for line in case.input_lines:
         predicate = parse_predicate(line, ROWS["columns"], FUNCTIONS)
@@ -95,7 +99,7 @@ def bounds(case: Case) -> str:
 
 
 def like(case: Case) -> str:
-    """Each line a pattern of LIKE: its regular expression."""
+    """Each line is a pattern of LIKE: its regular expression."""
     return "\n".join(f"{line} -> {like_pattern(line)}" for line in case.input_lines)
 
 
@@ -115,11 +119,11 @@ def condition(text: str, row_type: RowType) -> pc.Expression:
 
 
 @cache
-def _columns():  # type: ignore[no-untyped-def]
+def _columns() -> RowType:
     return parse_columns("n INT, s STRING")
 
 
-def test_many_parts_are_no_stack_overflow() -> None:
+def test_many_parts_overflow_no_stack() -> None:
     batch = pa.record_batch({"n": pa.array([5, 20_000], pa.int32()), "s": ["a", "b"]})
     text = " OR ".join(f"n = {number}" for number in range(1000))
     assert batch.filter(condition(text, _columns())).column(0).to_pylist() == [5]

@@ -63,7 +63,7 @@ CAPTURED = [
     ("kind", "case"), CAPTURED, ids=[f"{case.topic}-{kind}" for kind, case in CAPTURED]
 )
 def test_captured_messages_become_rows(harness: JobHarness, kind: str, case: Captured) -> None:
-    """Decoding is compared with the SQL in unit tests; here what is read with what was decoded."""
+    """The table has the decoded rows; unit tests compare these with the SQL."""
     options = {"truncate": "ignore", "unchanged-values": "quarantine", **case.options}
     messages = captured(case.file, case.topic)
     decoded = a_format(case.columns, case.keys, options=options).decode(messages)
@@ -100,18 +100,20 @@ def _changes(changes: pa.RecordBatch) -> list[dict[str, Any]]:
     kinds = ["+I", "-U", "+U", "-D"]
     values = normal_rows(pa.Table.from_batches([changes]).drop_columns(["_VALUE_KIND"]))
     numbers = changes.column("_VALUE_KIND").to_pylist()
-    return [{"_kind": kinds[n], **row} for n, row in zip(numbers, values, strict=True)]
+    return [{"_kind": kinds[number], **row} for number, row in zip(numbers, values, strict=True)]
 
 
 def _rows(changes: pa.RecordBatch, keys: Sequence[str]) -> list[dict[str, Any]]:
     """The last change of each key, unless it is a delete."""
     last = {tuple(change[key] for key in keys): change for change in _changes(changes)}
     remaining = (change for change in last.values() if change["_kind"] in ("+I", "+U"))
-    return [{k: v for k, v in change.items() if k != "_kind"} for change in remaining]
+    return [
+        {name: value for name, value in change.items() if name != "_kind"} for change in remaining
+    ]
 
 
 def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHarness) -> None:
-    """The topic has three partitions, each epoch a few messages, and compactions run all along."""
+    """The topic has three partitions. Each epoch has a few messages, and compactions run beside."""
     topic = harness.topic(
         [change(k, "a") for k in range(30)]
         + [change(k, "b", "a") for k in range(20)]
@@ -126,17 +128,20 @@ def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHa
     harness.run()
     rows = {k: "b" for k in range(10, 20)} | {k: "a" for k in range(20, 30)}
     assert harness.rows() == rows
-    by_key: dict[int, list[str]] = {}
+    changes_of_key: dict[int, list[str]] = {}
     for kind, key, value in harness.changes():
-        by_key.setdefault(key, []).append(kind + value)
-    updated = ["+Ia", "-Ua", "+Ub"]
-    assert by_key == {k: [*updated, "-Db"] for k in range(10)} | {
-        k: updated if k < 20 else ["+Ia"] for k in range(10, 30)
+        changes_of_key.setdefault(key, []).append(kind + value)
+    inserted, updated, deleted = ["+Ia"], ["-Ua", "+Ub"], ["-Db"]
+    assert changes_of_key == {
+        **{key: inserted + updated + deleted for key in range(10)},
+        **{key: inserted + updated for key in range(10, 20)},
+        **{key: inserted for key in range(20, 30)},
     }
     snapshots = harness.snapshots()
     epochs = len(harness.events("epoch"))
     assert epochs >= 10
-    assert [s for s in snapshots if "APPEND" in s] == [f"APPEND {n}" for n in range(epochs)]
+    appends = [snapshot for snapshot in snapshots if "APPEND" in snapshot]
+    assert appends == [f"APPEND {epoch}" for epoch in range(epochs)]
     assert any("COMPACT" in snapshot for snapshot in snapshots)
     _check_drained(harness, trigger=3)
 
@@ -149,7 +154,7 @@ def test_compactions_are_drained_and_a_second_run_commits_nothing(harness: JobHa
 
 
 def _check_drained(harness: JobHarness, trigger: int) -> None:
-    """No bucket has as many sorted runs as would begin a compaction, save one run of all."""
+    """No bucket has more sorted runs than the trigger, so no compaction is due."""
     runs: dict[int, set[Any]] = {}
     for file in harness.java.files(harness.table):
         run = file["file_name"] if file["level"] == 0 else file["level"]
@@ -174,14 +179,15 @@ def test_without_changelog_and_with_the_options_of_compaction(harness: JobHarnes
     # Each epoch has waited for the compactions that it began, and committed them itself.
     assert harness.events("idle_commit") == []
     assert all(event["compactions_running"] == 0 for event in harness.events("epoch"))
-    compacts = [s for s in harness.snapshots() if "COMPACT" in s]
+    compacts = [snapshot for snapshot in harness.snapshots() if "COMPACT" in snapshot]
     assert compacts
     assert not list(harness.table.glob("bucket-*/changelog-*"))
 
     harness.send(topic, (change(k, "b") for k in range(20)))
     harness.run("table.options.write-only=true")
     assert harness.rows() == dict.fromkeys(range(20), "b")
-    assert [s for s in harness.snapshots() if "COMPACT" in s] == compacts
+    later = harness.snapshots()
+    assert [snapshot for snapshot in later if "COMPACT" in snapshot] == compacts
 
 
 def test_two_topics_and_a_pattern_go_into_one_table(harness: JobHarness) -> None:

@@ -273,7 +273,7 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
 def test_the_warnings_of_a_job_outlive_its_log(database: DatabaseHarness) -> None:
     database.send("all", [with_time_of_day("shop.orders", 1)], is_new=True)
     database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
-    for _ in range(2):  # a table's own warnings stay, and each start finds the others anew
+    for _ in range(2):  # a table's own warnings stay, and each start finds the others again
         output = database.run().output
         assert "stream.otlp-endpoint receives traces, but no metrics" in output
         warnings = [line for line in database.status() if "warning" in line]

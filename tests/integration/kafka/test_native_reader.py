@@ -147,7 +147,7 @@ def test_a_reader_that_stops_early_leaves_nothing_behind(kafka_broker: EmbeddedB
     assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
 
 
-def test_time_that_others_take_is_no_silence_of_the_broker(kafka_broker: EmbeddedBroker) -> None:
+def test_time_that_others_take_is_not_a_silence_of_the_broker(kafka_broker: EmbeddedBroker) -> None:
     topic, clock = filled(kafka_broker), StandingClock()
     reader = RangeReader(settings_for(kafka_broker.bootstrap), clock)
     batches = reader.read([OffsetRange(topic, 0, 0, 250)])

@@ -150,7 +150,7 @@ def transactions(broker: EmbeddedBroker) -> str:
         pytest.param(15, 16, [], id="the-last-marker"),
     ],
 )
-def test_aborted_transactions_and_markers_are_no_messages(
+def test_aborted_transactions_and_markers_are_not_messages(
     broker: EmbeddedBroker,
     read: Reader,
     transactions: str,
@@ -170,7 +170,7 @@ def test_aborted_messages_are_read_only_on_request(
     assert messages.column("offset").to_pylist() == [*range(5), *range(6, 11), *range(12, 15)]
 
 
-def test_gaps_of_compaction_are_no_loss(broker: EmbeddedBroker, read: Reader) -> None:
+def test_gaps_of_compaction_are_not_a_loss(broker: EmbeddedBroker, read: Reader) -> None:
     configs = {
         "cleanup.policy": "compact",
         "segment.ms": "100",

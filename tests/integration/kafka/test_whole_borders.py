@@ -138,7 +138,7 @@ def test_a_half_transaction_waits_for_the_next_epoch(bank: Bank) -> None:
     second = borders.end(1, first, bank.newest(), never)
     assert second == bank.ends(2, 2, 4)
     borders.close()
-    # The same border comes of a run that reads the messages anew.
+    # The same border comes of a run that reads the messages again.
     again = bank.borders()
     assert again.end(1, first, bank.newest(), never) == second
     border = BorderLog(bank.checkpoint).border(1)

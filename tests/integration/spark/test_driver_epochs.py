@@ -94,7 +94,7 @@ def test_the_driver_and_sparks_tasks_write_the_same(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     messages = filled(kafka_broker, [b"no json"])
-    seen = []
+    row_lists = []
     for most in (CHANGES, CHANGES + 1):
         small, runner = a_table(tmp_path / str(most)), runner_of(spark, kafka_broker, most)
         output, read, jobs = written(runner, messages, small)
@@ -105,9 +105,9 @@ def test_the_driver_and_sparks_tasks_write_the_same(
         assert table.in_driver == (jobs == 0)
         assert [batch.num_rows for batch in table.bad] == [1]
         assert table.counts.messages == CHANGES + 1
-        seen.append(rows_of(small, output))
+        row_lists.append(rows_of(small, output))
     newest = {row["k"]: row for row in changes()}
-    assert seen == [[newest[key] for key in range(KEYS)]] * 2
+    assert row_lists == [[newest[key] for key in range(KEYS)]] * 2
 
 
 def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(

@@ -257,7 +257,7 @@ def test_files_of_any_age_come_a_few_at_a_time_and_once(
     assert collected.values(1) == [0, 1, 2, 3, 4, 9]
 
 
-def test_a_line_that_is_no_message_stops_the_stream_and_says_where(
+def test_a_line_that_is_not_a_message_stops_the_stream_and_says_where(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folder = tmp_path / "messages"

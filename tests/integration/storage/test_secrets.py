@@ -111,14 +111,16 @@ def test_the_doctor_reports_a_missing_right_and_a_wrong_password(
             tmp_path, source=place | {f"kafka.{key}": value for key, value in options.items()}
         )
         examination = examination_of(load_config(conf, [], {}), SystemClock(), broker_timeout_s=3)
-        seen = [
+        observations = [
             observation
             for observation in examination.observations()
             if observation.part == "broker"
         ]
-        [problem] = [observation for observation in seen if observation.level is Severity.PROBLEM]
+        [problem] = [
+            observation for observation in observations if observation.level is Severity.PROBLEM
+        ]
         assert words in problem.text
-        assert_nobody_sees([wrong["password"], PASSWORD], repr(seen))
+        assert_nobody_sees([wrong["password"], PASSWORD], repr(observations))
 
 
 def deny_read(kafka: SecureKafka, topic: str) -> None:

@@ -100,9 +100,9 @@ def test_check_reports_rows_that_it_cannot_compare(
     admin.delete_records({TopicPartition(topic, 0): 4})
     admin.close()
     code, findings = check(table, source, capsys)
-    gone = next(text for kind, text in findings if kind == "not-compared")
+    finding = next(text for kind, text in findings if kind == "not-compared")
     assert code == 1
-    assert gone.startswith(f"the first 4 offsets of {topic}/0 are gone and were not compared")
+    assert finding.startswith(f"the first 4 offsets of {topic}/0 are gone and were not compared")
 
 
 def test_rows_that_share_a_key_of_the_source(

@@ -55,7 +55,7 @@ def test_reading_and_its_help_do_without_spark() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_a_pipe_that_closes_early_is_no_error(small: SmallTable) -> None:
+def test_a_pipe_that_closes_early_is_not_an_error(small: SmallTable) -> None:
     small.commit(*(("+I", {"k": k, "v": "x" * 1000}) for k in range(5000)))
     for form in ("table", "csv"):
         command = [*COMMAND, "read", small.path, "--format", form]

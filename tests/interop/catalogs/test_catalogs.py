@@ -268,7 +268,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(options: Mapping[str, str]) ->
         assert is_given(lock_of(options))
 
 
-def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
+def test_a_path_is_not_a_way_around_the_catalog(catalog: Catalog) -> None:
     table = orders_of(catalog).table
     with pytest.raises(UnsupportedTableError, match="belongs to the catalog") as error:
         open_for_altering(open_file_store_table(table.location))

@@ -215,7 +215,7 @@ def test_the_catalog_keeps_fields_and_parameters_of_others(
     assert after.fields.keys() == before.fields.keys()
 
 
-def test_a_table_of_hive_is_no_table_of_ours(
+def test_a_table_of_hive_is_not_a_table_of_ours(
     metastore: HiveMetastore, options: dict[str, str]
 ) -> None:
     catalog = catalog_with(options)

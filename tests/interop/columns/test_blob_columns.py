@@ -76,9 +76,9 @@ def blobs(pypaimon: PyPaimonReader, path: Path, seed: int) -> dict[int, dict[str
         fields = [("_ROW_ID", pa.int64()), *(BLOBS.field(name) for name in columns)]
         rows = [{"_ROW_ID": number, **model[number]} for number in numbers]
         pypaimon.update(path, pa.Table.from_pylist(rows, pa.schema(fields)))
-    gone = noise.sample(range(60), 9)
-    pypaimon.delete(path, gone)
-    return {number: row for number, row in model.items() if number not in gone}
+    deleted_rows = noise.sample(range(60), 9)
+    pypaimon.delete(path, deleted_rows)
+    return {number: row for number, row in model.items() if number not in deleted_rows}
 
 
 def test_blobs_are_read_as_they_were_appended_updated_and_deleted(

@@ -119,7 +119,7 @@ def test_readers_fill_nothing_in(paimon_java: PaimonJava, tmp_path: Path) -> Non
     assert {name: value.as_py() for name, value in row.items()} == {"k": 3, "v": 7, "w": 8}
 
 
-def test_a_default_that_is_no_value_is_refused_at_start() -> None:
+def test_a_default_that_is_not_a_value_is_refused_at_start() -> None:
     key, value = parse_columns("k INT, v INT")
     columns = RowType((key, replace(value, default_value="many")))
     with pytest.raises(UnsupportedTableError, match=r"'v' has a DEFAULT .*not a valid INT"):

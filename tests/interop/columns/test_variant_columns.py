@@ -232,11 +232,11 @@ def assert_members_are_read(location: str, where: str, keys: list[int]) -> None:
     for rows in tables:
         assert rows.schema.names == [city, "k", number]
         assert rows.schema.types == [pa.string(), pa.int32(), pa.int64()]
-        seen = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
-        assert seen == {key: expected[key] for key in keys}
+        read_values = {row["k"]: (row[city], row[number]) for row in rows.to_pylist()}
+        assert read_values == {key: expected[key] for key in keys}
 
 
-def test_columns_that_are_no_functions_of_a_column_are_refused(tmp_path: Path) -> None:
+def test_columns_that_are_not_functions_of_a_column_are_refused(tmp_path: Path) -> None:
     table = create_or_open(str(tmp_path / "db.db" / "t"), schema(), SteppingClock())
     reader = PaimonTable(table)
     for column, why in (
@@ -318,7 +318,7 @@ DAMAGED = [{"value": b"", "metadata": b""}, {"value": b"\x0c", "metadata": b"\x0
 
 
 @pytest.mark.parametrize("damaged", DAMAGED)
-def test_bytes_that_are_no_variant_are_refused_and_named(
+def test_bytes_that_are_not_a_variant_are_refused_and_named(
     tmp_path: Path, damaged: dict[str, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Overwrites refuse them; of those that another program wrote, `read` says so."""

@@ -138,7 +138,7 @@ def changes_of(turn: int, *, keyed: bool) -> list[Change]:
 
 
 class Turns:
-    """One table, or a table and its copy, that we and Paimon's Java write."""
+    """One table, or a table and its copy, that stream_app and Paimon's Java write."""
 
     def __init__(
         self, folder: Path, kind: str, java: PaimonJava, partitions: Sequence[str] = PARTITIONS
@@ -151,16 +151,16 @@ class Turns:
         options = {"metadata.iceberg.storage": "table-location", **of_kind}
         small_table(self.path, COLUMNS, self.keys, partitions, **options)
 
-    def ours(self, changes: Iterable[Change], *, whole: bool) -> None:
-        """We commit, and compact a table with a key."""
+    def commit_here(self, changes: Iterable[Change], *, whole: bool) -> None:
+        """Commit by stream_app, and compact a table with a key."""
         self.turn += 1
         table = SmallTable(open_file_store_table(str(self.path)), epoch=self.turn)
         table.commit(*changes)
         if self.keys:
             table.committer.compact_fully() if whole else table.compact()
 
-    def theirs(self, path: Path, changes: Iterable[Change], *, whole: bool) -> None:
-        """Java does the same."""
+    def commit_by_java(self, path: Path, changes: Iterable[Change], *, whole: bool) -> None:
+        """Commit and compact by Paimon's Java."""
         self.turn += 1
         self.java.write(path, changes, identifier=self.turn, options={"write-only": True})
         if self.keys:
@@ -183,16 +183,16 @@ def test_the_metadata_is_java_s_but_for_named_fields(
 ) -> None:
     """Ids, schemas, partition specs, sequence numbers, null counts and bounds are the same."""
     turns = Turns(tmp_path, kind, paimon_java)
-    theirs = tmp_path / "java" / "shop.db" / "orders"
-    shutil.copytree(turns.path, theirs)
+    java_path = tmp_path / "java" / "shop.db" / "orders"
+    shutil.copytree(turns.path, java_path)
     for turn, expected in enumerate(
         (DIFFERENCES_AT_FIRST_COMMIT[kind], DIFFERENCES_AT_SECOND_COMMIT[kind])
     ):
         changes = changes_of(turn, keyed=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
-        turns.ours(changes, whole=whole)
-        turns.theirs(theirs, changes, whole=whole)
-        assert differences(turns.path, theirs) == expected.keys()
+        turns.commit_here(changes, whole=whole)
+        turns.commit_by_java(java_path, changes, whole=whole)
+        assert differences(turns.path, java_path) == expected.keys()
 
 
 @pytest.mark.parametrize("first", ["java", "ours"])
@@ -203,23 +203,23 @@ def test_each_goes_on_with_the_metadata_of_the_other(
     # DuckDB does not read a partition of Java's whose column is a DECIMAL.
     turns = Turns(tmp_path, kind, paimon_java, ("pt", "pd"))
     earlier: set[int] = set()
-    theirs: set[int] = set()
+    of_java: set[int] = set()
     for turn in range(6):
         changes = changes_of(turn, keyed=bool(turns.keys))
         whole = turn == 0 or not turns.is_due
         is_ours = turn % 4 in ((1, 2) if first == "java" else (0, 3))
         if is_ours:
-            turns.ours(changes, whole=whole)
+            turns.commit_here(changes, whole=whole)
         else:
-            turns.theirs(turns.path, changes, whole=whole)
+            turns.commit_by_java(turns.path, changes, whole=whole)
         listed = iceberg.describe(turns.path / "metadata")["snapshots"]
         assert listed[-1] == newest_of(turns.path)
         assert set(listed) >= earlier
         if is_ours:
-            assert theirs.isdisjoint(listed)
+            assert of_java.isdisjoint(listed)
             earlier |= set(listed)
         else:
-            theirs |= set(listed) - earlier
+            of_java |= set(listed) - earlier
         if turns.is_due and not is_ours and turn > 0:
             assert_read_by_java_alone(iceberg, turns.path)
         else:

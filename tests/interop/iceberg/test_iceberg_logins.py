@@ -225,7 +225,7 @@ def test_a_login_that_never_comes_holds_no_commit(
     assert SECRET not in caplog.text
 
 
-def test_an_error_about_something_that_is_no_login_server_hides_its_answer(
+def test_an_error_about_something_that_is_not_a_login_server_hides_its_answer(
     tmp_path: Path, guarded: GuardedCatalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     login = {"oauth2_server_uri": f"{guarded.uri}/page", "credential": f"writer:{SECRET}"}

@@ -88,14 +88,14 @@ class JudgedTable:
 
     Attributes:
         name: of the table in Spark.
-        seen: the rows of each snapshot that was compared, by its number.
+        compared_rows: the rows of each snapshot that was compared, by its number.
     """
 
     judge: IcebergSpark
     name: str
     table: FileStoreTable
     rng: random.Random
-    seen: dict[int, list[Row]] = field(default_factory=dict)
+    compared_rows: dict[int, list[Row]] = field(default_factory=dict)
     _writer: TableWriter = field(init=False)
     _changes: RandomChanges = field(init=False)
 
@@ -134,7 +134,7 @@ class JudgedTable:
 
     def compare(self) -> None:
         """Spark reads the rows that we read, also where it leaves files out by their statistics."""
-        rows = self.seen[self.newest] = read_rows(self.table)
+        rows = self.compared_rows[self.newest] = read_rows(self.table)
         assert self.rows() == by_content(rows)
         if not rows:
             return
@@ -211,7 +211,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     judged.begin_again()
     judged.write(epochs=2)
     judged.compact(whole=True)
-    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.seen[monday])
+    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])
     assert judged.listed() == list(judged.table.snapshots.ids())
     vectors = judged.query(f"SELECT added_delete_files_count n FROM {judged.name}.all_manifests")
     has_vectors = "deletion-vectors.enabled" in judged.table.schema.options
@@ -221,7 +221,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     expire(judged.table, num_max=2, num_min=1, time_ms=0)
     IcebergPublisher(judged.table).catch_up()
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]
-    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.seen[monday])
+    assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])
     judged.compare()
 
     target = judged.newest
@@ -234,8 +234,8 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
         plan_rollback(judged.table, judged.table.snapshots.snapshot(target)),
         resets_consumers=False,
     )
-    assert judged.rows() == by_content(judged.seen[target])
-    assert judged.operations()[target] != "append"  # its files are listed anew
+    assert judged.rows() == by_content(judged.compared_rows[target])
+    assert judged.operations()[target] != "append"  # its files are listed again
     judged.begin_again()
     judged.write(epochs=1)
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]

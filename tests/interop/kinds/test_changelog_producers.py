@@ -1,4 +1,4 @@
-"""Changelogs that compactions write: Paimon's Java and stream_app tell the same changes.
+"""Changelogs that compactions write: Paimon's Java and stream_app write the same changes.
 
 Two tables get the same epochs. Java writes and compacts the first alone. In the second, Java and
 stream_app take turns by chance.
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import stream_app
+from stream_app.model.options.merge_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
 from tests.support.interop.changelog_tables import (
     CASES,
     COLUMNS,
@@ -53,7 +54,9 @@ def test_java_and_we_write_the_same_changelog(
     assert [changes for changes in followed.values() if changes] == java_changes(paimon_java, alone)
     rows = by_content(paimon_java.read(alone))
     assert by_content(paimon_java.read(turns)) == by_content(read_rows(table)) == rows
-    assert bool(sound_report(table).replayed) == ("ignore-fields" not in str(CASES[case]))
+    # A changelog that leaves out changes of some fields does not add up to the rows.
+    leaves_out_changes = bool(table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS])
+    assert bool(sound_report(table).replayed) is not leaves_out_changes
 
 
 @pytest.mark.parametrize(("before", "after"), [(float("nan"), float("nan")), (0.0, -0.0)])

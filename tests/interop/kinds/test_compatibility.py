@@ -388,4 +388,4 @@ def test_the_page_says_what_each_engine_does(
     text = page(tried, refused)
     if rewriting():
         PAGE.write_text(text, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == text, "REWRITE=1 makes it anew"
+    assert PAGE.read_text(encoding="utf-8") == text, "REWRITE=1 writes it again"

@@ -98,11 +98,16 @@ def rows_left(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> list[R
 
 
 def assert_all_read(
-    java: PaimonJava, table: FileStoreTable, gone: set[int], pypaimon: PyPaimonReader | None = None
+    java: PaimonJava,
+    table: FileStoreTable,
+    deleted_keys: set[int],
+    pypaimon: PyPaimonReader | None = None,
 ) -> None:
     """Java, we and, if asked, PyPaimon read all 400 rows but those that are gone."""
     expected = [
-        {"dt": "b" if k >= 300 else "a", "k": k, "v": f"v{k}"} for k in range(400) if k not in gone
+        {"dt": "b" if k >= 300 else "a", "k": k, "v": f"v{k}"}
+        for k in range(400)
+        if k not in deleted_keys
     ]
     assert sorted_rows(java.read(table.location)) == sorted_rows(expected)
     assert sorted_rows(rows_left(table, live_of(table))) == sorted_rows(expected)
@@ -122,13 +127,15 @@ def test_we_read_the_vectors_of_javas_deletes(
         {first: [1, 2, 21], second: [5]},
         {last: range(len(keys_of(table, last)))},
     ]
-    gone: set[int] = set()
+    deleted_keys: set[int] = set()
     for places in deletes:
         paimon_java.delete_rows(
             location, {entry.file.file_name: rows for entry, rows in places.items()}
         )
-        gone |= {keys_of(table, entry)[row] for entry, rows in places.items() for row in rows}
-        assert_all_read(paimon_java, table, gone)
+        deleted_keys |= {
+            keys_of(table, entry)[row] for entry, rows in places.items() for row in rows
+        }
+        assert_all_read(paimon_java, table, deleted_keys)
     vectors = deletion_vectors(table, latest_of(table))
     positions_of_file = vectors[first.bucket_id][first.file.file_name]
     assert positions_of_file.positions().tolist() == [0, 1, 2, 20, 21]
@@ -248,7 +255,7 @@ def delete_rows(
 
 
 def compact(table: FileStoreTable, entry: ManifestEntry) -> None:
-    """Writes one file anew without its deleted rows, as a COMPACT of ours."""
+    """Writes one file again without its deleted rows, as a COMPACT of ours."""
     rows = rows_of(table, entry)
     name = entry.file.file_name.replace("data-", "data-anew-")
     path = Path(table.paths.bucket_folder(entry.partition, entry.bucket)) / name
@@ -272,29 +279,29 @@ def test_java_and_pypaimon_honour_our_vectors(
     # PyPaimon has no 64-bit vectors.
     other_reader = None if is_64 else pypaimon
     first, second, *_, last = live_of(table)
-    gone = delete_rows(table, {first: [0, 3, 30], second: [1], last: [2]}, is_64=is_64)
-    assert_all_read(paimon_java, table, gone, other_reader)
+    deleted_keys = delete_rows(table, {first: [0, 3, 30], second: [1], last: [2]}, is_64=is_64)
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
 
     # Java deletes further rows beside and among ours, and we beside Java's.
     paimon_java.delete_rows(location, {first.file.file_name: [3, 4], last.file.file_name: [5]})
-    gone |= {keys_of(table, first)[4], keys_of(table, last)[5]}
-    assert_all_read(paimon_java, table, gone, other_reader)
-    gone |= delete_rows(table, {first: [5], second: range(10, 20)}, is_64=is_64)
-    assert_all_read(paimon_java, table, gone, other_reader)
+    deleted_keys |= {keys_of(table, first)[4], keys_of(table, last)[5]}
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
+    deleted_keys |= delete_rows(table, {first: [5], second: range(10, 20)}, is_64=is_64)
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
 
     compact(table, first)
-    assert_all_read(paimon_java, table, gone, other_reader)
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
     vectors = deletion_vectors(table, latest_of(table))
     assert first.file.file_name not in vectors.get(first.bucket_id, {})
     for entry in (second, last):
         compact(table, entry)
-    assert_all_read(paimon_java, table, gone, other_reader)
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
     assert deletion_vectors(table, latest_of(table)) == {}
 
-    [anew, *_] = live_of(table)
-    paimon_java.delete_rows(location, {anew.file.file_name: [0]})
-    gone |= {keys_of(table, anew)[0]}
-    assert_all_read(paimon_java, table, gone, other_reader)
+    [new_entry, *_] = live_of(table)
+    paimon_java.delete_rows(location, {new_entry.file.file_name: [0]})
+    deleted_keys |= {keys_of(table, new_entry)[0]}
+    assert_all_read(paimon_java, table, deleted_keys, other_reader)
 
 
 @pytest.mark.parametrize("is_64", BITS)
@@ -303,17 +310,17 @@ def test_java_compacts_what_our_vectors_delete(
 ) -> None:
     table = create_append(paimon_java, location, is_64=is_64, **{"bucket": 1, "bucket-key": "k"})
     *in_a, _, last = live_of(table)
-    gone = delete_rows(table, {in_a[0]: [0, 3], in_a[1]: [1], last: [2]}, is_64=is_64)
+    deleted_keys = delete_rows(table, {in_a[0]: [0, 3], in_a[1]: [1], last: [2]}, is_64=is_64)
     paimon_java.compact(location)
-    assert_all_read(paimon_java, table, gone)
+    assert_all_read(paimon_java, table, deleted_keys)
     names = {entry.file.file_name for entry in live_of(table)}
     assert names.isdisjoint(entry.file.file_name for entry in (*in_a, last))
 
     # Java leaves files without a vector behind, beside which no second one may lie.
     vectors = deletion_vectors(table, latest_of(table))
     assert vectors == {(entry.partition, 0): {} for entry in (in_a[0], last)}
-    gone |= delete_rows(table, {live_of(table)[0]: [7]}, is_64=is_64)
-    assert_all_read(paimon_java, table, gone)
+    deleted_keys |= delete_rows(table, {live_of(table)[0]: [7]}, is_64=is_64)
+    assert_all_read(paimon_java, table, deleted_keys)
 
 
 @pytest.mark.parametrize("kind", APPEND_KINDS)
@@ -323,12 +330,12 @@ def test_java_expires_only_what_our_snapshots_do_not_need(
     table = create_append(paimon_java, location, **kind)
     first, second, *_ = live_of(table)
     paimon_java.delete_rows(location, {first.file.file_name: [0, 1]})
-    gone = {keys_of(table, first)[row] for row in (0, 1)}
-    gone |= delete_rows(table, {first: [2], second: [7]}, is_64=False)
+    deleted_keys = {keys_of(table, first)[row] for row in (0, 1)}
+    deleted_keys |= delete_rows(table, {first: [2], second: [7]}, is_64=False)
     compact(table, first)
     paimon_java.expire(location)
     assert len(table.snapshots.ids()) == 1
-    assert_all_read(paimon_java, table, gone)
+    assert_all_read(paimon_java, table, deleted_keys)
     entries = table.manifests.read_index_manifest(latest_of(table).index_manifest)
     named = {entry.index_file.file_name for entry in entries}
     assert {path.name for path in (location / "index").iterdir()} == named

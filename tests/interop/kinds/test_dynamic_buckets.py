@@ -72,10 +72,10 @@ def index_of(paimon_java: PaimonJava, table: FileStoreTable) -> Buckets:
         for bucket, entry in buckets.items()
     }
     assert ours == theirs
-    seen = Counter(
+    counts = Counter(
         (partition, key) for (partition, _), of_bucket in ours.items() for key in of_bucket
     )
-    assert max(seen.values()) == 1
+    assert max(counts.values()) == 1
     return ours
 
 

@@ -138,9 +138,9 @@ def test_both_commit_to_one_table_at_the_same_time(
     options = {"bucket": "3", "snapshot.num-retained.min": "1000"}
     table = a_table(tmp_path, "k INT, a STRING", ["k"], **LOW, **options)
     stop = threading.Event()
-    done: list[int] = []
+    java_epochs: list[int] = []
     errors: list[BaseException] = []
-    shared = stop, done, errors
+    shared = stop, java_epochs, errors
     others = [
         threading.Thread(target=_java_writes, args=(paimon_java, table, java_compacts, *shared)),
         threading.Thread(target=_compacts, args=(table, stop, errors)),
@@ -165,7 +165,7 @@ def test_both_commit_to_one_table_at_the_same_time(
     writer.commit.compact_due()
     rows = {row["k"]: row["a"] for row in paimon_java.read(table.location)}
     assert {k: rows[k] for k in range(20)} == dict.fromkeys(range(20), "ours 24")
-    assert {rows[-1 - k] for k in range(20)} == {f"java {done[-1]}"}
+    assert {rows[-1 - k] for k in range(20)} == {f"java {java_epochs[-1]}"}
     assert len(rows) == 40
     assert by_content(read_rows(table)) == by_content(paimon_java.read(table.location))
     commits = [
@@ -196,20 +196,20 @@ def _java_writes(
     table: FileStoreTable,
     compacts: bool,
     stop: threading.Event,
-    done: list[int],
+    java_epochs: list[int],
     errors: list[BaseException],
 ) -> None:
-    while not stop.is_set() or len(done) < 5:
-        rows = [("+I", {"k": -1 - k, "a": f"java {len(done)}"}) for k in range(20)]
+    while not stop.is_set() or len(java_epochs) < 5:
+        rows = [("+I", {"k": -1 - k, "a": f"java {len(java_epochs)}"}) for k in range(20)]
         options = {"write-only": not compacts}
         try:
-            paimon_java.write(table.location, rows, identifier=len(done), options=options)
+            paimon_java.write(table.location, rows, identifier=len(java_epochs), options=options)
         except PaimonError as error:
             # Its rows are in the table before it finds that its compaction has lost.
             if not compacts or "deletion conflicts" not in str(error):
                 errors.append(error)
                 return
-        done.append(len(done))
+        java_epochs.append(len(java_epochs))
 
 
 def _compacts(table: FileStoreTable, stop: threading.Event, errors: list[BaseException]) -> None:
@@ -255,16 +255,16 @@ def test_paimon_sees_only_whole_epochs_after_a_crash(
             writer.write(changes.epoch(6))
         before = by_content(writer.model.rows())
         writer.restart(FaultyFileIO(fault=Fault(number=operation, mode="half", stays_dead=True)))
-        seen = [before]
+        possible_rows = [before]
         fails = 0
         while not fails:
             writer.model.changes.append(changes.epoch(6))
-            seen.append(by_content(writer.model.rows()))
+            possible_rows.append(by_content(writer.model.rows()))
             try:
                 writer.attempt(writer.epoch - 1)
             except InjectedError:
                 fails = 1
-        assert by_content(paimon_java.read(table.location)) in seen[-2:]
+        assert by_content(paimon_java.read(table.location)) in possible_rows[-2:]
         writer.replay()
         assert_java_reads(paimon_java, table, writer.model.rows())
         assert_table_is(writer)

@@ -155,8 +155,8 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
     )  # fmt: skip
     for epoch in range(9):
         changes = [("+U", {"p": k % 2, "k": k, "v": f"{epoch}"}) for k in range(epoch, epoch + 6)]
-        gone = ("-D", {"p": epoch % 2, "k": epoch, "v": "x"})
-        paimon_java.write(path, [*changes, gone], identifier=epoch + 1)
+        delete = ("-D", {"p": epoch % 2, "k": epoch, "v": "x"})
+        paimon_java.write(path, [*changes, delete], identifier=epoch + 1)
         if epoch == 6:
             paimon_java.compact(path)
     table = stream_app.open_table(path).table

@@ -102,15 +102,15 @@ def assert_differences(
     before, after = (set(rows(table.read(snapshot=number))) for number in (start, end))
     all_rows = normal_rows(reader.read_all())
     kinds = {text: kind for kind, text in map(parted, javas)}
-    added, gone = set[str](), set[str]()
+    added, removed = set[str](), set[str]()
     for kind, text in map(parted, all_rows):
-        (gone if kind == "-D" else added).add(text)
+        (removed if kind == "-D" else added).add(text)
         assert kind == "-D" or kinds.get(text, kind) == kind
     keys = table.table.schema.primary_keys
-    assert len(all_rows) == len(added) + len(gone)
+    assert len(all_rows) == len(added) + len(removed)
     assert added == after - before
     left = {key_of(row, keys) for row in normal_rows(table.read(snapshot=end).read_all())}
-    assert gone == {
+    assert removed == {
         text for row, text in with_text(table.read(snapshot=start)) if key_of(row, keys) not in left
     }
 

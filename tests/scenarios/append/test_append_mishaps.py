@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.table_setup.compaction_settings import CompactionSettings
+from stream_app.errors import CompactionError, StreamAppError
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.files.bucket_change import BucketChange
+from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.partition_choice import PartitionChoice
-from tests.support.files.faulty_file_io import Fault, FaultyFileIO
+from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
+from tests.support.jobs.compacting_table import CompactFollower, compaction_of
 from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactLater,
@@ -38,15 +39,6 @@ from tests.support.tables.snapshot_chain import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
-
-
-def a_compactor(
-    table: FileStoreTable, executor_of: Callable[[FileStoreTable], CompactExecutor]
-) -> TableJob:
-    """The table of a `stream-app compact`."""
-    work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
-    work.open("compactor")
-    return work
 
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
@@ -76,32 +68,30 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
     executor = CompactInCaller(job_table)
     compact = executor.submit
 
-    def at_midnight(request):  # type: ignore[no-untyped-def]
+    def at_midnight(request: CompactRequest) -> Future[BucketChange]:
         if len(executor.requests) == 0:
             for epoch in range(5, 12):
                 writer.write(rows(epoch, dt="b"))
         return compact(request)
 
     executor.submit = at_midnight  # type: ignore[method-assign]
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
-    )
-    work = a_compactor(job_table, lambda _: executor)
-    follower = _Compaction(job, work, threading.Event())
+    follower = CompactFollower(table, executor_of=lambda _: executor)
     for _ in range(5):
-        follower._load_changed_buckets()
-        list(follower._reports(work.stream_commit.iter_compact_due()))
+        follower.step()
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
-def delete(table: FileStoreTable, bucket: BucketId, name: str, positions: list[int]) -> None:
-    """DELETE FROM, as Spark does it with deletion vectors: only the index changes."""
+def delete(table: FileStoreTable, bucket: BucketId, positions: Mapping[str, list[int]]) -> None:
+    """Delete rows of files as Spark's DELETE FROM does: only the deletion vectors change.
+
+    Args:
+        positions: a file's name → the positions of its deleted rows.
+    """
     latest = table.snapshots.latest()
     assert latest is not None
-    live = table.manifests.read_index_manifest(latest.index_manifest)
-    changes = index_changes(
-        table, live, bucket, deleted_rows={name: DeletionVector.of_positions(positions)}
-    )
+    index_entries = table.manifests.read_index_manifest(latest.index_manifest)
+    vectors = {name: DeletionVector.of_positions(rows) for name, rows in positions.items()}
+    changes = index_changes(table, index_entries, bucket, deleted_rows=vectors)
     base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
     delta = table.manifests.write_list([])
     assert table.snapshots.publish(
@@ -153,34 +143,15 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
         for entry in FileStoreScan(table).live(table.snapshots.latest())
         if entry.file.row_count == 1
     }
-    latest = table.snapshots.latest()
-    assert latest is not None
-    changes = index_changes(
-        table, table.manifests.read_index_manifest(latest.index_manifest), BucketId(first, 0),
-        deleted_rows={first_files[0].file_name: DeletionVector.of_positions([3]),
-                 others[first]: DeletionVector.of_positions([0])},
-    )  # fmt: skip
-    base = table.manifests.write_list(FileStoreScan(table).manifests(latest))
-    delta = table.manifests.write_list([])
-    table.snapshots.publish(
-        replace(
-            latest, snapshot_id=latest.snapshot_id + 1, base_manifest_list=base[0],
-            base_manifest_list_size=base[1], delta_manifest_list=delta[0],
-            delta_manifest_list_size=delta[1], commit_user="deleter",
-            index_manifest=new_index_manifest(table, latest, changes),
-            commit_identifier=BATCH_COMMIT_IDENTIFIER, commit_kind=CommitKind.OVERWRITE,
-            delta_record_count=0, properties=None,
-        )
-    )  # fmt: skip
+    delete(table, BucketId(first, 0), {first_files[0].file_name: [3], others[first]: [0]})
     executor.run()
-    delete(table, BucketId(second, 0), second_files[0].file_name, [5])
+    delete(table, BucketId(second, 0), {second_files[0].file_name: [5]})
     # The second is dropped alone; the first has seen its deletions and goes in.
     snapshot = commit.commit_idle()
     assert snapshot is not None
     assert {entry.partition for entry in FileStoreScan(table).delta(snapshot)} == {first}
-    assert files_on_disk(table, "index-") - {
-        n for n in files_on_disk(table, "index-manifest")
-    } == named_index_files(table)
+    index_files = files_on_disk(table, "index-") - files_on_disk(table, "index-manifest")
+    assert index_files == named_index_files(table)
     assert files_on_disk(table, "data-") == files_that_snapshots_name(table)
 
 
@@ -193,12 +164,9 @@ def test_a_task_that_fails_at_its_end_leaves_no_file(
     columns = "k INT, v STRING, dt STRING"
     table = small_table(tmp_path / "db.db" / "t", columns, key, ("dt",)).table
     table = replace(table, file_io=FaultyFileIO(fault=Fault(number=operation)))
-    try:
+    with pytest.raises(InjectedError):
         write_changes(table, rows(0, 15), 0)
-    except OSError:
-        assert files_on_disk(table, "data-") == set()
-    else:
-        pytest.fail("nothing failed")
+    assert files_on_disk(table, "data-") == set()
 
 
 def test_the_older_key_of_write_only(tmp_path: Path) -> None:
@@ -230,50 +198,33 @@ def test_one_bad_file_does_not_condemn_its_neighbours(tmp_path: Path) -> None:
 
 def test_compact_reports_files_that_could_not_be_compacted(tmp_path: Path) -> None:
     """One of a partition's two units always fails; the other one succeeds in between."""
-    from concurrent.futures import Future
-
-    from stream_app.errors import CompactionError
-
     table = a_table(tmp_path, write_only="true", compaction__file_num_limit=5)
     writer = TableWriter(table)
     for epoch in range(10):
         writer.write(rows(epoch))
-    first = {e.file.file_name for e in FileStoreScan(table).live(table.snapshots.latest())[:5]}
-    job_table = table.with_options({"write-only": "false"})
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    damaged_files = {entry.file.file_name for entry in live[:5]}
 
     class Damaged(CompactInCaller):
-        def submit(self, request):  # type: ignore[no-untyped-def]
-            if first & {file.file_name for file in request.unit.files}:
-                future: Future = Future()  # type: ignore[type-arg]
+        def submit(self, request: CompactRequest) -> Future[BucketChange]:
+            if damaged_files & {file.file_name for file in request.unit.files}:
+                future = Future[BucketChange]()
                 future.set_exception(OSError("damaged"))
                 return future
-            return CompactInCaller.submit(self, request)
+            return super().submit(request)
 
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=True, follow=False, spark={}
-    )
-    once = _Compaction(job, a_compactor(job_table, Damaged), threading.Event())
+    compaction = compaction_of(table, Damaged, full=True)
     with pytest.raises(CompactionError, match="could not be compacted"):
-        once.run()
+        compaction.run()
 
 
 def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
-    """Another engine adds a column while `compact --follow` runs."""
-    from stream_app.errors import StreamAppError
-    from stream_app.model.schema.data_type import parse_columns
-    from stream_app.table.opening import open_file_store_table
-
+    """Another engine adds a column after `compact --follow` has looked for a newer schema."""
     table = a_table(tmp_path, write_only="true")
     writer = TableWriter(table)
     writer.write(rows(0))
-    job_table = table.with_options({"write-only": "false"})
-    job = CompactionSettings(
-        table=job_table, choice=PartitionChoice(), full=False, follow=True, spark={}
-    )
-    work = a_compactor(job_table, CompactInCaller)
-    follower = _Compaction(job, work, threading.Event())
-    follower._load_changed_buckets()
-    list(follower._reports(work.stream_commit.iter_compact_due()))
+    compaction = CompactFollower(table).compaction
+    compaction._load_changed_buckets()
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")
     assert table.schemas.create(
         replace(table.schema, schema_id=1, fields=fields, highest_field_id=3)
@@ -282,6 +233,6 @@ def test_a_service_names_no_configuration_that_it_lacks(tmp_path: Path) -> None:
         [("+I", {"k": 1, "v": "x", "dt": "a", "w": 2})]
     )
     with pytest.raises(StreamAppError) as raised:
-        follower._load_changed_buckets()
+        compaction._load_changed_buckets()
     assert "start the job again" in raised.value.fix
     assert "table.columns" not in raised.value.fix

@@ -195,7 +195,7 @@ def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("vectors", ["false", "true"])
-def test_a_group_of_a_null_sequence_is_no_lost_change(tmp_path: Path, vectors: str) -> None:
+def test_a_group_of_a_null_sequence_is_not_a_lost_change(tmp_path: Path, vectors: str) -> None:
     """The group of a null sequence: Paimon's own files and changelog say the same."""
     small = small_table(
         tmp_path / "db.db" / "t", "k INT, v INT, g INT", ("k",),

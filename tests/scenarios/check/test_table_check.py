@@ -20,7 +20,7 @@ from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.damaged_table import Damage, Entries, set_value
 from tests.support.tables.small_table import small_table
-from tests.support.tables.sound_table import findings_of, kinds_in
+from tests.support.tables.sound_table import findings_of, kinds_in, unchecked_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -57,12 +57,18 @@ def made_shop(folder: Path) -> Path:
             )
         )
     small.compact()
-    small.commit(*(("+I", {"dt": "2026-01-01", "id": n, "name": "last"}) for n in range(20)))
+    later = ({"dt": "2026-01-01", "id": number, "name": "last"} for number in range(20))
+    small.commit(*(("+I", row) for row in later))
     return Path(small.path)
 
 
-def first_add(entries: Entries, change: Callable[[ManifestEntry], ManifestEntry]) -> Entries:
-    place = next(i for i, entry in enumerate(entries) if entry.kind is FileKind.ADD)
+def change_first_add(damage: Damage, change: Callable[[ManifestEntry], ManifestEntry]) -> None:
+    """Change the first added file of the newest snapshot."""
+    damage.delta(lambda entries: with_first_add(entries, change))
+
+
+def with_first_add(entries: Entries, change: Callable[[ManifestEntry], ManifestEntry]) -> Entries:
+    place = next(place for place, entry in enumerate(entries) if entry.kind is FileKind.ADD)
     return [*entries[:place], change(entries[place]), *entries[place + 1 :]]
 
 
@@ -70,8 +76,9 @@ def delta_file(damage: Damage) -> ManifestEntry:
     return FileStoreScan(damage.table).delta(damage.latest)[0]
 
 
-def newest_files_rewritten(damage: Damage, change: Callable[[pa.Table], pa.Table]) -> None:
-    damage.delta(lambda entries: first_add(entries, lambda e: damage.rewritten(e, change)))
+def rewrite_first_add(damage: Damage, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change the rows of the first added file of the newest snapshot."""
+    change_first_add(damage, lambda entry: damage.rewritten(entry, change))
 
 
 def with_file(entry: ManifestEntry, **changes: Any) -> ManifestEntry:
@@ -157,8 +164,9 @@ def counted_wrong(damage: Damage) -> None:
 
 def partition_bounds_wrong(damage: Damage) -> None:
     older = FileStoreScan(damage.table).manifests(damage.table.snapshots.snapshot(1))[0]
-    zero_day = damage.table.manifests.read_manifest(older.file_name)
-    day = next(e.partition for e in zero_day if e.partition != delta_file(damage).partition)
+    oldest_entries = damage.table.manifests.read_manifest(older.file_name)
+    newest_day = delta_file(damage).partition
+    day = next(entry.partition for entry in oldest_entries if entry.partition != newest_day)
     damage.delta(
         lambda entries: entries,
         lambda meta: replace(
@@ -195,40 +203,38 @@ def file_of_noise(damage: Damage) -> None:
 
 
 def a_row_less(damage: Damage) -> None:
-    newest_files_rewritten(damage, lambda rows: rows.slice(0, rows.num_rows - 1))
+    rewrite_first_add(damage, lambda rows: rows.slice(0, rows.num_rows - 1))
 
 
 def deletes_miscounted(damage: Damage) -> None:
-    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, delete_row_count=1)))
+    change_first_add(damage, lambda entry: with_file(entry, delete_row_count=1))
 
 
 def reversed_rows(damage: Damage) -> None:
-    newest_files_rewritten(damage, lambda rows: rows.take(list(range(rows.num_rows))[::-1]))
+    rewrite_first_add(damage, lambda rows: rows.take(list(range(rows.num_rows))[::-1]))
 
 
 def key_range_wrong(damage: Damage) -> None:
-    damage.delta(lambda entries: first_add(entries, lambda e: with_file(e, max_key=e.file.min_key)))
+    change_first_add(damage, lambda entry: with_file(entry, max_key=entry.file.min_key))
 
 
 def sequence_numbers_wrong(damage: Damage) -> None:
-    damage.delta(
-        lambda entries: first_add(entries, lambda e: with_file(e, max_sequence_number=10**6))
-    )
+    change_first_add(damage, lambda entry: with_file(entry, max_sequence_number=10**6))
 
 
 def value_beyond_bounds(damage: Damage) -> None:
-    newest_files_rewritten(damage, lambda rows: set_value(rows, "name", "zzz"))
+    rewrite_first_add(damage, lambda rows: set_value(rows, "name", "zzz"))
 
 
 def null_uncounted(damage: Damage) -> None:
-    newest_files_rewritten(damage, lambda rows: set_value(rows, "name", None))
+    rewrite_first_add(damage, lambda rows: set_value(rows, "name", None))
 
 
 def overlapping(damage: Damage) -> None:
     scan = FileStoreScan(damage.table)
-    compacted = next(e for e in scan.live(damage.latest) if e.file.level > 0)
-    level = compacted.file.level
-    damage.delta(lambda entries: [with_file(e, level=level) for e in entries])
+    levels = (entry.file.level for entry in scan.live(damage.latest))
+    compacted_level = next(level for level in levels if level > 0)
+    damage.delta(lambda entries: [with_file(entry, level=compacted_level) for entry in entries])
 
 
 def live_twice(damage: Damage) -> None:
@@ -241,15 +247,15 @@ def wrong_bucket(damage: Damage) -> None:
         shutil.copy(damage.file_of(entry), damage.file_of(moved))
         return moved
 
-    damage.delta(lambda entries: first_add(entries, move))
+    change_first_add(damage, move)
 
 
 def other_number_of_buckets(damage: Damage) -> None:
-    damage.delta(lambda entries: [replace(e, total_buckets=4) for e in entries])
+    damage.delta(lambda entries: [replace(entry, total_buckets=4) for entry in entries])
 
 
 def wrong_partition(damage: Damage) -> None:
-    newest_files_rewritten(damage, lambda rows: set_value(rows, "dt", "2026-01-02"))
+    rewrite_first_add(damage, lambda rows: set_value(rows, "dt", "2026-01-02"))
 
 
 def a_vector(damage: Damage, name: str, row: int) -> None:
@@ -275,10 +281,10 @@ def a_change_lost(damage: Damage) -> None:
 
 
 def a_change_altered(damage: Damage) -> None:
-    def alter(rows: pa.Table) -> pa.Table:
-        return set_value(rows, "name", "lasf")
+    def altered(entry: ManifestEntry) -> ManifestEntry:
+        return damage.rewritten(entry, lambda rows: set_value(rows, "name", "lasf"))
 
-    damage.changelog(lambda entries: first_add(entries, lambda e: damage.rewritten(e, alter)))
+    damage.changelog(lambda entries: with_first_add(entries, altered))
 
 
 QUICK: dict[Callable[[Damage], None], set[FindingKind]] = {
@@ -368,18 +374,14 @@ def test_a_tag_whose_snapshot_has_expired_is_looked_at(shop: Damage) -> None:
 def test_a_table_that_we_do_not_read_is_not_called_sound(shop: Damage) -> None:
     """The rows of such a table may have another order than ours."""
     schema = replace(shop.table.schema, options={"pk-clustering-override": "true", "bucket": "2"})
-    check = TableCheck(replace(shop.table, schema=schema), is_quick=False, progress=lambda *_: None)
-    [finding] = check.findings()
-    assert finding.kind is FindingKind.NOT_COMPARED
-    assert "rows were not checked: stream_app cannot read" in finding.problem
-    assert "pk-clustering-override = true" in finding.problem
+    problem = unchecked_rows(replace(shop.table, schema=schema))
+    assert "rows were not checked: stream_app cannot read" in problem
+    assert "pk-clustering-override = true" in problem
 
 
 def test_options_that_we_do_not_know_are_reported(shop: Damage) -> None:
     schema = replace(shop.table.schema, options={"some.later.option": "1", "bucket": "2"})
-    [finding] = TableCheck(
-        replace(shop.table, schema=schema), is_quick=True, progress=lambda *_: None
-    ).findings()
+    [finding] = findings_of(replace(shop.table, schema=schema), quick=True)
     assert finding.kind is FindingKind.NOT_COMPARED
     assert "does not know may change them: some.later.option" in finding.problem
 
@@ -391,7 +393,7 @@ def test_a_file_of_another_format_is_reported(shop: Damage) -> None:
         path.rename(path.with_name(name))
         return with_file(entry, file_name=name)
 
-    shop.delta(lambda entries: first_add(entries, as_lance))
+    change_first_add(shop, as_lance)
     check = TableCheck(shop.table, is_quick=False, progress=lambda *_: None)
     assert list(check.findings()) == []
     assert len(check.report.unread) == 1

@@ -23,7 +23,7 @@ def insert(key: int, value: str) -> str:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
-def test_rows_before_a_truncate_are_no_loss(tmp_path: Path, cut: int) -> None:
+def test_rows_before_a_truncate_are_not_a_loss(tmp_path: Path, cut: int) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
     small.commit(("+I", {"k": 2, "v": "new"}), ("+I", {"k": 3, "v": "new"}))
     sent = messages(insert(1, "gone"), insert(2, "gone"), event("t"), insert(2, "new"))

@@ -88,11 +88,11 @@ def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) 
     old = marked(table, first, 1)
     committed(committer(table), 0, first, old)
     late = committer(table, "late")
-    gone = [entry.as_delete() for entry in old]
-    committed(committer(table), 1, written(table, 3), [*gone, *marked(table, first, 0, 1)])
+    removals = [entry.as_delete() for entry in old]
+    committed(committer(table), 1, written(table, 3), [*removals, *marked(table, first, 0, 1)])
     before = index_files(table)
     change = written(table, 6)
-    change = replace(change, index=(*gone, *marked(table, first, 1, 2)))
+    change = replace(change, index=(*removals, *marked(table, first, 1, 2)))
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
     assert error.value.files == {change.added[0].file_name}

@@ -64,8 +64,8 @@ def test_commits_cost_the_same_however_many_there_were(
     assert len(metas) - len(large) <= 2 * 10 + 1
     entries = entries_of(table, metas)
     assert len(live_entries(entries)) == load.live()
-    gone = len(entries) - load.live()
-    assert gone <= 1_000, "entries of files that are gone go with a full merge"
+    dead_entries = len(entries) - load.live()
+    assert dead_entries <= 1_000, "entries of files that are gone go with a full merge"
 
 
 def test_a_full_merge_leaves_large_manifests_alone_that_lose_nothing(tmp_path: Path) -> None:

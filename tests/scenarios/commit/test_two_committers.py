@@ -24,8 +24,8 @@ def row(key: int, value: str) -> tuple[str, dict[str, Any]]:
     return "+I", {"k": key, "v": value}
 
 
-@pytest.mark.parametrize("seen", ["in an epoch", "in an idle commit"])
-def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, seen: str) -> None:
+@pytest.mark.parametrize("where", ["in an epoch", "in an idle commit"])
+def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, where: str) -> None:
     """Both writers merge the same files into the highest level, and only the first may commit."""
     options: dict[str, Any] = {"num_sorted_run__compaction_trigger": 2}
     slow = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), **options)
@@ -42,7 +42,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, se
     latest = snapshots.latest_id()
     assert latest is not None
     later.run()
-    if seen == "in an epoch":
+    if where == "in an epoch":
         # It follows the other one when it begins, and commits on top of what it has seen.
         slow.commit(row(7, "d"))
         assert snapshots.latest_id() == latest + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import threading
 import uuid
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,9 +13,6 @@ from typing import Any
 import pytest
 
 from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
-from stream_app.app.job.compact_job import _Compaction
-from stream_app.app.observe.channels.listener import JobListener, Listeners
-from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.errors import SchemaMismatchError, UnsupportedTableError, UsageError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
@@ -28,12 +24,11 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_choice import PartitionChoice
-from tests.support.jobs.compacting_table import a_table, rows
+from tests.support.jobs.compacting_table import CompactFollower, a_table, rows
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.small_table import SmallTable, small_table
@@ -50,34 +45,6 @@ def a_compactor(table: FileStoreTable) -> StreamTableCommit:
         CompactInCaller(job),
         last_identifier=BATCH_COMMIT_IDENTIFIER,
     )
-
-
-class Follower(JobListener):
-    """`stream-app compact --follow`, which stops after each look at its table."""
-
-    def __init__(self, table: FileStoreTable, choice: PartitionChoice) -> None:
-        compacting = table.with_options({"write-only": "false"})
-        work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
-        work.open(f"compactor-{uuid.uuid4()}")
-        settings = CompactionSettings(
-            table=compacting, choice=choice, full=False, follow=True, spark={}
-        )
-        self.stop_requested = threading.Event()
-        self.compaction = _Compaction(settings, work, self.stop_requested, Listeners([self]))
-        self.reasons: list[str] = []
-
-    def step(self) -> list[str]:
-        """Look at the table once; returns the reasons of the compactions."""
-        self.stop_requested.clear()
-        self.reasons = []
-        self.compaction.run()
-        return self.reasons
-
-    def on_idle_commit(self, table: str, report: IdleReport) -> None:
-        self.reasons += [compaction.reason for compaction in report.compactions]
-
-    def on_heartbeat(self) -> None:
-        self.stop_requested.set()
 
 
 def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> None:
@@ -110,7 +77,7 @@ def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> Non
 def test_a_follower_takes_the_schema_of_newer_files(tmp_path: Path) -> None:
     """A job evolves its table beside the compacting one."""
     table = a_table(tmp_path, write_only="true", num_sorted_run__compaction_trigger=2)
-    follower = Follower(table, PartitionChoice())
+    follower = CompactFollower(table)
     for epoch in range(3):
         newest = open_file_store_table(table.location, table.clock)
         writer = SmallTable(newest)
@@ -140,7 +107,7 @@ def test_follow_leaves_a_partition_alone_that_is_active_again(tmp_path: Path) ->
     writer = TableWriter(table)
     for _ in range(3):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = Follower(table, PartitionChoice(idle_ms=3_600_000))
+    follower = CompactFollower(table, PartitionChoice(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1, "idle for more than an hour"
@@ -156,7 +123,7 @@ def test_follow_compacts_an_append_partition_when_it_is_idle(tmp_path: Path) -> 
     writer = TableWriter(table)
     for _ in range(6):
         writer.write([("+I", {"dt": "a", "k": k}) for k in range(9)])
-    follower = Follower(table, PartitionChoice(idle_ms=3_600_000))
+    follower = CompactFollower(table, PartitionChoice(idle_ms=3_600_000))
     assert follower.step() == []
     table.clock.sleep(4000)
     assert len(follower.step()) == 1
@@ -167,7 +134,7 @@ def test_a_bound_below_the_compaction_trigger(tmp_path: Path) -> None:
     options = {"write_only": "true", "write_only__stop_trigger": 2}
     table = a_table(tmp_path, **options)
     writer = TableWriter(table)
-    compactor = Follower(table, PartitionChoice())
+    compactor = CompactFollower(table)
     for epoch in range(10):
         writer.write(rows(epoch))
         compactor.step()
@@ -268,16 +235,16 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
     table = a_table(tmp_path, **options)
     reasons = []
     writer = TableWriter(table.with_options({"write-only": "true"}) if outside else table)
-    follower = Follower(table, PartitionChoice())
+    follower = CompactFollower(table)
     for epoch in range(12):
-        done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
+        report = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
         if outside:
             reasons += follower.step()
         else:
             writer.commit.compact_due()
-            assert done is not None
+            assert report is not None
             reasons += [
-                r.reason for r in (*done.compactions, *writer.commit.published.take_reports())
+                r.reason for r in (*report.compactions, *writer.commit.published.take_reports())
             ]
     assert "level 0 upwards" in reasons, reasons
 

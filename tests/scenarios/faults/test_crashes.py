@@ -69,7 +69,7 @@ def operations(folder: Path) -> list[str]:
 
 
 def test_the_epochs_do_all_that_can_fail(tmp_path: Path) -> None:
-    done = [line.split("-")[0] for line in operations(tmp_path)]
+    kinds = [line.split("-")[0] for line in operations(tmp_path)]
     for operation in (
         "open data",
         "open changelog",
@@ -77,9 +77,9 @@ def test_the_epochs_do_all_that_can_fail(tmp_path: Path) -> None:
         "write manifest",
         "create snapshot",
     ):
-        assert operation in done
-    assert done.count("create snapshot") >= 4
-    assert len(done) > 40
+        assert operation in kinds
+    assert kinds.count("create snapshot") >= 4
+    assert len(kinds) > 40
 
 
 @pytest.mark.parametrize("mode", ["after", "half"])

@@ -123,11 +123,11 @@ def sound_after_cuts_everywhere(
         The changes after which the power went.
     """
     rows = {name: rows_of(table, version) for name, version in versions(table).items()}
-    done, happened, cuts = copy_of(table), list[str](), list[str]()
-    work(done)
-    expected = set(versions(done))
+    finished, happened, cuts = copy_of(table), list[str](), list[str]()
+    work(finished)
+    expected = set(versions(finished))
     # What was restored from its tag reads as that did.
-    rows |= {name: rows_of(done, version) for name, version in versions(done).items()}
+    rows |= {name: rows_of(finished, version) for name, version in versions(finished).items()}
 
     def check(cut_name: str, left: FileStoreTable) -> None:
         case = f"{cut_name} back after {len(happened)}, {happened[-1]}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -45,6 +45,7 @@ from tests.support.jobs.table_writer import (
     by_content,
 )
 from tests.support.judges.normal_rows import Row, normal_rows, normal_value
+from tests.support.suite.polling import wait_until
 from tests.support.tables.small_table import Change
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -131,13 +132,6 @@ class Follower:
         assert {kind for kind, _ in changes} <= {"+I", "+U"}
         of_before = self.full[1] if self.full and self.full[0] == batch.snapshot_id else []
         self.full = (batch.snapshot_id, of_before + [row for _, row in changes])
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def read_versions(table: FileStoreTable, history: History, noise: random.Random) -> int:

@@ -52,7 +52,7 @@ def success_files(table: FileStoreTable) -> dict[str, dict[str, int]]:
     return {file.name: json.loads(file.read_bytes()) for file in folder.iterdir()}
 
 
-def test_the_folder_of_success_files_is_no_tag(tmp_path: Path) -> None:
+def test_the_folder_of_success_files_is_not_a_tag(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     folder = Path(table.location, "tag", "tag-success-file")
     folder.mkdir(parents=True)
@@ -69,7 +69,7 @@ def test_the_folder_of_success_files_is_no_tag(tmp_path: Path) -> None:
         new_tag(table, "success-file")
 
 
-def test_a_file_is_no_branch(tmp_path: Path) -> None:
+def test_a_file_is_not_a_branch(tmp_path: Path) -> None:
     table = a_table(tmp_path, 1)
     Path(table.location, "branch", "branch-a").mkdir(parents=True)
     Path(table.location, "branch", "branch-notes").write_text("x")

@@ -129,7 +129,7 @@ def test_a_replay_of_quarantined_rows_finds_them_too(tmp_path: Path) -> None:
     assert [(row["p"], row["v"]) for row in read_rows(table)] == [("b", 2)]
 
 
-def test_rows_before_a_truncate_are_no_older_rows(tmp_path: Path) -> None:
+def test_rows_before_a_truncate_are_not_older_rows(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     committer = job.started()
     job.run(committer, *(change(key, None, "a", 1) for key in range(3)))

@@ -172,7 +172,7 @@ def test_a_held_table_catches_up_over_a_truncate(tmp_path: Path) -> None:
     assert_right(tables)
 
 
-def test_bad_records_before_a_truncate_are_no_loss(tmp_path: Path) -> None:
+def test_bad_records_before_a_truncate_are_not_a_loss(tmp_path: Path) -> None:
     """The TRUNCATE would delete their rows, and a replay would restore them."""
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere())

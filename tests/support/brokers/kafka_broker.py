@@ -7,9 +7,8 @@ broker for each place that it is imported to.
 from __future__ import annotations
 
 import itertools
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -17,6 +16,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.jobs.ingest_process import a_free_port
+from tests.support.suite.polling import wait_until
 
 _numbers = itertools.count(1)
 
@@ -42,7 +42,7 @@ def new_topic(
         admin.create_topics(
             [NewTopic(name, num_partitions=partitions, topic_configs=dict(configs or {}))]
         )
-        _wait_until(lambda: _is_known(admin, name))
+        wait_until(lambda: _is_known(admin, name))
     finally:
         admin.close()
     return name
@@ -53,7 +53,7 @@ def delete_topic(broker: EmbeddedBroker, name: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         admin.delete_topics([name])
-        _wait_until(lambda: name not in admin.list_topics())
+        wait_until(lambda: name not in admin.list_topics())
     finally:
         admin.close()
 
@@ -66,13 +66,6 @@ def _is_known(admin: KafkaAdminClient, name: str) -> bool:
         partition["error_code"] for partition in partitions
     )
     return bool(partitions) and ready and name in admin.list_topics()
-
-
-def _wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def produce(

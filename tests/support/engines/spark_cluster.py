@@ -13,8 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -24,17 +23,11 @@ from urllib.request import urlopen
 from stream_app.app.launch.jars import spark_home
 from stream_app.app.launch.java import find_java
 from tests.support.jobs.ingest_process import a_free_port
+from tests.support.suite.polling import wait_until
 
 HOST = "127.0.0.1"
 SECONDS_MAX = 240
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-
-
-def wait_until(is_so: Callable[[], Any], words: Callable[[], str] = str) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < deadline, words()
-        time.sleep(0.02)
 
 
 def descendants(process: int) -> list[int]:

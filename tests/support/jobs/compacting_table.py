@@ -1,14 +1,25 @@
-"""The table of the tests of a job's compactions, and the wait for a plan of them."""
+"""The table of the tests of compactions, and the compaction service that follows it."""
 
 from __future__ import annotations
 
-import time
+import threading
+import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from stream_app.app.job.compact_job import _Compaction
+from stream_app.app.observe.channels.listener import JobListener, Listeners
+from stream_app.app.table_setup.compaction_settings import CompactionSettings
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.job.table_job import IdleReport, TableJob
+from stream_app.table.versions.partition_choice import PartitionChoice
+from tests.support.jobs.table_writer import CompactInCaller
+from tests.support.suite.polling import wait_until
 from tests.support.tables.small_table import Change, small_table
 
 
@@ -26,7 +37,64 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
     """Until the planner's thread has come to an end."""
     coordinator = commit.coordinator
     assert isinstance(coordinator, AppendCompactCoordinator)
-    deadline = time.monotonic() + 120
-    while (running := coordinator.planner_runs.running_round) is not None and not running.done():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+
+    def is_idle() -> bool:
+        running = coordinator.planner_runs.running_round
+        return running is None or running.done()
+
+    wait_until(is_idle)
+
+
+def compaction_of(
+    table: FileStoreTable,
+    executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
+    choice: PartitionChoice | None = None,
+    *,
+    full: bool = False,
+    follow: bool = False,
+    stop_requested: threading.Event | None = None,
+    listeners: Sequence[JobListener] = (),
+) -> _Compaction:
+    """Return a run of `stream-app compact` in the caller, without Spark."""
+    compacting = table.with_options({"write-only": "false"})
+    table_job = TableJob(compacting, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
+    table_job.open(f"compactor-{uuid.uuid4()}")
+    settings = CompactionSettings(
+        table=compacting, choice=choice or PartitionChoice(), full=full, follow=follow, spark={}
+    )
+    stop_requested = stop_requested or threading.Event()
+    return _Compaction(settings, table_job, stop_requested, Listeners(list(listeners)))
+
+
+class CompactFollower(JobListener):
+    """`stream-app compact --follow`, which stops after each look at its table."""
+
+    def __init__(
+        self,
+        table: FileStoreTable,
+        choice: PartitionChoice | None = None,
+        executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactInCaller,
+    ) -> None:
+        self.stop_requested = threading.Event()
+        self.compaction = compaction_of(
+            table,
+            executor_of,
+            choice,
+            follow=True,
+            stop_requested=self.stop_requested,
+            listeners=[self],
+        )
+        self.reasons: list[str] = []
+
+    def step(self) -> list[str]:
+        """Look at the table once; returns the reasons of the compactions."""
+        self.stop_requested.clear()
+        self.reasons = []
+        self.compaction.run()
+        return self.reasons
+
+    def on_idle_commit(self, table: str, report: IdleReport) -> None:
+        self.reasons += [compaction.reason for compaction in report.compactions]
+
+    def on_heartbeat(self) -> None:
+        self.stop_requested.set()

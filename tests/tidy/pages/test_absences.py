@@ -113,7 +113,7 @@ def names_a_folder(node: ast.AST) -> bool:
     return of_table is not None and str(rest.value).startswith("/")
 
 
-def test_rows_are_no_python_objects_on_their_way() -> None:
+def test_rows_are_not_python_objects_on_their_way() -> None:
     ways = ("kafka/", "mergetree/", "filestore/data/", "spark/jobs/")
     assert {
         dotted(name)

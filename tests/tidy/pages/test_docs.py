@@ -56,7 +56,7 @@ def test_the_rooms_of_tests_and_benches_are_on_the_page() -> None:
 def test_options_page_is_up_to_date() -> None:
     if rewriting():
         OPTIONS_PAGE.write_text(options_page(), encoding="utf-8")
-    assert OPTIONS_PAGE.read_text(encoding="utf-8") == options_page(), "REWRITE=1 makes it anew"
+    assert OPTIONS_PAGE.read_text(encoding="utf-8") == options_page(), "REWRITE=1 writes it again"
 
 
 def test_every_option_of_a_table_is_acted_on() -> None:

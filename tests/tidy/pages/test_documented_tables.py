@@ -15,5 +15,5 @@ def test_the_page_has_the_tables_of_paimons_documentation() -> None:
     if rewriting():
         text = text.partition(f"\n{HEADING}")[0].rstrip() + "\n\n" + section
         PAGE.write_text(text, encoding="utf-8")
-    assert text.endswith(section), "REWRITE=1 makes it anew"
+    assert text.endswith(section), "REWRITE=1 writes it again"
     assert section.count("| taken |") > 50

@@ -32,8 +32,13 @@ def test_the_tests_that_a_footnote_names_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", ["docs/reference/guarantees.md", "docs/reference/failures.md"])
 def test_every_promise_names_a_test(page: str) -> None:
-    """Each point of a list and each row of a table is a promise; sentences between them explain."""
+    """Each point of a list and each row of a table is a promise; sentences between them explain.
+
+    The table before the first section of the guarantees only summarises the sections.
+    """
     text = text_of(page).partition("## What is not promised")[0]
+    if page.endswith("guarantees.md"):
+        text = text.partition("\n## ")[2]
     lines = re.sub(r"\n +", " ", text).splitlines()
     promises = [line for line in lines if line.startswith(("* ", "1. ", "2. ", "3. ", "| "))]
     rows = [line for line in promises if not line.startswith(("| ---", "| what"))]

@@ -115,7 +115,7 @@ def test_a_database_that_does_not_answer(
     assert "jdbc.password" in error.value.fix
 
 
-def test_names_that_are_no_tables(folder: Path) -> None:
+def test_names_that_are_not_tables(folder: Path) -> None:
     with pytest.raises(UsageError, match="write DATABASE"):
         stream_app.open_table("orders", catalog={"warehouse": str(folder)})
     with pytest.raises(TableNotFoundError):

@@ -109,8 +109,8 @@ def test_column_drift_of_a_batch_is_the_sum_over_its_records(name: str, shape: s
     expected: dict[DriftedColumn, Sighting] = {}
     for index, value in enumerate(values):
         for column in columns_of_one(value):
-            seen = Sighting(1, index)
-            expected[column] = expected[column].plus(seen) if column in expected else seen
+            sighting = Sighting(1, index)
+            expected[column] = expected[column].plus(sighting) if column in expected else sighting
     assert bool(expected) == (name != "nothing")
     assert a_format(COLUMNS).decode(messages(*values)).drift == expected
 

@@ -121,7 +121,7 @@ def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
         "no numbers",
     ]
     JobStateFile(file.folder).begin("arrays")
-    assert state_or_empty(file.folder).warnings == (cut,), "each start finds the others anew"
+    assert state_or_empty(file.folder).warnings == (cut,), "each start finds the others again"
     assert state_or_empty(file.folder).decoder == "arrays"
 
 

@@ -36,6 +36,11 @@ def wrapped(error: Exception) -> RuntimeError:
     return RuntimeError(f"Job aborted due to stage failure:{head}{trace}{JAVA}Driver stacktrace:")
 
 
+def failed_stage(message: str) -> RuntimeError:
+    """Return the error of Spark about a stage that has failed without an error of the product."""
+    return RuntimeError(f"Job aborted due to stage failure: {message}{JAVA}")
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -62,37 +67,56 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
         'java.io.IOException: Cannot run program "python3": Exec failed, error: 13 (Permission)',
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
     ],
+    ids=["no-packages", "no-file", "no-permission", "other-version"],
 )
 def test_a_python_without_the_packages_is_reported(message: str) -> None:
-    explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {message}{JAVA}"))
+    explained = readable_error(failed_stage(message))
     assert isinstance(explained, UsageError)
     assert "spark.archives" in explained.where
-    killed = "from stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 137."
-    error = RuntimeError(f"EOFException occurred while reading the port number {killed}{JAVA}")
-    assert readable_error(error) is error
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        'Cannot run program "python3": error=12, Cannot allocate memory',
-        'Cannot run program "python3": Exec failed, error: 24 (Too many open files)',
-        'Cannot run program "python3": error=11, Resource temporarily unavailable',
+        'java.io.IOException: Cannot run program "python3": error=12, Cannot allocate memory',
+        'java.io.IOException: Cannot run program "python3": Exec failed, error: 24 (Too many open '
+        "files)",
+        'java.io.IOException: Cannot run program "python3": error=11, Resource temporarily '
+        "unavailable",
+        "EOFException occurred while reading the port number from "
+        "stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 137.",
     ],
+    ids=["memory", "open-files", "processes", "killed"],
 )
-def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(message: str) -> None:
-    error = RuntimeError(f"Job aborted due to stage failure: java.io.IOException: {message}{JAVA}")
+def test_a_python_that_cannot_start_now_is_not_a_wrong_setting(message: str) -> None:
+    error = failed_stage(message)
     assert readable_error(error) is error
 
 
-def test_the_driver_keeps_errors_of_others_as_they_are() -> None:
-    error = wrapped(AssertionError("a mistake"))
-    # The cause that was handled on the way is not the failure.
+@pytest.mark.parametrize(
+    "error",
+    [
+        # Its task has handled another error on the way, which is not the failure.
+        wrapped(AssertionError("a mistake")),
+        RuntimeError("stream_app is mentioned"),
+    ],
+    ids=["cause", "mention"],
+)
+def test_the_driver_keeps_errors_of_others_as_they_are(error: RuntimeError) -> None:
     assert readable_error(error) is error
-    assert str(readable_error(RuntimeError("stream_app is mentioned"))) == "stream_app is mentioned"
-    assert first_line(error) == "Job aborted due to stage failure:"
-    assert first_line(RuntimeError("\n two\nthree")) == "two"
-    assert first_line(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (wrapped(AssertionError("a mistake")), "Job aborted due to stage failure:"),
+        (RuntimeError("\n two\nthree"), "two"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+    ids=["trace", "empty-line", "no-text"],
+)
+def test_the_first_line_of_an_error_is_its_first_with_text(error: RuntimeError, line: str) -> None:
+    assert first_line(error) == line
 
 
 def test_more_bad_records_than_the_driver_takes() -> None:
@@ -102,23 +126,24 @@ def test_more_bad_records_than_the_driver_takes() -> None:
     assert "source.format" in explained.fix
 
 
-def test_the_file_system_and_lost_records() -> None:
-    full = readable_error(OSError(28, "No space left on device", "/w/data"))
-    assert isinstance(full, StorageError)
-    assert (full.problem, full.where) == (
-        "the file system refused: No space left on device",
-        "/w/data",
-    )
-    lost = readable_error(
+def test_a_full_disk_is_an_error_of_the_storage() -> None:
+    explained = readable_error(OSError(28, "No space left on device", "/w/data"))
+    assert isinstance(explained, StorageError)
+    assert explained.problem == "the file system refused: No space left on device"
+    assert explained.where == "/w/data"
+
+
+def test_records_that_kafka_has_deleted_are_an_error_of_the_source() -> None:
+    explained = readable_error(
         RuntimeError(
             "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been "
             "lost because they are not available in Kafka any more;\n"
             "Reason: Could not read records in offset [1, 2) for topic partition t-0\n with "
         )
     )
-    assert isinstance(lost, SourceError)
-    assert lost.where == "Could not read records in offset [1, 2) for topic partition t-0"
-    assert "source.fail-on-data-loss" in lost.fix
+    assert isinstance(explained, SourceError)
+    assert explained.where == "Could not read records in offset [1, 2) for topic partition t-0"
+    assert "source.fail-on-data-loss" in explained.fix
 
 
 @pytest.mark.parametrize(
@@ -130,6 +155,7 @@ def test_the_file_system_and_lost_records() -> None:
         "java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java)"
         "\n\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(PythonWorker)",
     ],
+    ids=["crashed", "container-killed", "end-of-file"],
 )
 def test_a_killed_worker_is_reported_in_a_sentence(message: str) -> None:
     text = f"Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times{JAVA}\n{message}"

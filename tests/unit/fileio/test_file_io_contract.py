@@ -241,10 +241,10 @@ def test_one_of_many_takes_a_name(storage: Storage) -> None:
 
 def test_a_reader_never_sees_half_a_file(storage: Storage) -> None:
     odd: list[str] = []
-    done = threading.Event()
+    is_over = threading.Event()
 
     def look() -> None:
-        while not done.is_set():
+        while not is_over.is_set():
             for name in storage.io.list_names(storage.folder):
                 if name.startswith("."):
                     continue
@@ -257,7 +257,7 @@ def test_a_reader_never_sees_half_a_file(storage: Storage) -> None:
         for number in range(10):
             storage.io.create_if_absent(storage.path(f"snapshot-{number}"), content(number))
             storage.io.overwrite(storage.path("LATEST"), content(number))
-        done.set()
+        is_over.set()
         looking.result()
     assert odd == []
 

@@ -63,7 +63,7 @@ def test_one_of_many_processes_takes_a_name(io: FileIO, folder: str) -> None:
 
 @pytest.mark.parametrize("method", ["create", "addBlock", "complete", "rename2"])
 @pytest.mark.parametrize("loss", Loss)
-def test_what_is_lost_on_the_network_is_no_lost_race(
+def test_what_is_lost_on_the_network_is_not_a_lost_race(
     io: FileIO, folder: str, link: LossyLink, method: str, loss: Loss
 ) -> None:
     lossy, path = over(link, folder)

@@ -73,16 +73,16 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
 
 def test_temporary_names_begin_with_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers take every name that begins with snapshot- for a snapshot."""
-    seen: set[str] = set()
+    names: set[str] = set()
     link = os.link
 
     def watched(source: str, target: str) -> None:
-        seen.update(path.name for path in tmp_path.iterdir())
+        names.update(path.name for path in tmp_path.iterdir())
         link(source, target)
 
     monkeypatch.setattr("os.link", watched)
     FILE_IO.create_if_absent(str(tmp_path / "snapshot-1"), b"x")
-    [name] = seen
+    [name] = names
     assert name.startswith(".snapshot-1.")
     assert name.endswith(".tmp")
     assert [path.name for path in tmp_path.iterdir()] == ["snapshot-1"]

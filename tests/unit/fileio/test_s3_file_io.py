@@ -52,7 +52,7 @@ def test_one_of_many_processes_takes_a_name(io: FileIO, bucket: str) -> None:
 
 
 @pytest.mark.parametrize("answers_lost", [1, 2])
-def test_a_lost_answer_is_no_lost_race(
+def test_a_lost_answer_is_not_a_lost_race(
     io: FileIO, bucket: str, s3: S3Server, answers_lost: int
 ) -> None:
     """The object is made, the client asks again, and hears that there is one."""
@@ -88,7 +88,7 @@ def test_a_listing_of_several_pages_is_whole(io: FileIO, bucket: str) -> None:
     assert sorted(io.list_names(f"s3://{bucket}/t/snapshot")) == sorted(names)
 
 
-def test_the_mark_of_a_folder_is_no_file(io: FileIO, bucket: str) -> None:
+def test_the_mark_of_a_folder_is_not_a_file(io: FileIO, bucket: str) -> None:
     """Hadoop's client leaves an empty object with a slash at the end of its name."""
     store = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
     for mark in ("t/", "t/manifest/"):

@@ -219,7 +219,7 @@ def test_damage_is_an_error(damage: str, name: str) -> None:
 
 @pytest.mark.parametrize("magic", ["5e43f2d0", "d1d33964"])
 @pytest.mark.parametrize("bitmap", [b"", b"nonsense", b"\x3a\x30\0\0\xff\xff\xff\x0f"])
-def test_bytes_that_are_no_bitmap_are_refused(magic: str, bitmap: bytes) -> None:
+def test_bytes_that_are_not_a_bitmap_are_refused(magic: str, bitmap: bytes) -> None:
     body = bytes.fromhex(magic) + bitmap
     entry = struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     length = len(body) if magic == "5e43f2d0" else len(entry)

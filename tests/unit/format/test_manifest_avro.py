@@ -208,7 +208,7 @@ def test_another_version_is_refused() -> None:
     assert "to fix" in str(caught.value)
 
 
-def test_a_manifest_list_is_no_manifest() -> None:
+def test_a_manifest_list_is_not_a_manifest() -> None:
     meta = describe_manifest([an_entry()], file_name="m", file_size=1, partition_types=())
     with pytest.raises(CorruptFileError, match="_KIND"):
         decode_manifest(encode_manifest_list([meta], codec="none"))

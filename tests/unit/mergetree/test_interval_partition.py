@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 from hypothesis import given
@@ -19,20 +20,19 @@ def test_sections_are_apart_and_have_the_fewest_runs(intervals: list[list[int]])
     files = [a_file(f"f{number}", keys=ends) for number, ends in enumerate(intervals)]
     ends_of = {file.file_name: ends for file, ends in zip(files, intervals, strict=True)}
     sections = partition_into_sections(files, int_key_of)
-    partitioned = [
-        [[ends_of[f.file_name] for f in run.files] for run in section] for section in sections
+    runs_of_sections = [
+        [[ends_of[file.file_name] for file in run.files] for run in section] for section in sections
     ]
-    flat = [[ends for run in section for ends in run] for section in partitioned]
-    assert sorted(ends for section in flat for ends in section) == sorted(intervals)
-    for left, right in pairwise(flat):
+    ends_of_sections = [[ends for run in section for ends in run] for section in runs_of_sections]
+    assert sorted(itertools.chain(*ends_of_sections)) == sorted(intervals)
+    for left, right in pairwise(ends_of_sections):
         assert max(end for _, end in left) < min(start for start, _ in right)
-    for section in flat:
-        keys = {start for start, _ in section}
-        for key in keys - {min(keys)}:
+    for runs, section in zip(runs_of_sections, ends_of_sections, strict=True):
+        starts = {start for start, _ in section}
+        for key in starts - {min(starts)}:
             assert any(start < key <= end for start, end in section), "a gap would part it"
-    for runs, members in zip(partitioned, flat, strict=True):
         for run in runs:
             assert all(left[1] < right[0] for left, right in pairwise(run))
-        # No fewer runs will do: so many files hold one and the same key.
-        deepest = max(sum(s <= key <= e for s, e in members) for key, _ in members)
-        assert len(runs) == deepest
+        # Files with a common key must be in different runs.
+        files_of_key = [sum(start <= key <= end for start, end in section) for key in starts]
+        assert len(runs) == max(files_of_key)

@@ -58,7 +58,7 @@ def test_rows_that_the_order_leaves_out_begin_no_segment() -> None:
     assert MergeWindow(batch).key_starts(LAYOUT).tolist() == [0, 1, 3]
 
 
-def test_keys_that_are_no_integers() -> None:
+def test_keys_that_are_not_integers() -> None:
     rows = [("b", 1), ("a", 2), ("b", 3), ("", 4)]
     listed = [
         {"_SEQUENCE_NUMBER": number, "_VALUE_KIND": 0, "k": key, "v": value}

@@ -74,7 +74,7 @@ def test_documents_are_what_they_were() -> None:
         assert stored == original
 
 
-def test_a_text_that_is_no_document_fails_alone() -> None:
+def test_a_text_that_is_not_a_document_fails_alone() -> None:
     """The batch has good documents too, of which one has the names of another."""
     texts = [text for broken in BROKEN for text in (broken, DOCUMENTS[0], DOCUMENTS[0])]
     values, failed = both_ways(texts)

@@ -138,7 +138,7 @@ def test_alterations_give_the_next_schema_or_are_refused() -> None:
     run_file(HERE / "alterations.txt", _Table().handle)
 
 
-def test_configured_options_that_the_table_has_are_no_change() -> None:
+def test_configured_options_that_the_table_has_are_not_a_change() -> None:
     run_file(HERE / "configured.txt", _Table().handle)
 
 

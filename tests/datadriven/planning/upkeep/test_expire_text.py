@@ -49,12 +49,12 @@ def _range(case: Case) -> str:
         num_min=int(fields.get("min", 1)),
         time_ms=int(fields.get("time", 0)),
     )
-    gone = set(_numbers(fields["gone"])) if "gone" in fields else set()
+    expired_ids = set(_numbers(fields["gone"])) if "gone" in fields else set()
     timed_ids: list[int] = []
 
     def time_of(number: int) -> int | None:
         timed_ids.append(number)
-        return None if number in gone else 10 * number
+        return None if number in expired_ids else 10 * number
 
     consumer = int(fields["consumer"]) if "consumer" in fields else None
     arguments: dict[str, Any] = {

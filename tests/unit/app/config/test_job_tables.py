@@ -48,9 +48,9 @@ def test_a_table_has_a_full_name_and_a_quarantine_folder() -> None:
 
 def test_source_options_may_differ_by_table() -> None:
     assert ONLY.source_of("orders") == SOURCE
-    seen = MANY.source_of("s_a")
-    assert (seen.merge_shards, seen.lowers_names) == (True, True)
-    assert seen.format_options["truncate"] == "apply"
+    source = MANY.source_of("s_a")
+    assert (source.merge_shards, source.lowers_names) == (True, True)
+    assert source.format_options["truncate"] == "apply"
     assert "truncate" not in MANY.source_of("s_b").format_options
 
 

@@ -46,7 +46,7 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sasl.mechanism", "client.id", "s3.endpoint", "primary-keys"])
-def test_other_names_are_no_secrets(name: str) -> None:
+def test_other_names_are_not_secrets(name: str) -> None:
     assert not is_secret(name)
 
 

@@ -12,8 +12,7 @@ import select
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ import pytest
 
 from stream_app.app.http.connection_guard import WaitStage, connection_to_close, listener_to_close
 from tests.support.pages.web_server import rows
+from tests.support.suite.polling import wait_until
 from tests.support.tables.small_table import small_table
 
 DESCRIPTORS = 512
@@ -117,13 +117,6 @@ def all_have(event: int, connections: list[socket.socket]) -> bool:
 def send(connection: socket.socket, data: bytes) -> None:
     with suppress(OSError):  # the server has closed it
         connection.sendall(data)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.slow

@@ -31,11 +31,11 @@ def test_a_table_that_no_message_belongs_to(
     job = DatabaseJob(tmp_path, tables={f"{name}.filter": TableSetting("id > 0") for name in names})
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
-    done: list[int] = []
-    call = BetweenEpochs(Lock()).with_checks(done.append, unused.check)
+    call_times: list[int] = []
+    call = BetweenEpochs(Lock()).with_checks(call_times.append, unused.check)
     for time in range(2):
         call(time)
-    assert done == [0, 1]
+    assert call_times == [0, 1]
     warnings = [
         "[sync.tables.order] does nothing so far: no message belongs to a table of that name\n"
         "  to fix: rename it to [sync.tables.orders]; name one of the tables items, orders",
@@ -52,11 +52,11 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     lock = Lock()
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]))
-    done: list[int] = []
-    call = BetweenEpochs(lock).with_checks(done.append, unused.check)
+    call_times: list[int] = []
+    call = BetweenEpochs(lock).with_checks(call_times.append, unused.check)
     with lock:
         call(0)
-    assert (done, state_or_empty(job.checkpoint).warnings) == ([0], ())
+    assert (call_times, state_or_empty(job.checkpoint).warnings) == ([0], ())
     call(1)
     assert len(state_or_empty(job.checkpoint).warnings) == 1
 

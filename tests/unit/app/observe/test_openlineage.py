@@ -121,7 +121,7 @@ def test_each_column_has_the_field_of_the_topic_from_which_it_comes(
     run(receiver.url, job)
     [table] = events_of(receiver)[-1]["outputs"]
     fields = table["facets"]["columnLineage"]["fields"]
-    seen = {
+    inputs = {
         name: [
             (
                 input_field["namespace"],
@@ -134,7 +134,7 @@ def test_each_column_has_the_field_of_the_topic_from_which_it_comes(
         for name, column in fields.items()
     }
     topic = ("kafka://one:9092", "shop.orders")
-    assert seen == {
+    assert inputs == {
         "id": [(*topic, "id", "IDENTITY")],
         "at": [(*topic, "at", "IDENTITY")],
         "day": [(*topic, "at", "TRANSFORMATION")],

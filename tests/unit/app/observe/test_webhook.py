@@ -92,7 +92,7 @@ def test_a_user_in_the_address_becomes_basic_authorization() -> None:
         assert notice.headers["Host"] == receiver.url.removeprefix("http://")
 
 
-def test_a_stop_on_request_is_no_error() -> None:
+def test_a_stop_on_request_is_not_an_error() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)
         webhook.begin()

@@ -97,7 +97,7 @@ def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str
     assert sorted(job.folder.rglob("*")) == before
 
 
-def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
+def test_a_warehouse_that_is_a_name_is_not_a_folder(job: Job) -> None:
     job.settings = ["catalog.metastore=rest", "catalog.uri=http://127.0.0.1:1"]
     job.settings += ["catalog.token.provider=bear"]
     job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}

@@ -170,7 +170,7 @@ def test_the_root_of_partitions_stands_still() -> None:
     )
 
 
-def test_tables_of_two_schemas_or_of_other_columns_are_no_partitions() -> None:
+def test_tables_of_two_schemas_or_of_other_columns_are_not_partitions() -> None:
     row = frozenset({b"1"})
     columns = frozenset({"id"})
     still = TableSample(columns=columns, snapshot_rows=row, is_changed=False)

@@ -88,7 +88,7 @@ def test_shards_may_spell_their_columns_each_for_itself(tmp_path: Path) -> None:
     assert job.rows("orders") == {key: f"new {key}" for key in range(3000)}
 
 
-def test_tables_that_differ_in_their_case_alone_are_no_shards(tmp_path: Path) -> None:
+def test_tables_that_differ_in_their_case_alone_are_not_shards(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.Orders", 1), spelled("shop.orders", 2), spelled("eu.ORDERS", 3))
     assert job.rows("orders") == {1: "new 1", 3: "new 3"}

@@ -19,7 +19,7 @@ def unchanged(key: int) -> Message:
     return change("shop.orders", {"id": key, "v": "__debezium_unavailable_value", "n": 7}, op="u")
 
 
-def test_a_row_from_before_a_truncate_of_the_same_epoch_is_no_older_row(
+def test_a_row_from_before_a_truncate_of_the_same_epoch_is_not_an_older_row(
     tmp_path: Path,
 ) -> None:
     job = DatabaseJob(tmp_path, restores=True, tables={"orders.truncate": TableSetting("apply")})

@@ -123,7 +123,7 @@ def test_a_database_may_have_a_dot_in_its_name(warehouse: Warehouse) -> None:
     assert ">v1<" in warehouse.get("/tables/shop.eu.a.b/rows")
 
 
-def test_folders_whose_names_are_no_text_hide_no_table(warehouse: Warehouse) -> None:
+def test_folders_whose_names_are_not_text_hide_no_table(warehouse: Warehouse) -> None:
     warehouse.table("shop.orders").commit(*rows(1))
     database = warehouse.path / "shop.db"
     shutil.copytree(database / "orders", os.fsdecode(os.fsencode(database) + b"/orders\xff"))

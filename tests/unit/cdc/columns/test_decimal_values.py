@@ -89,9 +89,9 @@ def test_a_number_is_exact_or_its_record_is_bad(
 ) -> None:
     mode, write = FORMS[form]
     numbers = numbers_near(precision, scale, random.Random(f"{seed} {precision} {scale}"))
-    want = [stored(number, precision, scale) for number in numbers]
+    expected = [stored(number, precision, scale) for number in numbers]
     texts = [write(number) for number in numbers]
-    check(f"DECIMAL({precision},{scale})", texts, want, {"decimal.handling.mode": mode})
+    check(f"DECIMAL({precision},{scale})", texts, expected, {"decimal.handling.mode": mode})
 
 
 @pytest.mark.parametrize(("precision", "scale"), TYPES)
@@ -99,9 +99,12 @@ def test_base64_is_exact_or_its_record_is_bad(precision: int, scale: int, seed: 
     """Without a schema the scale is the column's own."""
     numbers = numbers_near(precision, 0, random.Random(f"{seed} {precision}"))
     whole = [int(number) for number in numbers if number == int(number)]
-    want = [Decimal(n).scaleb(-scale, PLAIN) if abs(n) < 10**precision else None for n in whole]
+    expected = [
+        Decimal(number).scaleb(-scale, PLAIN) if abs(number) < 10**precision else None
+        for number in whole
+    ]
     texts = [f'"{base64_of(number)}"' for number in whole]
-    check(f"DECIMAL({precision},{scale})", texts, want, {})
+    check(f"DECIMAL({precision},{scale})", texts, expected, {})
 
 
 @pytest.mark.parametrize("sent_scale", [-3, 0, 1, 5, 18, 38, 60])
@@ -113,44 +116,48 @@ def test_bytes_of_any_scale_are_exact_or_fail(
     room = precision - scale + sent_scale  # digits of an unscaled number that may fit
     unscaled = [10 ** max(0, room) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
     unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
-    unscaled += [n * 10 ** max(0, sent_scale - scale) for n in unscaled[7:40]]
-    want = [stored(Decimal(n).scaleb(-sent_scale, PLAIN), precision, scale) for n in unscaled]
-    raw = [n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in unscaled]
-    some = range(len(raw))
+    unscaled += [number * 10 ** max(0, sent_scale - scale) for number in unscaled[7:40]]
+    expected = [
+        stored(Decimal(number).scaleb(-sent_scale, PLAIN), precision, scale) for number in unscaled
+    ]
+    raw = [number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True) for number in unscaled]
+    indices = range(len(raw))
     for chosen in (
-        some,
-        [index for index in some if want[index] is not None],
-        [index for index in some if len(raw[index]) <= 16],
+        indices,
+        [index for index in indices if expected[index] is not None],
+        [index for index in indices if len(raw[index]) <= 16],
     ):
         values = pa.array([raw[index] for index in chosen] + [None], pa.binary())
         decimals, failed = decimals_from_bytes(values, sent_scale, pa.decimal128(precision, scale))
-        assert decimals.to_pylist() == [*(want[index] for index in chosen), None]
+        assert decimals.to_pylist() == [*(expected[index] for index in chosen), None]
         lost = [False] * len(values) if failed is None else failed.tolist()
-        assert lost == [*(want[index] is None for index in chosen), False]
+        assert lost == [*(expected[index] is None for index in chosen), False]
 
 
-def check(column: str, texts: list[str], want: list[Any], options: dict[str, str]) -> None:
-    """All in one batch; and those that fit, with none that could send them another way."""
-    fits = [index for index, value in enumerate(want) if value is not None]
+def check(column: str, texts: list[str], expected: list[Any], options: dict[str, str]) -> None:
+    """Decode all texts in one batch, those that fit in another, and some alone."""
+    fits = [index for index, value in enumerate(expected) if value is not None]
     assert fits
-    assert len(fits) < len(want)
+    assert len(fits) < len(expected)
     decoder = a_format(f"id BIGINT, v {column}", options=options)
     sent = [event(after=f'{{"id":{index},"v":{text}}}') for index, text in enumerate(texts)]
     decoded = decoder.decode(messages(*sent, event(after='{"id":-1,"v":[]}')))
     assert {row[2]: row[3] for row in rows_of(decoded) if row[2] >= 0} == {
-        index: want[index] for index in fits
+        index: expected[index] for index in fits
     }
-    assert set(reasons_of(decoded)) >= set(range(len(want))) - set(fits)
+    assert set(reasons_of(decoded)) >= set(range(len(expected))) - set(fits)
     decoded = decoder.decode(messages(*(sent[index] for index in fits)))
-    assert [row[3] for row in rows_of(decoded)] == [want[index] for index in fits]
+    assert [row[3] for row in rows_of(decoded)] == [expected[index] for index in fits]
     for index in range(0, len(sent), 20):
         alone = decoder.decode(messages(sent[index]))
-        assert [row[3] for row in rows_of(alone)] == ([] if want[index] is None else [want[index]])
+        assert [row[3] for row in rows_of(alone)] == (
+            [] if expected[index] is None else [expected[index]]
+        )
 
 
 @pytest.mark.parametrize("column", ["DECIMAL(12,2)", "DECIMAL(38,18)"])
 @pytest.mark.parametrize("is_flat", [True, False])
-def test_base64_of_digits_alone_is_no_number_beside_numbers(column: str, is_flat: bool) -> None:
+def test_base64_of_digits_alone_is_not_a_number_beside_numbers(column: str, is_flat: bool) -> None:
     """``"1234"`` is the base64 of three bytes; the parser would take it for 1234."""
     scale = int(column[:-1].partition(",")[2])
     rows = [

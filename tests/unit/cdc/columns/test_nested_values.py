@@ -92,7 +92,7 @@ def test_a_value_is_read_alike_as_json_and_as_a_text_of_json(
 
 
 @pytest.mark.parametrize("text", ['"[1"', '"x"', '"1],[2"', '"[1],\\"x\\":[2]"', '"[1] [2]"', '""'])
-def test_a_text_that_is_no_single_document_is_bad(text: str) -> None:
+def test_a_text_that_is_not_a_single_document_is_bad(text: str) -> None:
     assert isinstance(value_of("ARRAY<INT>", text), Bad)
 
 

@@ -161,7 +161,7 @@ def test_each_byte_around_the_images_counts(seed: int) -> None:
 
 @pytest.mark.parametrize("first", ["[]", "1", "null", '"x"', "true", "{", '{"payload":1}'])
 @pytest.mark.parametrize("make", [message, flat_message])
-def test_a_topic_may_begin_with_what_is_no_object(
+def test_a_topic_may_begin_with_a_value_that_is_not_an_object(
     first: str, make: Callable[..., str], seed: int
 ) -> None:
     rng = random.Random(seed)

@@ -148,8 +148,8 @@ def test_usual_messages_are_rewritten() -> None:
     values = [a_message(rng, 0) for _ in range(200)]
     rewritten = a_layout().rewrite(pa.array(values, pa.binary()))
     assert rewritten is not None
-    texts, done = rewritten
-    assert np.count_nonzero(done) > 150
+    texts, is_rewritten = rewritten
+    assert np.count_nonzero(is_rewritten) > 150
     first = json.loads(texts[0].as_py())
     assert list(first) == ["before", "after", "source", "op"]
     assert first["source"] == {
@@ -163,7 +163,7 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
     """The last message ends where memory does, and what lies behind it changes nothing."""
     rng, layout = random.Random(seed), a_layout()
     data, _pages = guarded_pages()
-    done = 0
+    rewritten_count = 0
     for index in range(300):
         values = [a_message(rng, 0.05).encode() for _ in range(rng.choice([1, 2, 4]))]
         values = [value if rng.random() < 0.6 else mutated(value, rng) for value in values]
@@ -178,5 +178,5 @@ def test_no_byte_behind_the_messages_is_read(seed: int) -> None:
         assert ends is not None
         assert before is not None
         assert ends[0].to_pylist() == before[0].to_pylist()
-        done += int(ends[1].sum())
-    assert done
+        rewritten_count += int(ends[1].sum())
+    assert rewritten_count

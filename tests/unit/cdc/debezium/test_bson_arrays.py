@@ -88,7 +88,7 @@ def test_the_fast_decoder_leaves_odd_arrays_to_the_slower_one(
 
 
 @pytest.mark.parametrize("array", ["[1,]", "[01]", "[1 2]", "[tru]", '["\x01"]', "[+1]", "[,]"])
-def test_an_array_that_is_no_json(array: str) -> None:
+def test_an_array_that_is_not_json(array: str) -> None:
     plain, odd = plain_documents(pa.array([f'{{"a":{array}}}', '{"a":[1]}']))
     assert odd.tolist() == [True, False]
     assert plain[1].as_py() == '{"a":"[1]"}'

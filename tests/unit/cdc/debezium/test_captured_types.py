@@ -133,7 +133,7 @@ def test_mariadb_all_types() -> None:
     assert decoded.skipped == 1
 
 
-def test_a_time_beyond_a_day_is_no_time() -> None:
+def test_a_time_beyond_a_day_is_not_a_time() -> None:
     decoded = a_format("id BIGINT, c_time TIME(6)", options={"truncate": "ignore"}).decode(
         captured("debezium_mariadb_plain", "mdb.shop.all_types")
     )

@@ -295,5 +295,5 @@ def test_a_single_is_the_same_number_in_a_double_column() -> None:
     assert value_of("DOUBLE", "311.09") == 311.09
 
 
-def test_bytes_are_no_number() -> None:
+def test_bytes_are_not_a_number() -> None:
     check(of_each_column({"type": "bytes"}, "1234"), {"raw": b"\xd7\x6d\xf8", "text": "1234"})

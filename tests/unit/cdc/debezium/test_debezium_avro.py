@@ -39,14 +39,14 @@ def avro(registry: Registry, columns: str = COLUMNS, **options: str) -> MessageF
     )
 
 
-def envelope(*gone: str, **types: Any) -> dict[str, Any]:
+def envelope(*missing_names: str, **types: Any) -> dict[str, Any]:
     """The schema of messages, without some columns, and others of other types."""
     envelope = copy.deepcopy(ENVELOPE)
     row: Any = envelope["fields"][0]["type"][1]
     row["fields"] = [
         {**field, "type": types.get(field["name"], field["type"])}
         for field in row["fields"]
-        if field["name"] not in gone
+        if field["name"] not in missing_names
     ]
     return envelope
 

@@ -220,7 +220,7 @@ def test_a_bare_constant_is_bad_without_neighbours_too() -> None:
     assert "a bare -Infinity is no" in reasons_of(decode.decode(batch([value], [KEY])))[0]
 
 
-def test_a_field_that_is_no_column_may_stand_twice() -> None:
+def test_a_field_that_is_not_a_column_may_stand_twice() -> None:
     """However the document is read: a document within another is converted alone."""
     values = [
         message("c", document(n=n, zz='1, "zz": {"$numberLong": "2"}'))

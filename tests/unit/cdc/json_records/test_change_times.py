@@ -65,7 +65,7 @@ def test_dms_gives_the_time_of_the_commit_or_else_of_the_message() -> None:
 @pytest.mark.parametrize(
     "text", ["x", "", "2024-13-01 00:00:00", "2024-10-27 12:39", "2024-10-27 12:39:03 +02:00"]
 )
-def test_a_text_that_is_no_time_gives_none_and_harms_no_other(text: str) -> None:
+def test_a_text_that_is_not_a_time_gives_none_and_harms_no_other(text: str) -> None:
     good = '{"op_ts":"1969-12-31 23:59:59.9"}'
     batch = messages(good, json.dumps({"op_ts": text}), None, "no json", '{"op_ts":5}', "{}", good)
     assert times("ogg-json", batch) == [-100, None, None, None, None, None, -100]

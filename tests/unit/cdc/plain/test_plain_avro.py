@@ -38,8 +38,11 @@ def registry() -> Iterator[Registry]:
 @pytest.mark.parametrize("seed", range(20))
 def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
-    gone = {*rng.sample(["tags", "score", "mood"], rng.randrange(3)), "amount"}
-    schema = {**ROW, "fields": [field for field in ROW["fields"] if field["name"] not in gone]}
+    missing_names = {*rng.sample(["tags", "score", "mood"], rng.randrange(3)), "amount"}
+    schema = {
+        **ROW,
+        "fields": [field for field in ROW["fields"] if field["name"] not in missing_names],
+    }
     number = registry.add(schema)
     rows = [a_row(rng) for _ in range(rng.choice([1, 30, 300]))]
     values = [encoded(number, schema, row) for row in rows]
@@ -114,7 +117,7 @@ def test_the_address_of_the_registry_is_needed() -> None:
         ({"type": "array", "items": {"type": "map", "values": "long"}}, b"\x02\x02\x01\x02\0\0"),
     ],
 )
-def test_bytes_outside_of_their_type_are_no_row(
+def test_bytes_outside_of_their_type_are_not_a_row(
     registry: Registry, field: Any, value: bytes
 ) -> None:
     """fastavro takes -1 for the last symbol and branch, and cuts long numbers."""
@@ -135,7 +138,7 @@ def test_bytes_outside_of_their_type_are_no_row(
         {"type": "fixed", "name": "F", "size": 2**70},
     ],
 )
-def test_a_schema_beyond_what_arrow_holds_is_no_schema(registry: Registry, field: Any) -> None:
+def test_a_schema_beyond_what_arrow_holds_is_not_a_schema(registry: Registry, field: Any) -> None:
     fields = [{"name": "id", "type": "long"}, {"name": "mood", "type": field}]
     number = registry.add({"type": "record", "name": "R", "fields": fields})
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})

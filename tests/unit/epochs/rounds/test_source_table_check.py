@@ -151,7 +151,7 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: JobFolder) -> None:
             {("a", "db.t"): own_records} if own_records else {}, others, new=("a", "db.new")
         )
         counts = replace(counts, ends={("a", 0): PartitionEnd(number, None)})
-        for _ in range(2):  # its rows are written anew
+        for _ in range(2):  # its rows are written again
             assert not check.check(counts, check.begin())
 
     epoch(1, own_records=0, others=6)

@@ -14,8 +14,8 @@ from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 
-def counts(truncated: dict[KafkaPartition, int], *seen: KafkaPartition) -> DecodeCounts:
-    ends = {where: PartitionEnd(99, None) for where in (*truncated, *seen)}
+def counts(truncated: dict[KafkaPartition, int], *others: KafkaPartition) -> DecodeCounts:
+    ends = {where: PartitionEnd(99, None) for where in (*truncated, *others)}
     return DecodeCounts(truncated=truncated, ends=ends)
 
 

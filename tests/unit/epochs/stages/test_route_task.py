@@ -107,14 +107,17 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
     return sorted(blocks, key=lambda block: [block[name] for name in BLOCK_ORDER])
 
 
+def change_blocks(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [block for block in blocks if block["kind"] == BlockKind.CHANGES]
+
+
 def changes_of(blocks: Iterable[dict[str, Any]], schema: TableSchema) -> list[dict[str, Any]]:
     columns = change_schema(arrow_schema(schema.fields))
     rows = []
-    for block in blocks:
-        if block["kind"] == BlockKind.CHANGES:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(block["block"]), columns)
-            assert batch.num_rows == block["rows"]
-            rows += batch.to_pylist()
+    for block in change_blocks(blocks):
+        batch = pa.ipc.read_record_batch(pa.py_buffer(block["block"]), columns)
+        assert batch.num_rows == block["rows"]
+        rows += batch.to_pylist()
     return rows
 
 
@@ -152,14 +155,14 @@ def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
 ) -> None:
     tasks, messages = case
     plan = a_plan(block_bytes=block_bytes)
-    got = defaultdict(list)
+    offsets_of_key = defaultdict(list)
     for row in changes_of(blocks_of(plan, *tasks), schema_of(plan)):
-        got[row["k"]].append(row["offset_"])
-    want = defaultdict(list)
-    for _, _, offset, written in messages:
-        assert written is not None
-        want[written["k"]].append(offset)
-    assert got == want
+        offsets_of_key[row["k"]].append(row["offset_"])
+    expected = defaultdict(list)
+    for _, _, offset, row_of_message in messages:
+        assert row_of_message is not None
+        expected[row_of_message["k"]].append(offset)
+    assert offsets_of_key == expected
 
 
 def test_a_task_may_read_whole_partitions_one_after_another() -> None:
@@ -183,21 +186,23 @@ def test_a_source_without_order_is_refused(offsets: list[list[int]]) -> None:
 
 
 def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
+    begins = range(0, 5000, 500)
     batches = [
-        batch_of(a_message(o, key=o) for o in range(a, a + 500)) for a in range(0, 5000, 500)
+        batch_of(a_message(offset, key=offset) for offset in range(begin, begin + 500))
+        for begin in begins
     ]
-    gathered = [b for b in blocks_of(a_plan(), batches) if b["kind"] == BlockKind.CHANGES]
+    gathered = change_blocks(blocks_of(a_plan(), batches))
     assert len(gathered) == 12, "3 partitions of 4 buckets, one block each"
-    cut = [b for b in blocks_of(a_plan(block_bytes=1), batches) if b["kind"] == BlockKind.CHANGES]
+    cut = change_blocks(blocks_of(a_plan(block_bytes=1), batches))
     assert len(cut) == 120, "one in each batch"
-    assert {b["first_offset"] for b in cut} == set(range(0, 5000, 500))
+    assert {block["first_offset"] for block in cut} == set(begins)
     schema = a_schema("k BIGINT, p STRING, wide STRING")
     large = [
         batch_of([("t", 0, offset, {"k": 1, "p": "a", "wide": "x" * 1_500_000})])
         for offset in range(3)
     ]
     large_blocks = blocks_of(a_plan(schema), large)
-    assert [b["first_offset"] for b in large_blocks if b["rows"]] == [0, 1, 2]
+    assert [block["first_offset"] for block in large_blocks if block["rows"]] == [0, 1, 2]
     assert [len(row["wide"]) for row in changes_of(large_blocks, schema)] == [1_500_000] * 3
 
 

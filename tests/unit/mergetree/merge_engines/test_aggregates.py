@@ -73,21 +73,28 @@ class Fold:
 
 
 def either(combine: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    return lambda a, b: b if a is None else a if b is None else combine(a, b)
+    """Combine two values; with one null, return the other value."""
+
+    def combine_known(so_far: Value, value: Value) -> Value:
+        if so_far is None:
+            return value
+        return so_far if value is None else combine(so_far, value)
+
+    return combine_known
 
 
 def wrapped(value: int, bits: int = 64) -> int:
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
-def less(a: Value, b: Value) -> Value:
-    if a is None:
-        return None if b is None else wrapped(-b)
-    return a if b is None else wrapped(a - b)
+def less(so_far: Value, value: Value) -> Value:
+    if value is None:
+        return so_far
+    return wrapped((0 if so_far is None else so_far) - value)
 
 
-def joined(a: str, b: str) -> str:
-    return a if not b else b if not a else f"{a},{b}"
+def joined(so_far: str, text: str) -> str:
+    return ",".join(part for part in (so_far, text) if part)
 
 
 def united(name: str) -> Callable[[bytes, bytes], bytes]:
@@ -208,7 +215,7 @@ def test_a_function_folds_as_step_by_step(
         ]
         assert result.type == column.type
         assert [held(kind, value) for value in result.to_pylist()] == [
-            held(kind, x) for x in expected
+            held(kind, value) for value in expected
         ]
 
 

@@ -97,7 +97,7 @@ def test_lines_become_messages() -> None:
         (OK.replace(b'"key":null', b'"key":7'), "wrong type"),
     ],
 )
-def test_a_line_that_is_no_message_is_an_error_that_shows_it(line: bytes, problem: str) -> None:
+def test_a_line_that_is_not_a_message_is_an_error_that_shows_it(line: bytes, problem: str) -> None:
     with pytest.raises(SourceError) as caught:
         parsed(OK, line, OK)
     assert problem in caught.value.problem
