@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -219,8 +218,9 @@ class EpochCommitter(Generic[Messages]):
         """
         log, lost_epoch = self.epoch_log, self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
-            end: Offsets = json.loads(log.source_end(lost_epoch))
-            messages = self.rounds.runner.messages_between(log.source_begin(lost_epoch), end)
+            messages = self.rounds.runner.messages_between(
+                log.begin_offsets(lost_epoch), log.end_offsets(lost_epoch)
+            )
             try:
                 self._commit(self._decode(messages, lost_epoch))
             except Exception as error:
@@ -230,13 +230,13 @@ class EpochCommitter(Generic[Messages]):
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
         """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
-        end = self.epoch_log.source_end(epoch)
+        source = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
         if self.epoch_log.can_reread:
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
-                    self._committed_offsets = self.epoch_log.source_begin(epoch)
-            self._begun_offsets = json.loads(end)
-        return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
+                    self._committed_offsets = self.epoch_log.begin_offsets(epoch)
+            self._begun_offsets = source.end_offsets
+        return self.rounds.decode(source, feeds)
 
     def _finish(self, decoded_epoch: DecodedEpoch[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -290,5 +290,5 @@ class EpochCommitter(Generic[Messages]):
             return {}, {}
         begin = self._committed_offsets
         if begin is None:
-            begin = self.epoch_log.source_begin(decoded_epoch.epoch)
-        return begin, json.loads(decoded_epoch.source_end)
+            begin = self.epoch_log.begin_offsets(decoded_epoch.epoch)
+        return begin, decoded_epoch.source.end_offsets

@@ -9,7 +9,6 @@ calls this under its lock; to decode, it reads `feeds` without the lock.
 from __future__ import annotations
 
 import contextlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -127,14 +126,14 @@ class EpochTables(ABC):
             CheckpointError: one of them is older than the other.
         """
 
-    def begin(self, epoch: int, source_begin: Offsets, source_end: Offsets) -> None:
+    def begin(self, epoch: int, begin_offsets: Offsets, end_offsets: Offsets) -> None:
         """Begin an epoch of the tables. A table that fails from now on lacks this epoch.
 
         Args:
-            source_begin, source_end: its offsets; none if the source has none.
+            begin_offsets, end_offsets: its offsets; none if the source has none.
         """
         self.newest_begun = epoch
-        self._begin = begins_for(source_begin, source_end)
+        self._begin = begins_for(begin_offsets, end_offsets)
         for name, table in list(self.held.by_name.items()):
             self.held.advance(name, with_new_partitions(table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
@@ -206,7 +205,7 @@ class EpochTables(ABC):
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._begin = json.loads(self.epoch_log.source_end(self.newest_begun))
+                self._begin = self.epoch_log.end_offsets(self.newest_begun)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""

@@ -27,7 +27,9 @@ from stream_app.epochs.stages.epoch_plan import EpochPlan, TablePlan
 from stream_app.epochs.stages.epoch_runner import Messages, RoutedEpoch, TableOutput
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.snapshot import (
     PACE_PROPERTY,
     SECONDS_PROPERTY,
@@ -72,6 +74,11 @@ class SourceEpoch(Generic[Messages]):
     epoch: int
     messages: Messages
     source_end: str
+
+    @property
+    def end_offsets(self) -> Offsets:
+        """The offsets of `source_end`, if the source has topics."""
+        return offsets_of_topics(self.source_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ Source: Spark `MicroBatchExecution.scala`, `TriggerExecutor.scala`.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import threading
@@ -281,11 +280,11 @@ class TopicStream:
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
-            return 0, self.epoch_log.source_begin(0)
-        end: Offsets = json.loads(self.epoch_log.source_end(last_epoch))
+            return 0, self.epoch_log.begin_offsets(0)
+        end = self.epoch_log.end_offsets(last_epoch)
         if not self.epoch_log.is_done(last_epoch):
             self._run_epoch(
-                last_epoch, self.epoch_log.source_begin(last_epoch), end, newest_offsets
+                last_epoch, self.epoch_log.begin_offsets(last_epoch), end, newest_offsets
             )
         return last_epoch + 1, end
 
