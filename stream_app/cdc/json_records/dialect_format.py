@@ -24,7 +24,12 @@ from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
-from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueDecoder
+from stream_app.cdc.json_records.decoder import (
+    PlacedValues,
+    SchemaGroup,
+    ShapeDecoder,
+    ValueDecoder,
+)
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
 from stream_app.cdc.json_records.dialect import (
     Change,
@@ -63,7 +68,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class DialectDecoder(ValueDecoder):
+class DialectDecoder(ValueDecoder[SchemaGroup]):
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -101,7 +106,7 @@ class DialectDecoder(ValueDecoder):
             before_has_key_only=dialect.sends_keys_alone,
             cut_reaction=self._policy.cut,
         )
-        self._group = Group(self._table.readings)
+        self._group = SchemaGroup(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
         # The parser of keys has another type for decimals than machine code.
         has_decimal_keys = any(
@@ -142,7 +147,7 @@ class DialectDecoder(ValueDecoder):
         decoder.decode(values, present_rows)
         return outcome.decoded(self._rules.schema, {})
 
-    def decode_fast(self, placed_values: PlacedValues, group: Group) -> DecodedPart | None:
+    def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
         """Decode values by machine code (step 2); None if it accepts too few values."""
         if self._compiled is None:
             return None
@@ -159,15 +164,16 @@ class DialectDecoder(ValueDecoder):
             compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
         )
 
-    def decode_whole(self, placed_values: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values (step 2); None if they do not parse as the group's shape."""
-        assert group.shape is not None
-        fields = self._dialect.fields(self._table, group.shape.json_kinds)
+    def decode_whole(
+        self, placed_values: PlacedValues, shape: RecordShape
+    ) -> DecodedRecords | None:
+        """Parse whole values (step 2); None if they do not parse as this shape."""
+        fields = self._dialect.fields(self._table, shape.json_kinds)
         columns = None if fields is None else parse_objects(placed_values.values, fields.schema())
         if columns is None:
             return None
         messages = ParsedMessages(placed_values.values, self._keys(placed_values), columns)
-        return self._records(messages, group.shape)
+        return self._records(messages, shape)
 
     def _records(
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
@@ -181,7 +187,7 @@ class DialectDecoder(ValueDecoder):
         return DecodedRecords(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
-        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome
+        self, placed_values: PlacedValues, group: SchemaGroup, outcome: BatchOutcome
     ) -> None:
         """Read values one by one, into the outcome of the batch (step 3)."""
         keys = self._keys(placed_values)
