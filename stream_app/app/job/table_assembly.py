@@ -26,7 +26,7 @@ from stream_app.epochs.commit.epoch_tables import (
 )
 from stream_app.epochs.commit.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
-from stream_app.epochs.stages.epoch_runner import EpochRunner, Messages
+from stream_app.epochs.stages.epoch_runner import EpochRunner, MessagesT
 
 
 class RoundSetup(NamedTuple):
@@ -65,12 +65,12 @@ def prepare_tables(
 def job_rounds(
     prepared_tables: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
-    runner: EpochRunner[Messages],
+    runner: EpochRunner[MessagesT],
     epoch_log: EpochLog,
     settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
-) -> EpochRounds[Messages]:
+) -> EpochRounds[MessagesT]:
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:

@@ -304,17 +304,17 @@ class BrokerConnection:
         descriptions = self._ask(lambda: self._client.describe_topics(None))
         return sorted(topic["name"] for topic in descriptions if not topic["is_internal"])
 
-    def _ask_coordinator(self, question: Callable[[], Any]) -> Any:
+    def _ask_coordinator(self, request: Callable[[], Any]) -> Any:
         """Ask the group's coordinator, and retry while a new cluster is still choosing it."""
         for wait_s in _COORDINATOR_WAITS_S:
             with contextlib.suppress(*_COORDINATOR_ERRORS):
-                return question()
+                return request()
             self._clock.sleep(wait_s)
-        return self._ask(question)
+        return self._ask(request)
 
-    def _ask(self, question: Callable[[], Any]) -> Any:
+    def _ask(self, request: Callable[[], Any]) -> Any:
         try:
-            return question()
+            return request()
         except (KafkaError, OSError) as error:
             raise SourceError(
                 f"{self._bootstrap} does not answer any more ({error})",

@@ -140,7 +140,7 @@ class SourceConnection:
     def _of_topics(
         self,
         topics: Mapping[str, TopicInfo],
-        question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
+        ask: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
     ) -> _Answers:
         by_cluster = _by_cluster(topics, str)
         return self._query(
@@ -148,19 +148,19 @@ class SourceConnection:
                 cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in cluster_topics}
                 for cluster, cluster_topics in by_cluster.items()
             },
-            question,
+            ask,
         )
 
     def _query(
         self,
         requests: Mapping[str, _Request],
-        question: Callable[[BrokerConnection, _Request], _Answers],
+        ask: Callable[[BrokerConnection, _Request], _Answers],
     ) -> _Answers:
         """Query each cluster with its request; return the answers under the job's topic names."""
         return {
             (in_cluster(cluster, topic), partition): answer
             for cluster, request in requests.items()
-            for (topic, partition), answer in question(self._clusters[cluster][1], request).items()
+            for (topic, partition), answer in ask(self._clusters[cluster][1], request).items()
         }
 
 

@@ -14,7 +14,7 @@ from stream_app.epochs.commit.epoch_rounds import EpochRounds
 from stream_app.epochs.commit.epoch_tables import contain_failure
 from stream_app.epochs.commit.round_commits import SourceEpoch
 from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.model.job_epoch import Offsets
 
@@ -33,10 +33,10 @@ class _ResumingTables(NamedTuple):
     feeds: list[TableFeed]
 
 
-class CatchUp(Generic[Messages]):
+class CatchUp(Generic[MessagesT]):
     """The retries of held tables."""
 
-    def __init__(self, rounds: EpochRounds[Messages]) -> None:
+    def __init__(self, rounds: EpochRounds[MessagesT]) -> None:
         self._rounds = rounds
         self._tables = rounds.tables
 

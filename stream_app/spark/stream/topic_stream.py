@@ -177,7 +177,7 @@ class TopicStream:
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
     _error: BaseException | None = field(init=False, default=None)
-    _reports: list[SourceProgress] = field(init=False, default_factory=list)
+    _new_progress: list[SourceProgress] = field(init=False, default_factory=list)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _lost: set[str] = field(init=False, default_factory=set)
 
@@ -195,11 +195,11 @@ class TopicStream:
             raise self.failure() or self._error
         return True
 
-    def reports(self) -> Sequence[SourceProgress]:
-        """See `Stream.reports`."""
+    def new_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.new_progress`."""
         with self._lock:
-            reports, self._reports = self._reports, []
-        return reports
+            new_progress, self._new_progress = self._new_progress, []
+        return new_progress
 
     def stop(self) -> None:
         """See `Stream.stop`."""
@@ -296,7 +296,7 @@ class TopicStream:
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest_offsets: Offsets) -> None:
         partition_lags = messages_behind(end, newest_offsets)
-        state = SourceProgress(
+        progress = SourceProgress(
             epoch=epoch,
             messages=messages,
             lag=sum(partition_lags.values()),
@@ -305,10 +305,10 @@ class TopicStream:
             newest_offsets=newest_offsets,
         )
         with self._lock:
-            last_report = self._reports[-1] if self._reports else None
-            if last_report is not None and last_report.epoch == epoch and not last_report.messages:
-                self._reports.pop()  # of idle reports the newest is enough
-            self._reports.append(state)
+            last = self._new_progress[-1] if self._new_progress else None
+            if last is not None and last.epoch == epoch and not last.messages:
+                self._new_progress.pop()  # between epochs the newest is enough
+            self._new_progress.append(progress)
 
     def _newest_without_loss(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
         """Return the newest offsets, once none lies before an offset that the job has read.
