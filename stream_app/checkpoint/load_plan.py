@@ -120,7 +120,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     raise CheckpointError(
         f"{FILE} of the checkpoint {problem}",
         where=str(folder),
-        fix="restore it with the checkpoint, or begin anew: another checkpoint, and a new table",
+        fix="restore it with the checkpoint, or begin again: another checkpoint, and a new table",
     )
 
 

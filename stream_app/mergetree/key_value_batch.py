@@ -111,7 +111,7 @@ def ordered_floats(column: pa.Array) -> pa.Array:
 
 
 def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDArray[Any]] | None:
-    """Return the key columns as integers [n], most significant first; None if one is no integer."""
+    """Return the key columns as integers [n], most significant first; None for other types."""
     columns = [integer_view(batch.column(name)) for name in layout.key_names]
     if not all(pa.types.is_integer(column.type) and not column.null_count for column in columns):
         return None

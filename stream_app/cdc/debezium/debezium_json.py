@@ -179,22 +179,19 @@ class DebeziumJson:
         return self._groups[prefix]
 
     def decode_fast(self, placed_values: PlacedValues, group: FastGroup) -> DecodedPart | None:
-        """Decode values by their images alone (step 2 of `ShapeDecoder`).
-
-        The result is None if too few values have a known frame.
-        """
+        """Decode values by their images alone; see `ValueDecoder.decode_fast`."""
         return decode_group_fast(placed_values.values, group, self._settings)
 
     def decode_whole(
         self, placed_values: PlacedValues, shape: RecordShape
     ) -> DecodedRecords | None:
-        """Parse whole values (step 2); None if they do not parse as this shape."""
+        """See `ValueDecoder.decode_whole`."""
         return decode_whole(placed_values.values, shape, self._settings)
 
     def decode_one_by_one(
         self, placed_values: PlacedValues, group: FastGroup, outcome: BatchOutcome
     ) -> None:
-        """Read values one by one, into the outcome of the batch (step 3)."""
+        """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
         result = decode_one_by_one(placed_values.values, group.readings, self._settings)
         outcome.add_result(result, placed_values.message_index)
         for position, record in result.enveloped:

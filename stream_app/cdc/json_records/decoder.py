@@ -20,8 +20,6 @@ Step 2 tries three parsers in turn. Each passes the records that it declines to 
   (`ColumnPolicy.examines_records`).
 * The parse of whole messages leaves messages of other shapes to step 3. All three parsers also
   leave records with a value that does not fit to step 3.
-
-Formats that implement `ValueDecoder` refer to the steps by these numbers.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         return outcome.decoded(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
-        """Decode values by machine code (step 2); None if it accepts too few values."""
+        """Decode values by machine code; see `ValueDecoder.decode_fast`."""
         if self._compiled is None:
             return None
         shape = group.shape_for(placed_values.values, self._policy, self._dialect.images_of)
@@ -167,7 +167,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
     def decode_whole(
         self, placed_values: PlacedValues, shape: RecordShape
     ) -> DecodedRecords | None:
-        """Parse whole values (step 2); None if they do not parse as this shape."""
+        """See `ValueDecoder.decode_whole`."""
         fields = self._dialect.fields(self._table, shape.json_kinds)
         columns = None if fields is None else parse_objects(placed_values.values, fields.schema())
         if columns is None:
@@ -189,7 +189,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
     def decode_one_by_one(
         self, placed_values: PlacedValues, group: SchemaGroup, outcome: BatchOutcome
     ) -> None:
-        """Read values one by one, into the outcome of the batch (step 3)."""
+        """See `ValueDecoder.decode_one_by_one`."""
         keys = self._keys(placed_values)
 
         def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
@@ -197,7 +197,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read_changes(placed_values.values, read_value, self._policy)  # step 3
+        changes = result.read_changes(placed_values.values, read_value, self._policy)
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.add_result(result, placed_values.message_index)

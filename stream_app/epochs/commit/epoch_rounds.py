@@ -1,7 +1,7 @@
 """Brings the messages of one epoch into tables, in rounds: files written, then commits.
 
 Usually there is one round. Another follows for tables whose plan was outdated when their rows were
-written, and for tables that appear in the messages. Each round reads the messages anew, for those
+written, and for tables that appear in the messages. Each round reads the messages again, for those
 tables alone.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
@@ -153,6 +153,7 @@ class EpochRounds(Generic[MessagesT]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
+        epoch = decoded_epoch.epoch
         work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
@@ -162,16 +163,14 @@ class EpochRounds(Generic[MessagesT]):
             work.rounds += 1
         for feed in work.lacking:
             error = CommitError(
-                f"epoch {decoded_epoch.epoch} is outdated whenever it is written, "
-                f"{_ROUNDS_MAX} times",
+                f"epoch {epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
         if work.newcomers is not None:
             raise CommitError(
-                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch "
-                f"{decoded_epoch.epoch}",
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {epoch}",
                 fix="start the job again: it continues with this epoch",
             )
         return work.complete

@@ -82,7 +82,7 @@ class DataFileFormat(Protocol):
         """Yield batches of a file's columns, and the position of each batch's first row.
 
         Raises:
-            CorruptFileError: the bytes are no such file, or contradict its metadata.
+            CorruptFileError: the bytes are not such a file, or contradict its metadata.
             UnsupportedTableError: the reader cannot read a value exactly.
             OSError: the file system refused; the file may be intact.
         """

@@ -54,7 +54,7 @@ def decode_file_index(data: bytes) -> Bodies:
     """Decode the indexes of a file.
 
     Raises:
-        ValueError, struct.error: the bytes are no such file, or of a later version.
+        ValueError, struct.error: the bytes are not such a file, or of a later version.
     """
     magic, version, head_length = _START.unpack_from(data)
     if (magic, version) != (_MAGIC, _VERSION):

@@ -93,7 +93,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
     """Decode a version of a table's metadata, without snapshots newer than the current one.
 
     Raises:
-        CorruptFileError: the bytes are no such file.
+        CorruptFileError: the bytes are not such a file.
     """
     try:
         return _metadata(orjson.loads(data), version)
