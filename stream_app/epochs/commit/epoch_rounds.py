@@ -68,6 +68,10 @@ class _EpochWork(Generic[MessagesT]):
     rounds: int = 0
 
     @property
+    def epoch(self) -> int:
+        return self.decoded_epoch.epoch
+
+    @property
     def is_done(self) -> bool:
         return not self.lacking and self.newcomers is None
 
@@ -153,7 +157,6 @@ class EpochRounds(Generic[MessagesT]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        epoch = decoded_epoch.epoch
         work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
@@ -163,14 +166,14 @@ class EpochRounds(Generic[MessagesT]):
             work.rounds += 1
         for feed in work.lacking:
             error = CommitError(
-                f"epoch {epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
+                f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
         if work.newcomers is not None:
             raise CommitError(
-                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {epoch}",
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
         return work.complete
