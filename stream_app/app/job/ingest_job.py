@@ -170,7 +170,7 @@ class _IngestJob:
             state_file=self.checked_job.state_file,
             reader=self.checked_job.reader_settings,
             clock=self.clock,
-            tasks=self._task_count,
+            task_count=self._task_count,
         )
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:

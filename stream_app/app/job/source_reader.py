@@ -108,14 +108,14 @@ class NativeSourceReader:
     Attributes:
         reader_settings: settings of the native reader; the client's options may contain passwords.
         offsets: asks the brokers for the topics' end offsets.
-        load_epochs: the number of epochs of the first load; 0 without one.
+        load_epoch_count: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
     reader_settings: ReaderSettings
     offsets: ClusterOffsets | JoinedOffsets
-    load_epochs: int = 0
+    load_epoch_count: int = 0
 
     can_reread: ClassVar[bool] = True
 
@@ -131,7 +131,7 @@ class NativeSourceReader:
                 limit=self.source.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=self.source.fail_on_data_loss,
                 drains=settings.trigger is None,
-                load_epochs=self.load_epochs,
+                load_epoch_count=self.load_epoch_count,
             ),
             source=self.offsets,
             epoch_log=epoch_committer.epoch_log,

@@ -65,20 +65,20 @@ class EpochTables(ABC):
         state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
-        load_epochs: int = 0,
+        load_epoch_count: int = 0,
     ) -> None:
         """Start from the state in the job's checkpoint.
 
         Args:
             on_change: see `HeldTables`.
-            load_epochs: the number of epochs of the first load, with which the job begins.
+            load_epoch_count: the number of epochs of the first load, with which the job begins.
         """
         self.feeds = list(feeds)
         self.epoch_log = epoch_log
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
         self.newest_begun = state_file.state.epoch
-        self._load_epochs = load_epochs
+        self._load_epoch_count = load_epoch_count
         self._begin: Offsets = {}
         self._checked_names = set[str]()
 
@@ -346,4 +346,4 @@ class LoadingTables(IndependentTables):
 
     @property
     def _load_lasts(self) -> bool:
-        return self.newest_begun < self._load_epochs
+        return self.newest_begun < self._load_epoch_count

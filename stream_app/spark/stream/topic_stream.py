@@ -139,14 +139,14 @@ class EpochRules:
         limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
-        load_epochs: number of epochs before the first message; a first load's rows fill them.
+        load_epoch_count: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
     drains: bool = True
-    load_epochs: int = 0
+    load_epoch_count: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class TopicStream:
         epoch, begin = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stopping.is_set():
-            if epoch < self.rules.load_epochs:
+            if epoch < self.rules.load_epoch_count:
                 epoch = self._run_load_epoch(epoch, begin, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
