@@ -90,8 +90,8 @@ class SumDialect:
     ) -> str:
         """Return the query of each row's key text `k`, key digest `g` and row digest `r`."""
         key, row = self.row(keys), self.row(columns)
-        digests = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
-        return f"select {key} as k, {digests} from {relation}"
+        digest_columns = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
+        return f"select {key} as k, {digest_columns} from {relation}"
 
     def sums_query(self, hashes_query: str) -> str:
         """Return the query of each group's digits, number of rows, and two sums."""
