@@ -97,9 +97,9 @@ def _replay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
-        message_format=replace(settings, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        message_format=replace(settings, left_out_steps=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            settings, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
         read=read,
         rules=settings.evolution,

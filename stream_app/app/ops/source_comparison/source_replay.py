@@ -97,7 +97,7 @@ def replay_pipeline(
         source=source,
         rules=rules,
         schema=table.schema,
-        leaves_out=LEFT_OUT_BY_CHECK,
+        left_out_steps=LEFT_OUT_BY_CHECK,
         choice=None if choice == EVERY_SOURCE else choice,
         restores=True,
         keeps_update_before=False,
