@@ -15,9 +15,9 @@ import pyarrow as pa
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
+from stream_app.cdc.debezium.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.debezium.wrapped.debezium_cloud_events import DEBEZIUM_CLOUD_EVENTS
-from stream_app.cdc.debezium.wrapped.debezium_json_schema import debezium_json_schema
+from stream_app.cdc.debezium.debezium_json_schema import debezium_json_schema
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat, SourceFacts

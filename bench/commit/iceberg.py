@@ -37,9 +37,9 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.table_kind_registry import bucket_writer
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.files.flushed_files import flushed_files
 from tests.support.tables.small_table import CompactHere
 from tests.testbed.servers.iceberg_rest import IcebergRest

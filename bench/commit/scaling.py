@@ -44,14 +44,14 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.manifest_committable import ManifestCommittable
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.driver.session import start_session
-from stream_app.spark.spark_compactions import SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import SparkCompactionQueue
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.buckets.bucket_coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
 from stream_app.table.opening import create_or_open, open_file_store_table
-from stream_app.table.stream_commit.stream_table_commit import EpochOutcome, StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.tables.small_table import small_table

@@ -244,7 +244,7 @@ def simulated_bucket(
 
 
 class Simulation:
-    """One simulated run, with the steps of `table.stream_commit.stream_table_commit`."""
+    """One simulated run, with the steps of `table.job.stream_table_commit`."""
 
     def __init__(self, table: FileStoreTable, load: Load, clock: SimulatedClock) -> None:
         self.load = load

@@ -41,11 +41,11 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import IndependentTables
-from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import IndependentTables
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.fileio.local.local_file_io import LocalFileIO

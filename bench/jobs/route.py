@@ -38,7 +38,7 @@ from bench.shop.shop_changes import fresh_folder, shop_format, shop_schema
 from bench.shop.shop_topic import TOPIC, fill_topic, write_messages
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TablePlan
-from stream_app.spark.epoch.dataframe_epochs import route_blocks
+from stream_app.spark.jobs.dataframe_epochs import route_blocks
 from stream_app.table.opening import create_or_open
 
 CORES = 2

@@ -24,9 +24,9 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_writer
+from stream_app.table.lookup.lookup_reader import bucket_lookup
 from stream_app.table.opening import create_or_open
 from stream_app.table.read.diff_read import merged_rows
-from stream_app.table.rows_by_key.lookup_reader import bucket_lookup
 
 PARTITION = bytes(12)
 KEY_COUNTS = (10, 1_000, 100_000)

@@ -25,9 +25,9 @@ from stream_app.format.bucket_hash import bucket_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.table_kind_registry import bucket_writer
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.files.flushed_files import flushed_files
 
 BUCKETS = 4

@@ -25,8 +25,8 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.single_append import SingleAppend
 
 COLUMNS = (
     "id BIGINT NOT NULL, city STRING, seen BIGINT, valid_from TIMESTAMP(3) NOT NULL, "

@@ -26,9 +26,9 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.single_append import SingleAppend
 
 COLUMNS = "id BIGINT NOT NULL, p STRING NOT NULL, a BIGINT, b DOUBLE, c STRING, d STRING"
 PARTITIONS = 40

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stream_app.catalog.environment import CatalogEnvironment
+from stream_app.catalog.catalog_environment import CatalogEnvironment
 from stream_app.catalog.identifier import Identifier
 from stream_app.fileio.store import OptionSource
 from stream_app.model.schema.table_schema import TableSchema

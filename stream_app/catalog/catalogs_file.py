@@ -18,7 +18,7 @@ from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import REFERENCE, MissingValueError, resolve_references
+from stream_app.fileio.setting_references import REFERENCE, MissingValueError, resolve_references
 from stream_app.model.near_names import unknown_name
 
 CATALOGS_VARIABLE = "STREAM_APP_CATALOGS"

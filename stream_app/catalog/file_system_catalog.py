@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.catalog_environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager

@@ -17,8 +17,8 @@ from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.source_table_names import SourceTableNames, add_source_tables_seen
 from stream_app.errors import CheckpointError
-from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames, source_renames
 from stream_app.model.source.origin import Origin, origin_of
+from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames, source_renames
 
 _LOG = logging.getLogger(__name__)
 ONLY_TABLE = ""

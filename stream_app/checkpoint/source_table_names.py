@@ -1,6 +1,6 @@
 """The source tables whose rows a table has, by topic. Pure.
 
-`job_state` stores them. `source_table_check` and `truncation` in `epochs.commit` base their
+`job_state` stores them. `source_table_check` and `truncation` in `epochs.rounds` base their
 decisions on them.
 """
 

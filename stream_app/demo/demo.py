@@ -24,7 +24,7 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.demo.demo_catalog import DemoCatalog
 from stream_app.demo.demo_folder import DemoFolder, short_path
-from stream_app.demo.job import DemoJob, ShopProducer
+from stream_app.demo.demo_job import DemoJob, ShopProducer
 from stream_app.demo.progress_panel import (
     DemoState,
     TableProgress,

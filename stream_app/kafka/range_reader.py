@@ -28,7 +28,6 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.cdc.schema_registry_port import SchemaHeaders
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.kafka.header_heads import HeaderHeads
 from stream_app.kafka.librdkafka import (
     GONE_CODES,
     LOGIN_CODES,
@@ -40,6 +39,7 @@ from stream_app.kafka.librdkafka import (
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.message_stamps import message_stamps
 from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
+from stream_app.kafka.schema_headers import HeaderHeads
 from stream_app.kafka.several_clusters import ClientSettings, open_client
 
 _LOG = logging.getLogger(__name__)

@@ -1,1 +1,5 @@
-"""The vocabulary: frozen values without I/O, Arrow or Spark. Start with `schema.data_type`."""
+"""The vocabulary: frozen values, and the rules of one schema, type or option.
+
+Start with `schema.data_type`. The package has no I/O, Arrow or Spark. `planning` decides about
+whole tables.
+"""

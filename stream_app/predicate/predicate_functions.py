@@ -34,9 +34,9 @@ from stream_app.model.schema.data_type import (
 from stream_app.predicate.literal import Literal, LiteralKind, fitted_literal
 from stream_app.predicate.predicate import Call
 from stream_app.variants import layout
-from stream_app.variants.binary import Variant
 from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import at_path, parse_path
+from stream_app.variants.variant_reader import Variant
 
 _TRUE_WORDS = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE_WORDS = frozenset({"f", "false", "n", "no", "0"})

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.catalog.environment import NO_CATALOG, CatalogEnvironment
+from stream_app.catalog.catalog_environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
 from stream_app.errors import SchemaMismatchError
 from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counting_file_io
@@ -49,8 +49,8 @@ from stream_app.model.options.file_options import DELETION_VECTOR_INDEX_FILE_TAR
 from stream_app.model.options.merge_options import SEQUENCE_FIELD_SORT_ORDER
 from stream_app.model.options.tag_options import TAG_CREATE_SUCCESS_FILE
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_only_options import option_differences, with_configured
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, TableSchema
-from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.traits.kind_traits import KindTraits
 from stream_app.planning.commit.snapshot_ordering import prefix_of_own_numbers
 from stream_app.planning.compact.waiting_rows import Visibility, visibility_of

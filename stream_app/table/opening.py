@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.catalog_environment import NO_CATALOG
 from stream_app.catalog.catalog_registry import catalog_of
 from stream_app.catalog.catalogs_file import catalog_of_name, split_table_name
-from stream_app.catalog.environment import NO_CATALOG
 from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from stream_app.variants import layout
-from stream_app.variants.binary import MalformedVariantError, Variant
+from stream_app.variants.variant_reader import MalformedVariantError, Variant
 
 
 def variant_texts(column: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from stream_app.variants import layout
-from stream_app.variants.binary import Variant
+from stream_app.variants.variant_reader import Variant
 
 VariantPath = tuple[str | int, ...]
 _STEP = re.compile(

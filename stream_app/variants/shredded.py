@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.variants import layout, scalars
-from stream_app.variants.binary import MalformedVariantError, Variant
 from stream_app.variants.containers import DuplicateNameError, NameNumbers, array_of, object_of
+from stream_app.variants.variant_reader import MalformedVariantError, Variant
 
 
 def whole_variants(column: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.fileio.store_registry import file_io_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from tests.simulation.actors.branches import Branches
 from tests.simulation.actors.follower import Follower
 from tests.simulation.actors.restorer import Restorer, Turns

@@ -15,8 +15,8 @@ import pytest
 
 from bench.shop.shop_orders import COLUMNS, Shop
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.soak.soak_check import SoakCheck
 from tests.support.histories.topic_model import TopicModel
 from tests.support.judges.paimon_java import PaimonJava

@@ -23,7 +23,7 @@ OF_LIBRARIES = {
     },
     "stream_app/kafka/librdkafka.py": {"function.restype", "function.argtypes"},
     "stream_app/spark/read/spark_arrow.py": {"field.metadata"},
-    "stream_app/spark/worker_daemon.py": {"daemon.worker"},
+    "stream_app/spark/jobs/worker_daemon.py": {"daemon.worker"},
     "stream_app/table/iceberg/rest_client.py": {"session.request"},
 }
 """Attributes that libraries want set: logging, uvicorn, Jinja, Numba, rich, ctypes, PySpark,

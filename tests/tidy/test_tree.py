@@ -160,11 +160,12 @@ def test_no_file_is_large_or_generated() -> None:
     assert [name for name in sizes if name.endswith((".pyc", ".class", ".jar"))] == []
 
 
-def test_unit_tests_mirror_the_packages() -> None:
+@pytest.mark.parametrize("kind", ["unit", "datadriven"])
+def test_tests_mirror_the_packages(kind: str) -> None:
     """A package's tests stand in the folder of its path, or of a package above it."""
     packages = {str(Path(name).parent) for name in modules("stream_app")}
-    folders = {str(Path(name).parent) for name in modules("tests") if "/unit/" in name}
-    assert {folder.replace("tests/unit", "stream_app") for folder in folders} <= packages
+    folders = {str(Path(name).parent) for name in modules("tests") if f"/{kind}/" in name}
+    assert {folder.replace(f"tests/{kind}", "stream_app") for folder in folders} <= packages
 
 
 def test_no_test_module_imports_another() -> None:

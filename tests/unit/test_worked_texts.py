@@ -12,7 +12,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.computed.column_functions import truncate_decimals
 from stream_app.cdc.computed.time_functions import instants_of
 from stream_app.cdc.debezium.bson.array_texts import arrays_as_texts
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.origin_fields import parse_times_ms
 from stream_app.cdc.transactions import MessageKind
 from stream_app.format.binary_row_columns import encode_columns, text_words

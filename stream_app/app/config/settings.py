@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.values import Setting
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import REFERENCE, MissingValueError, resolve_reference
+from stream_app.fileio.setting_references import REFERENCE, MissingValueError, resolve_reference
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _URL_PASSWORD = re.compile(r"(?:://[^/@\s:]*:(?=[^/@\s]+@)|[?&]password=)([^/@&\s]+)")

@@ -18,13 +18,13 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING
 from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
-from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.source.mapping_options import (
     InexactTimes,
     JsonColumns,
     MappingOptions,
     parse_mapping_options,
 )
+from stream_app.model.source.source_renames import RenameReaction
 from stream_app.planning.schema.column_renames import RENAMES
 from stream_app.planning.sync.new_tables import Names, TableRules, TableSettings
 from stream_app.planning.sync.target_tables import SyncRules

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.app.config import values
 from stream_app.app.config.config_keys import config_key, config_key_family
-from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.column_definition import DefinitionError
 from stream_app.cdc.computed.made_columns import (
     MadeColumns,
     MetadataError,

@@ -1,7 +1,7 @@
 """Serves an ASGI application with uvicorn, behind a guard and with one request per connection.
 
 `web.serving` and `metrics.endpoint` use it. The guard limits the connections of a port
-and their duration. The system queues at most `guard.BACKLOG` connections.
+and their duration. The system queues at most `connection_guard.BACKLOG` connections.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import uvicorn
 
-from stream_app.app.http.guard import BACKLOG, Guard
+from stream_app.app.http.connection_guard import BACKLOG, Guard
 
 AsgiMessage = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[AsgiMessage]]

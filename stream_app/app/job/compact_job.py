@@ -39,10 +39,10 @@ from stream_app.process.log_facts import logging_about
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.session import start_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
-from stream_app.spark.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport, TableJob
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger(__name__)

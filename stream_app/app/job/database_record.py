@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_tables import COMMIT_THREADS, EpochTables
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.errors import StreamAppError
 from stream_app.model.database_snapshot import DatabaseSnapshot, SourcePosition, TableAt
 from stream_app.table.api.database_snapshots import DatabaseSnapshots

@@ -21,9 +21,9 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.between_epochs import BetweenEpochs
+from stream_app.app.job.checks_between_epochs import BetweenEpochs
 from stream_app.app.job.database_record import DatabaseSnapshotRecorder
-from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_session import JobSession
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
 from stream_app.app.job.source_reader import (
@@ -41,8 +41,8 @@ from stream_app.app.observe.watched_job import WatchedJob
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_tables import EpochTables
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_tables import EpochTables
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.epochs.stream.epoch_pace import Pace
@@ -51,8 +51,8 @@ from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELI
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.driver.jvm_watch import watched_session
 from stream_app.spark.driver.stop_signals import stop_on_signals
-from stream_app.spark.epoch.warm_up import warming_up
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.warm_up import warming_up
 from stream_app.table.api.database_snapshots import database_snapshots
 
 _LOG = logging.getLogger(__name__)

@@ -32,9 +32,9 @@ from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsets
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
-from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.range_epochs import RangeEpochs
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource

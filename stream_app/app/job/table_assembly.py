@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.start_checks import CheckedJob
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
@@ -17,14 +17,14 @@ from stream_app.app.table_setup.source_statements import SourceStatements, state
 from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import (
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
 from stream_app.epochs.stages.epoch_runner import EpochRunner, MessagesT
 

@@ -22,9 +22,9 @@ from stream_app.app.load.loaded_tables import (
     load_format,
 )
 from stream_app.app.load.row_queries import LoadedRelation
+from stream_app.app.source.captured_tables import followed_database
 from stream_app.app.source.jdbc_connection import log_position, open_connection
 from stream_app.app.source.kafka_reader import end_offsets
-from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
@@ -40,7 +40,7 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.spark.load.load_epochs import LoadEpochs
 from stream_app.table.file_store_table import FileStoreTable

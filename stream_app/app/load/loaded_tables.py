@@ -26,9 +26,9 @@ from stream_app.app.load.row_queries import (
     LOAD_OPTIONS,
     LoadedRelation,
 )
+from stream_app.app.source.captured_tables import FollowedDatabase, relation_origin
 from stream_app.app.source.jdbc_connection import query_rows
 from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
-from stream_app.app.source.relations import FollowedDatabase, relation_origin
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.app.table_setup.table_pipeline import row_settings
@@ -41,7 +41,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
 from stream_app.network.jdbc import SERVERS, JdbcUrl, parse_jdbc_url
-from stream_app.planning.sync.assignment import TableLimit
+from stream_app.planning.sync.table_assignment import TableLimit
 from stream_app.planning.sync.target_tables import RefusedTable, TargetTable, decide_target
 from stream_app.table.file_store_table import FileStoreTable
 

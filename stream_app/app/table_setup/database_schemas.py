@@ -17,10 +17,10 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.source.source_table import SourceTable, merged_source_table, with_aliases
 from stream_app.planning.schema.column_renames import options_of_renamed, renames_in_new_table
 from stream_app.planning.sync.new_tables import new_table

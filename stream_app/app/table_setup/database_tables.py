@@ -38,21 +38,21 @@ from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
-from stream_app.epochs.commit.newcomers import NewcomerOutcome
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.newcomers import NewcomerOutcome
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.renames.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_only_options import is_tables_own, option_differences
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.model.source.origin import Origin, ghost_of
+from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.planning.sync.assignment import Assignment, TableLimit
 from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
 from stream_app.planning.sync.new_tables import options_for
+from stream_app.planning.sync.table_assignment import Assignment, TableLimit
 from stream_app.planning.sync.target_tables import (
     GhostTable,
     RefusedTable,

@@ -1,6 +1,6 @@
 """Reads DDL statements from the source's messages, and lets tables follow their renames.
 
-`app.job.table_assembly` calls it for the statements, and `app.job.feeds` for each table.
+`app.job.table_assembly` calls it for the statements, and `app.job.job_feeds` for each table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from stream_app.cdc.ddl.ddl_messages import ddl_messages
 from stream_app.cdc.ddl.ddl_parser import parse_statements
 from stream_app.cdc.message_format import DdlOf
 from stream_app.checkpoint.job_state import JobStateFile
-from stream_app.epochs.commit.schema_evolution import RenameRules, SchemaEvolution
-from stream_app.model.renames.source_renames import (
+from stream_app.epochs.rounds.schema_evolution import RenameRules, SchemaEvolution
+from stream_app.model.source.source_renames import (
     RenameReaction,
     SourceDatabase,
     SourceRenames,

@@ -22,7 +22,7 @@ from stream_app.app.table_setup.format_setup import (
     whole_setup,
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.column_definition import DefinitionError
 from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace

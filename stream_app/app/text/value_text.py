@@ -34,9 +34,9 @@ import pyarrow.compute as pc
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import DataType
-from stream_app.variants.binary import MalformedVariantError
 from stream_app.variants.json_texts import variant_texts
 from stream_app.variants.layout import is_variant
+from stream_app.variants.variant_reader import MalformedVariantError
 
 _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stream_app.app.http.asgi_server import Server
-from stream_app.app.http.guard import (
+from stream_app.app.http.connection_guard import (
     Guard,
     PortLimits,
     is_port_taken,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import (
+from stream_app.catalog.catalog_environment import (
     CatalogPartition,
     LockedEnvironment,
     is_unfinished,

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from stream_app.catalog.environment import CatalogPartition, properties_of
+from stream_app.catalog.catalog_environment import CatalogPartition, properties_of
 from stream_app.catalog.hive.hive_types import hive_type
 from stream_app.catalog.hive.thrift_struct import (
     Struct,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import (
+from stream_app.catalog.catalog_environment import (
     LockedEnvironment,
     is_unfinished,
     properties_of,

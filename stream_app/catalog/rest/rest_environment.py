@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from stream_app.catalog.environment import CatalogPartition
+from stream_app.catalog.catalog_environment import CatalogPartition
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, RestResponse, table_path
 from stream_app.catalog.rest.schema_change_json import change_object

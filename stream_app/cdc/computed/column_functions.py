@@ -30,8 +30,8 @@ from stream_app.cdc.columns.decimal_columns import within_precision
 from stream_app.cdc.columns.time_columns import CastResult, cast_isolating
 from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.computed import text_functions
+from stream_app.cdc.computed.column_definition import Definition, DefinitionError
 from stream_app.cdc.computed.date_pattern import parse_pattern
-from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
 from stream_app.cdc.computed.variant_functions import variant_get
 from stream_app.errors import UsageError

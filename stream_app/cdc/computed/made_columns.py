@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from stream_app.cdc.computed.column_definition import (
+    Definition,
+    DefinitionError,
+    parse_definition,
+    sort_definitions,
+)
 from stream_app.cdc.computed.column_functions import (
     STRING,
     ArrowTypeOf,
     applied_function,
     function_of,
-)
-from stream_app.cdc.computed.definition import (
-    Definition,
-    DefinitionError,
-    parse_definition,
-    sort_definitions,
 )
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.model.near_names import did_you_mean, known_names_text

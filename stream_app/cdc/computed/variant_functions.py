@@ -15,9 +15,9 @@ from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.nested_columns import cast_cells
 from stream_app.cdc.columns.time_columns import CastResult
 from stream_app.variants import layout
-from stream_app.variants.binary import Variant
 from stream_app.variants.json_texts import variant_json
 from stream_app.variants.paths import VariantPath, at_path
+from stream_app.variants.variant_reader import Variant
 
 
 def variant_get(values: pa.Array, path: VariantPath, reading: ColumnReading) -> CastResult:

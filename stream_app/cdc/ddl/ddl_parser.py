@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from stream_app.model.renames.statements import (
+from stream_app.model.source.ddl_statements import (
     AlterTable,
     CreateOrDropTable,
     RenameTable,

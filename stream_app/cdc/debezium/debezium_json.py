@@ -52,14 +52,14 @@ from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
 from stream_app.cdc.debezium.decoding.one_record import images_of
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.decoder import PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules

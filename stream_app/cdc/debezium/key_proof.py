@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import message_place
 from stream_app.cdc.debezium.message_keys import NO_KEY, KeyFields, MessageKeys
-from stream_app.cdc.json_records.outcome import KeyQuestions
+from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 

@@ -22,6 +22,12 @@ from stream_app.cdc.column_drift import DriftedColumn, DriftReaction, Sighting
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.json_records.batch_outcome import (
+    BatchOutcome,
+    DecodedPart,
+    DecodedRecords,
+    RecordsResult,
+)
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
 from stream_app.cdc.json_records.decoder import (
@@ -46,12 +52,6 @@ from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, r
 from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
 from stream_app.cdc.json_records.message_survey import survey
-from stream_app.cdc.json_records.outcome import (
-    BatchOutcome,
-    DecodedPart,
-    DecodedRecords,
-    RecordsResult,
-)
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
     DdlOf,

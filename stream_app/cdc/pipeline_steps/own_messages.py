@@ -2,7 +2,7 @@
 
 Their rows would share one primary key: row 6 of another table would replace row 6 of the job's own.
 So such records are bad. The job decides which source table is its own
-(`epochs.commit.source_table_check`). It examines single messages only in batches with other tables'
+(`epochs.rounds.source_table_check`). It examines single messages only in batches with other tables'
 records.
 """
 

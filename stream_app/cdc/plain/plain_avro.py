@@ -19,9 +19,9 @@ from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
 from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import avro_as_json
 

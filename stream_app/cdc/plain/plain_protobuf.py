@@ -25,7 +25,7 @@ from stream_app.cdc.plain.registered_format import RegisteredFormat
 from stream_app.cdc.plain.registered_rows import RegisteredRows
 from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
-from stream_app.cdc.wire.avro.value_cursor import AvroValues
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues
 from stream_app.cdc.wire.protobuf.protobuf_cursor import ProtobufCursor, protobuf_cursor
 from stream_app.cdc.wire.protobuf.protobuf_fields import ProtobufField, connect_field, fields_of
 from stream_app.cdc.wire.protobuf.protobuf_schemas import check_protoc, message_class

@@ -33,6 +33,7 @@ from stream_app.cdc.column_drift import (
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_message import image_of, load_document
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecords, RecordsResult
 from stream_app.cdc.json_records.dialect import Change
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
@@ -40,7 +41,6 @@ from stream_app.cdc.json_records.json_options import (
     column_readings,
     texts_and_numbers,
 )
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords, RecordsResult
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of

@@ -1,1 +1,1 @@
-"""Bytes of a registry's schemas, in columns and one by one. Start with `avro.value_cursor`."""
+"""Bytes of a registry's schemas, in columns and one by one. Start with `avro.avro_cursor`."""

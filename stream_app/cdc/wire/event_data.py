@@ -6,7 +6,7 @@
    this step is final.
 3. Bad records get their received bytes back.
 
-`plain.cloud_events` and `debezium.wrapped` call it, and say what the data is.
+`cloud_events` and `debezium_cloud_events` call it, and say what the data is.
 
 Source: CloudEvents' "JSON Event Format", version 1.0.
 """

@@ -27,7 +27,7 @@ from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
 from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
 from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
-from stream_app.cdc.wire.wide_numbers import narrow_numbers
+from stream_app.cdc.wire.wide_schema_numbers import narrow_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.source_table import SourceTable
 

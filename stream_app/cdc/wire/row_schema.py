@@ -13,7 +13,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers
 
 

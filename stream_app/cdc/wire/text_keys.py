@@ -17,8 +17,8 @@ from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.avro.avro_types import AvroType
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.row_schema import SchemaKey
 
 _ESCAPES = (

@@ -1,6 +1,6 @@
 """Describes how the tasks of one epoch decode and write each table.
 
-`commit.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
+`rounds.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
 """
 
 from __future__ import annotations

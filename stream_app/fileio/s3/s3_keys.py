@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import MissingValueError, resolve_references
+from stream_app.fileio.setting_references import MissingValueError, resolve_references
 from stream_app.model.options.store_options import S3_KEYS
 from stream_app.version import install_command
 

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.reference import MissingValueError, names_file, resolve_references
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
+from stream_app.fileio.setting_references import MissingValueError, names_file, resolve_references
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
 from stream_app.model.options.store_options import S3_OPTIONS

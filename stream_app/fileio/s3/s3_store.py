@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from stream_app.errors import StorageError, StreamAppError, UsageError
-from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import S3Keys
 from stream_app.fileio.s3.s3_options import OPTION_PREFIXES, s3_options
+from stream_app.fileio.setting_references import MissingValueError
 from stream_app.fileio.store import OptionSource, SparkAccess, Store
 from stream_app.model.options.store_options import S3_OPTIONS
 

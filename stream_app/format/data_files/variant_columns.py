@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from stream_app.format.data_files.damaged_files import damaged_file_error
-from stream_app.variants.binary import MalformedVariantError
 from stream_app.variants.layout import METADATA, TYPED_VALUE, VALUE, VARIANT_TYPE, is_variant
 from stream_app.variants.shredded import whole_variants
+from stream_app.variants.variant_reader import MalformedVariantError
 
 
 def with_whole_variants(batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:

@@ -35,6 +35,7 @@ from stream_app.kafka.transactions.border import (
     LogProgress,
 )
 from stream_app.kafka.transactions.border_doubts import BorderDoubts
+from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.pending_messages import (
     NO_CODE,
     SEPARATOR,
@@ -43,7 +44,6 @@ from stream_app.kafka.transactions.pending_messages import (
 )
 from stream_app.kafka.transactions.pending_transactions import PendingTransactions
 from stream_app.kafka.transactions.settled_partitions import progress_at
-from stream_app.kafka.transactions.topics_of_counts import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.whole_ends import spans_of, whole_ends
 
 _NAMED_MAX = 3

@@ -1,6 +1,6 @@
 """The port that runs a decided compaction elsewhere.
 
-`spark.spark_compactions` implements it by Spark jobs, and tests run the compaction in the caller.
+`spark.jobs.spark_compactions` implements it by Spark jobs. Tests run the compaction in the caller.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Describes the tables of a source: their origin, columns and types. Start with `source_table`."""
+"""Describes the tables of a source: their origin, columns, types and renames.
+
+Start with `source_table`.
+"""

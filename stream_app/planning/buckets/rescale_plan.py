@@ -1,6 +1,6 @@
 """Decides which partitions are rescaled, and which files are split together.
 
-`table.rescale.rescale` executes the plan.
+`table.overwrite.rescale` executes the plan.
 
 Source: Paimon `flink/action/RescaleAction.java`, which reads and writes a partition whole.
 """

@@ -2,7 +2,7 @@
 
 This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
 the table's snapshots record the ends of the earlier job's epochs.
-`table.stream_commit.checkpoint_checks` calls it before a job's first epoch in a table. It takes and
+`table.job.checkpoint_checks` calls it before a job's first epoch in a table. It takes and
 returns plain values.
 """
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, check_writable
+from stream_app.model.schema.table_only_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
-from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
 

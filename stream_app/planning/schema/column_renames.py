@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.model.options.schema_options import RENAMED_COLUMNS
-from stream_app.model.renames.source_renames import RenameReaction, TableRenames
-from stream_app.model.renames.statements import Renaming
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.ddl_statements import Renaming
+from stream_app.model.source.source_renames import RenameReaction, TableRenames
 from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
 
 RENAMES = "renames"

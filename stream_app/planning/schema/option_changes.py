@@ -18,7 +18,7 @@ from stream_app.model.options.merge_options import (
 )
 from stream_app.model.options.option import is_on, is_true
 from stream_app.model.options.schema_options import DELETION_VECTORS_MODIFIABLE
-from stream_app.model.schema.tables_own_options import IMMUTABLE_OPTIONS, OptionDifference
+from stream_app.model.schema.table_only_options import IMMUTABLE_OPTIONS, OptionDifference
 
 _ONE_WAY = (IGNORE_DELETE.key, IGNORE_UPDATE_BEFORE.key)
 """Options that may be turned on and never off."""

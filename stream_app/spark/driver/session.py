@@ -65,7 +65,7 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     # The plan of an epoch is known, so Spark need not run parts of it to find one.
     "spark.sql.adaptive.enabled": "false",
     # Workers are forked from a process that has stream_app's modules, and pandas, loaded already.
-    "spark.python.daemon.module": "stream_app.spark.worker_daemon",
+    "spark.python.daemon.module": "stream_app.spark.jobs.worker_daemon",
     # Spark's own, and the names under which Kafka and S3 keep secrets.
     "spark.redaction.regex": "(?i)secret|passw|token|access[.-]?key|jaas|credential|keystore.key",
     # The log uses only `lastProgress`.

@@ -24,8 +24,8 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, Tabl
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.share_epochs import ShareEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.share_epochs import ShareEpochs
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.table.file_store_table import FileStoreTable
 

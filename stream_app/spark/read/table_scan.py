@@ -37,7 +37,7 @@ from stream_app.table.read.incremental_range import (
     versions_between,
 )
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.interleaved import BatchStream
+from stream_app.table.read.interleaved_batches import BatchStream
 from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan

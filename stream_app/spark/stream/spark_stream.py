@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import SourceError, WrongSourceError

@@ -21,7 +21,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.analyze.column_figures import ColumnFigures
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version

@@ -39,7 +39,7 @@ from stream_app.table.opening import open_named_table
 from stream_app.table.read.incremental_range import Bound, chosen_range
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import (

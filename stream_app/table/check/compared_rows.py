@@ -30,10 +30,10 @@ from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
+from stream_app.table.lookup.old_rows import OldRowsOfBucket
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.postponed_rows import SHARES
 
 RUN_ROWS = 200_000

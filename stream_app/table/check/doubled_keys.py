@@ -44,7 +44,7 @@ from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
-from stream_app.table.key_index.share_files import CodedBuckets
+from stream_app.table.key_index.key_layer_files import CodedBuckets
 from stream_app.table.key_index.table_keys import BUCKET_CODE, LIVES, KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors

@@ -1,5 +1,4 @@
 """Publishes a set of changes as one snapshot. Start with `file_store_commit`.
 
-A job's commit, `table.stream_commit.stream_table_commit`, stands above, because it also needs
-compactions.
+A job's commit, `table.job.stream_table_commit`, stands above, because it also needs compactions.
 """

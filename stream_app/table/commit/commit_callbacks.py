@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stream_app.catalog.environment import CatalogPartition
+from stream_app.catalog.catalog_environment import CatalogPartition
 from stream_app.errors import StorageError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.options.write_options import METASTORE_PARTITIONED_TABLE

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from stream_app.catalog.environment import Statistics
+from stream_app.catalog.catalog_environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_records import check_known

@@ -23,7 +23,12 @@ from stream_app.errors import StorageError
 from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_GLUE_SKIP_ARCHIVE
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.pointer import LOCATION, PointedTable, PointedVersion, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import (
+    LOCATION,
+    PointedTable,
+    PointedVersion,
+    name_in_catalog,
+)
 
 _GONE, _EXISTS = "EntityNotFoundException", "AlreadyExistsException"
 _CHANGED = "ConcurrentModificationException"

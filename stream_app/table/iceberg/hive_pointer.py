@@ -54,7 +54,12 @@ from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_URI,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.pointer import LOCATION, PointedTable, PointedVersion, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import (
+    LOCATION,
+    PointedTable,
+    PointedVersion,
+    name_in_catalog,
+)
 
 _URIS = "hive.metastore.uris"
 _TIMEOUT = {"hive.metastore.client.socket.timeout": "30s"}

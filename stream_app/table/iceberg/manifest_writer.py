@@ -17,7 +17,7 @@ from stream_app.model.iceberg_metadata import (
     IcebergManifest,
     ManifestContent,
 )
-from stream_app.planning.iceberg.manifest_merge import (
+from stream_app.planning.iceberg.rewritten_manifests import (
     ManifestMergeLimits,
     carried_entries,
     full_manifest_entry_count,

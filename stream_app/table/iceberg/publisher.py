@@ -1,7 +1,7 @@
 """Publishes a Paimon snapshot in the table's Iceberg metadata.
 
 A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
-(`vector_files`). The publisher derives it from the previous version and all changes since,
+(`puffin_files`). The publisher derives it from the previous version and all changes since,
 including those of other writers. If the changes do not lead to the snapshot, it takes the
 snapshot's live files. So the next commit repairs a crash between the two commits.
 
@@ -41,8 +41,8 @@ from stream_app.model.options.iceberg_options import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.iceberg.kept_history import next_version
-from stream_app.planning.iceberg.manifest_merge import ManifestMergeLimits
+from stream_app.planning.iceberg.retained_history import next_version
+from stream_app.planning.iceberg.rewritten_manifests import ManifestMergeLimits
 from stream_app.planning.iceberg.visible_files import (
     IcebergLevels,
     iceberg_levels,
@@ -53,7 +53,7 @@ from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadEr
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
 from stream_app.table.iceberg.published_files import published_files
-from stream_app.table.iceberg.vector_files import VectorFiles
+from stream_app.table.iceberg.puffin_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
     TaggedSnapshots,
     delete_unnamed_files,

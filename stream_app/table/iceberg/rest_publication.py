@@ -49,7 +49,7 @@ from stream_app.model.iceberg_metadata import IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.iceberg_options import METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import CatalogAheadError, NextNumbers
-from stream_app.table.iceberg.pointer import another_table_error, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import another_table_error, name_in_catalog
 from stream_app.table.iceberg.published_catalog import CatalogState
 from stream_app.table.iceberg.rest_client import open_rest_catalog, rest_errors, rest_settings
 

@@ -19,7 +19,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE, parse_jdbc_url
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.pointer import PointedTable, PointedVersion, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import PointedTable, PointedVersion, name_in_catalog
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS iceberg_tables (

@@ -16,7 +16,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.iceberg.kept_history import kept_snapshots
+from stream_app.planning.iceberg.retained_history import kept_snapshots
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
 

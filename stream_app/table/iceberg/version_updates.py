@@ -23,7 +23,7 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.kept_history import snapshot_operation
+from stream_app.planning.iceberg.retained_history import snapshot_operation
 from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter

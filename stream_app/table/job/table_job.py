@@ -16,7 +16,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.options.bucket_options import BUCKET
-from stream_app.model.schema.tables_own_options import with_configured
+from stream_app.model.schema.table_only_options import with_configured
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.schema_changes import schema_differences
@@ -25,15 +25,15 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.job.waiting_rows_check import check_no_row_waits
-from stream_app.table.stream_commit.checkpoint_checks import (
+from stream_app.table.job.checkpoint_checks import (
     check_not_behind,
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.stream_commit.compaction_publisher import PublishedCompactions
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.compaction_publisher import PublishedCompactions
+from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.waiting_rows_check import check_no_row_waits
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
 _LOG = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stream_app.errors import CompactionError, StreamAppError
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.planning.compact.waiting_rows import readers_text, waiting_text
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 
 
 def check_no_row_waits(stream_commit: StreamTableCommit) -> None:

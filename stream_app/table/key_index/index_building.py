@@ -24,7 +24,7 @@ from stream_app.model.options.bucket_options import CROSS_PARTITION_UPSERT_INDEX
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of
-from stream_app.table.key_index.share_files import CodedBuckets, ShareFiles
+from stream_app.table.key_index.key_layer_files import CodedBuckets, ShareFiles
 from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.file_store_scan import FileStoreScan

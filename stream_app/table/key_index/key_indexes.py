@@ -48,7 +48,7 @@ from stream_app.table.key_index.key_layer import (
     layer_of,
     merged_layer,
 )
-from stream_app.table.key_index.share_files import CodedBuckets, ShareFiles, locked_folder
+from stream_app.table.key_index.key_layer_files import CodedBuckets, ShareFiles, locked_folder
 from stream_app.table.key_index.table_keys import KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors

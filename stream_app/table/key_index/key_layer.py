@@ -51,7 +51,7 @@ class KeyLayer:
     """n distinct keys in ascending order of their hashes.
 
     Attributes:
-        bucket_codes: int32 [n]; `GONE` or a code of `share_files.CodedBuckets`.
+        bucket_codes: int32 [n]; `GONE` or a code of `key_layer_files.CodedBuckets`.
     """
 
     keys: Keys

@@ -24,9 +24,9 @@ from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
+from stream_app.table.lookup.old_rows import OldRowsOfBucket
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
-from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20

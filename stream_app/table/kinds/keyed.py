@@ -34,11 +34,11 @@ from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
+from stream_app.table.lookup.old_rows import OldRowsOfBucket
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
-from stream_app.table.write.old_rows import OldRowsOfBucket
 from stream_app.table.write.table_write import TableWrite
 
 

@@ -2,7 +2,7 @@
 
 A new kind needs a `TableKind` in a module here, a line below, and traits in
 `model.traits.kind_traits`. If its rows find their buckets in a new way, it needs a state in
-`table.stream_commit.bucket_state` too.
+`table.job.bucket_state` too.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """

@@ -1,1 +1,4 @@
-"""Replaces the rows of a table or of its partitions."""
+"""Replaces the files of partitions, by other rows or by the same rows in other buckets.
+
+Start with `overwrite` and `rescale`.
+"""

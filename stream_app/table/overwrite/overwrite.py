@@ -34,7 +34,7 @@ from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind_registry import table_kind_of
-from stream_app.table.overwrite.given_rows import rows_of_table
+from stream_app.table.overwrite.python_rows import rows_of_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.versions.partition_choice import PartitionChoice

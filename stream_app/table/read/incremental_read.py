@@ -33,7 +33,7 @@ from stream_app.table.conditions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
-from stream_app.table.read.interleaved import BatchStream
+from stream_app.table.read.interleaved_batches import BatchStream
 from stream_app.table.read.selection import Selection
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan

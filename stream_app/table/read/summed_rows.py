@@ -13,7 +13,7 @@ from stream_app.model.files.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carried_sums import with_changes
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.catalog_environment import NO_CATALOG
 from stream_app.errors import TableNotFoundError
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_become, default_value

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import WrongSourceError
-from stream_app.model.renames.source_renames import RenameReaction, TableRenames
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.source.source_renames import RenameReaction, TableRenames
 from stream_app.planning.schema.column_renames import RenameDecision, column_renames
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_by

@@ -36,7 +36,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.versions.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_reads import ManifestReads
 
 
 @dataclass(slots=True)

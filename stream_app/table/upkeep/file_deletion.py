@@ -23,7 +23,7 @@ from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.versions.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_reads import ManifestReads
 from stream_app.table.versions.version_files import NamedVersion, versions_below
 
 

@@ -56,8 +56,8 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
+from stream_app.table.upkeep.manifest_reads import ManifestReads
 from stream_app.table.upkeep.tags import add_live_files
-from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import Version, snapshot_of
 
 _LOG = logging.getLogger(__name__)

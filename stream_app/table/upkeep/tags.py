@@ -43,7 +43,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.versions.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 

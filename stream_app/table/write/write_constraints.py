@@ -1,6 +1,6 @@
 """Computes constraints on a table's new rows: sequence numbers, bucket counts, columns.
 
-`table.stream_commit.table_state` owns the constraints, and passes each manifest entry that it reads
+`table.job.table_state` owns the constraints, and passes each manifest entry that it reads
 to them.
 """
 

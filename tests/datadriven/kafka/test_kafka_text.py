@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import DEFAULT_OPTIONS, client_options
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished_partitions

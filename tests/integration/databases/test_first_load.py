@@ -15,8 +15,8 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.load.row_queries import LoadedRelation
+from stream_app.app.source.captured_tables import followed_database
 from stream_app.app.source.jdbc_connection import open_connection
-from stream_app.app.source.relations import followed_database
 from stream_app.checkpoint.load_plan import FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.table.api.paimon_table import open_table
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.jobs.ingest_server import IngestServer
 from tests.testbed.servers.mariadb import PASSWORD

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.spark.epoch.dataframe_epochs import DataFrameEpochs
+from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochs
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables, reports
 from tests.support.tables.snapshot_chain import check_chain

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.table_setup.job_folder_access import open_folder
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.epochs.stream.whole_borders import WholeBorders

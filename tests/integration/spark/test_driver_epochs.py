@@ -17,8 +17,8 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED
-from stream_app.spark.epoch.driver_epochs import DriverEpochs
-from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochs
+from stream_app.spark.jobs.range_epochs import RangeEpochs
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.topic_reader import settings_for
 from tests.support.engines.routed_messages import a_plan

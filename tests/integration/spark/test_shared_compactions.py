@@ -13,7 +13,7 @@ from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.compact_unit import CompactUnit
-from stream_app.spark.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
+from stream_app.spark.jobs.spark_compactions import DRIVER_BYTES, SparkCompactionQueue
 from stream_app.table.compact.buckets.bucket_coordinator import files_by_bucket
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.tables.small_table import SmallTable, small_table

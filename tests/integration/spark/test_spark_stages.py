@@ -29,7 +29,7 @@ from stream_app.epochs.stages.epoch_plan import EpochPlan
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import SourceError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.dataframe_epochs import route_blocks
+from stream_app.spark.jobs.dataframe_epochs import route_blocks
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from tests.support.brokers.kafka_broker import new_topic, produce

@@ -15,8 +15,8 @@ from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.errors import OPERATOR_NEEDED
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.table.rescale.postponed_move import move_postponed
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.overwrite.postponed_move import move_postponed
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table
 from tests.support.judges.paimon_java import PaimonJava

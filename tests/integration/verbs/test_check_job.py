@@ -16,7 +16,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.recorded_tables import recorded_splitter
-from stream_app.app.ops.source_comparison.comparison import Comparison
+from stream_app.app.ops.source_comparison.topic_comparison import Comparison
 from stream_app.epochs.stages.epoch_plan import MessageSplitter, TableMessages
 from stream_app.table.check.table_check import CheckReport
 from tests.support.brokers.kafka_broker import new_topic, produce

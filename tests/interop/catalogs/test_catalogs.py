@@ -29,6 +29,7 @@ from stream_app.planning.schema.schema_changes import (
     SetColumnComment,
     SetTableComment,
 )
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import (
     create_or_open_in_catalog,
     open_file_store_table,
@@ -36,7 +37,6 @@ from stream_app.table.opening import (
     open_in_catalog,
 )
 from stream_app.table.schema.alter import alter_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.judges.named_table import NamedTable
 from tests.support.judges.paimon_java import PaimonJava
 from tests.support.servers.rest_server import RestServer

@@ -14,8 +14,8 @@ import pytest
 import stream_app
 from stream_app.errors import CommitConflictError, CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.interop.compacted_tables import compact_fully
 from tests.support.interop.every_type import a_table
 from tests.support.interop.written_tables import SIGNS

@@ -22,7 +22,7 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.schema.tables_own_options import is_tables_own
+from stream_app.model.schema.table_only_options import is_tables_own
 from tests.support.judges.paimon_java import PaimonJava
 
 pytestmark = pytest.mark.java

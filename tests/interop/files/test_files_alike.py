@@ -24,7 +24,7 @@ import stream_app
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.interop.changelog_tables import CASES as PRODUCERS

@@ -18,9 +18,9 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.compaction_report import reports_of_property
+from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.lookup.lookup_reader import bucket_lookup
 from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.rows_by_key.lookup_reader import bucket_lookup
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import wait_for_plan
 from tests.support.jobs.table_writer import CompactInCaller, TableWriter, by_content, read_rows

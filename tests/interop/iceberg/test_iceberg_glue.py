@@ -11,7 +11,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn, DropColumn
 from stream_app.table.iceberg.glue_pointer import open_catalog_table
-from stream_app.table.iceberg.pointer import name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import name_in_catalog
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table

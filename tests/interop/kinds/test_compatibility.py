@@ -21,8 +21,8 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.simulation.actors.workers import by_bucket, writing
 from tests.simulation.model.merging import Record, merge_of, merged, placed
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of

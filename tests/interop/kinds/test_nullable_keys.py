@@ -20,8 +20,8 @@ from stream_app.app.cli.main import main
 from stream_app.errors import UsageError
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.simulation.model.merging import Record, kinds_of, merge_of, merged
 from tests.support.histories.every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
 from tests.support.interop.followed_rows import ours

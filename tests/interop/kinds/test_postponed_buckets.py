@@ -16,7 +16,7 @@ import pytest
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows

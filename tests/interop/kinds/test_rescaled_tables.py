@@ -12,7 +12,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonError, PaimonJava

@@ -21,7 +21,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.files.data_file_meta import FileSource
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.model.merging import Record, merge_of, merged
 from tests.support.interop.followed_rows import ours

@@ -13,8 +13,8 @@ import pytest
 from stream_app.errors import CheckpointError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table, open_for_writing
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.histories.random_changes import RandomChanges

@@ -22,9 +22,9 @@ from stream_app.table.compact.append.append_planner import (
 )
 from stream_app.table.compact.compaction_failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import table_kind_of
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.table_writer import (

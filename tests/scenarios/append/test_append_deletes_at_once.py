@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import CompactInThreads, CompactLater, TableWriter, read_rows
 from tests.support.tables.deleted_rows import delete_some
 from tests.support.tables.small_table import small_table

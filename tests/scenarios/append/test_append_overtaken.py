@@ -11,7 +11,7 @@ import pytest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.append.append_planner import AppendCompactPlanner
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import wait_for_plan
 from tests.support.jobs.table_writer import (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import (
     CompactInCaller,
     CompactInThreads,

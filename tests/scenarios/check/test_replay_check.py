@@ -18,9 +18,9 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_branch, open_file_store_table
-from stream_app.table.rescale.postponed_move import move_postponed
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.versions.file_store_scan import FileStoreScan

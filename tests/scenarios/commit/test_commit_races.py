@@ -17,8 +17,8 @@ from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.files.raced_file_io import RacedFileIO
 from tests.support.jobs.table_writer import CompactLater, TableWriter, by_content, read_rows
 from tests.support.tables.small_table import Change, SteppingClock, small_table, write_changes

@@ -10,7 +10,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.files.file_operation_turns import Actor
 from tests.support.histories.random_changes import RandomChanges

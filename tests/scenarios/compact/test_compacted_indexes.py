@@ -11,8 +11,8 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.key_index.key_indexes import KeyIndexes
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table

@@ -12,7 +12,7 @@ import pytest
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.jobs.table_writer import CompactLater, by_content, read_rows

@@ -15,8 +15,8 @@ from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinato
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (

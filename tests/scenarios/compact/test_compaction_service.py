@@ -27,10 +27,10 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from stream_app.table.schema.alter import alter_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.compacting_table import a_table, rows

@@ -18,7 +18,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.predicate.parser import parse_predicate
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.partition_choice import PartitionChoice
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (

@@ -14,7 +14,7 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.rescale.postponed_move import move_postponed
+from stream_app.table.overwrite.postponed_move import move_postponed
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.engines.epoch_in_caller import EpochHere
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows

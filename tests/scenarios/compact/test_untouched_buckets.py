@@ -9,8 +9,8 @@ from bench.commit.scaling import PARTITION, EndsAtOnce, MadeFiles, build
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.files.counting_file_io import CountingFileIO
 
 BUCKETS = 8

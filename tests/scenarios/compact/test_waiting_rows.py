@@ -25,8 +25,8 @@ from stream_app.planning.compact.waiting_rows import waiting_buckets
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.compact.buckets.rest_times import REST_S
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 from tests.support.jobs.compacting_table import rows

@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.errors import CompactionError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.jobs.compacting_table import a_table, rows
 from tests.support.jobs.table_writer import (
     CompactInCaller,

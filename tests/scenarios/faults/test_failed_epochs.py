@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.errors import BadRecordsError, StoppedError, StorageError
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stream_app.checkpoint.held_tables import resume
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
 from tests.support.engines.begun_epoch import begin_epoch

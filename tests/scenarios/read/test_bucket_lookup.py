@@ -13,7 +13,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rows_by_key.lookup_reader import bucket_lookup
+from stream_app.table.lookup.lookup_reader import bucket_lookup
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.counting_file_io import CountingFileIO
 from tests.support.jobs.table_writer import CompactLater, TableWriter, read_rows

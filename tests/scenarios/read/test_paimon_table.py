@@ -28,7 +28,7 @@ import stream_app
 from stream_app import PaimonTable
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.model.schema.data_type import RowType
-from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.interleaved_batches import interleaved
 from tests.support.files.plain_object import plain_object
 from tests.support.tables.small_table import SmallTable, small_table
 

@@ -14,8 +14,8 @@ import pytest
 from stream_app.errors import UsageError
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.tables.small_table import (
     TIME_MS,

@@ -17,8 +17,8 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.upkeep.file_deletion import FileCollector
+from stream_app.table.upkeep.manifest_reads import ManifestReads
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.manifest_reads import ManifestReads
 from tests.support.files.plain_object import plain_object
 from tests.support.histories.tagged_history import add_tag
 from tests.support.servers.s3_server import ACCESS_KEY, SECRET_KEY, S3Server

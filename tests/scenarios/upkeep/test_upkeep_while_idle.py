@@ -36,7 +36,7 @@ class Job:
         self.upkeep = TableMaintenance(self.table)
 
     def row(self, value: str) -> None:
-        """An epoch, as `epochs.commit.epoch_committer` does it."""
+        """An epoch, as `epochs.rounds.epoch_committer` does it."""
         self.upkeep.before_rows()
         self.writer.write([("+I", {"k": 1, "v": value})])
         self.upkeep.after_commit()

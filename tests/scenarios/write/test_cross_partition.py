@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.round_commits import SourceEpoch
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.round_commits import SourceEpoch
 from stream_app.errors import CommitConflictError
 from stream_app.fileio.local.local_file_io import LocalFileIO
-from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.job.single_append import SingleAppend
 from tests.support.engines.epoch_in_caller import Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.jobs.cross_partition_job import CrossPartitionJob, cross_partition_table

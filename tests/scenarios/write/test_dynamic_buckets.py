@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.round_commits import DecodedEpoch, SourceEpoch
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.bucket_counts import basis_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.errors import CommitError, UsageError
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -18,9 +18,9 @@ from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob, with_newest_schema
 from stream_app.table.schema.alter import alter_table
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables

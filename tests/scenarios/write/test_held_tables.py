@@ -13,9 +13,9 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.checkpoint.held_tables import resume
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.newcomers import NewcomerOutcome
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.newcomers import NewcomerOutcome
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.errors import CheckpointError, StorageError

@@ -13,8 +13,8 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.planning.buckets.rescale_plan import planned_rescales
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rescale.postponed_move import move_postponed
-from stream_app.table.rescale.rescale import rescale_partition
+from stream_app.table.overwrite.postponed_move import move_postponed
+from stream_app.table.overwrite.rescale import rescale_partition
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.tables.small_table import small_table

@@ -34,8 +34,8 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.table.compact.compaction_failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 from tests.support.files.overtaken_file_io import OvertakenFileIO

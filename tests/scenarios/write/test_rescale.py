@@ -19,8 +19,8 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.rescale.postponed_move import move_postponed
-from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
+from stream_app.table.overwrite.postponed_move import move_postponed
+from stream_app.table.overwrite.rescale import check_rescalable, rescale_partition
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.engines.epoch_in_caller import EpochHere
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.epochs.commit.schema_evolution import SchemaEvolution
+from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.model.source.source_table import SourceTable
 from stream_app.table.file_store_table import FileStoreTable

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.errors import WrongSourceError
 from stream_app.model.snapshot import CommitKind

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.round_commits import OFFSETS_PROPERTY
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.round_commits import OFFSETS_PROPERTY
 from stream_app.errors import BadRecordsError, StreamAppError
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.engines.epoch_in_caller import EpochHere, Parts

@@ -18,10 +18,10 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import StoppingTables
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
 from stream_app.format.arrow_schema import arrow_schema

@@ -21,7 +21,7 @@ from stream_app.model.schema.merge.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.jobs.table_writer import CompactInCaller, read_rows
 from tests.support.tables.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS

@@ -21,7 +21,7 @@ from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.rescale.rescale import rescale_partition
+from stream_app.table.overwrite.rescale import rescale_partition
 from stream_app.table.upkeep.announcements import holding_rollbacks
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention

@@ -30,9 +30,9 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, table_write
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from stream_app.table.write.table_write import TableWrite
@@ -174,7 +174,7 @@ class Job:
             self.attempt(self.process, commit)
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
-        """Do the pending epoch, as `epochs.commit.epoch_committer` does."""
+        """Do the pending epoch, as `epochs.rounds.epoch_committer` does."""
         epoch = self.finished + 1
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return

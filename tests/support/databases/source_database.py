@@ -16,7 +16,7 @@ from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.file_store_table import FileStoreTable

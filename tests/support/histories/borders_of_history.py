@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder

@@ -9,7 +9,7 @@ from typing import Any
 
 import stream_app
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.interop.followed_rows import texts
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.judges.paimon_java import PaimonJava

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import CompactInCaller
 
 FAR_FUTURE_MS = 10**15

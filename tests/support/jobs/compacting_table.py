@@ -8,7 +8,7 @@ from typing import Any
 
 from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from tests.support.tables.small_table import Change, small_table
 
 

@@ -25,11 +25,11 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
-from stream_app.epochs.commit.broken_expectations import BrokenExpectations
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import IndependentTables
-from stream_app.epochs.commit.table_feed import TableFeed
+from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import IndependentTables
+from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.fileio.local.local_file_io import LocalFileIO
 from stream_app.quarantine.quarantine_writer import QuarantineWriter

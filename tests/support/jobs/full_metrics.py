@@ -13,7 +13,7 @@ from stream_app.app.load.load_progress import LoadedRanges, LoadProgress
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.change_batch import Violation
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd, RecordSighting
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import encode_proof

@@ -21,8 +21,8 @@ from stream_app.model.files.compact_request import CompactRequest
 from stream_app.model.options.merge_options import IGNORE_DELETE
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import EpochOutcome, StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
-from stream_app.table.stream_commit.stream_table_commit import EpochOutcome, StreamTableCommit
 from tests.support.judges.normal_rows import Row, normal_rows, normal_value
 from tests.support.tables.merge_read import MergeRead
 from tests.support.tables.small_table import Change, SteppingClock, write_changes

@@ -19,16 +19,16 @@ from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_or_empty
-from stream_app.epochs.commit.epoch_committer import EpochCommitter
-from stream_app.epochs.commit.epoch_rounds import EpochRounds
-from stream_app.epochs.commit.epoch_tables import (
+from stream_app.epochs.rounds.epoch_committer import EpochCommitter
+from stream_app.epochs.rounds.epoch_rounds import EpochRounds
+from stream_app.epochs.rounds.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
-from stream_app.epochs.commit.table_feed import TableFeed
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochSettings, TableMessages
 from stream_app.epochs.stages.epoch_runner import EpochRunner
 from stream_app.fileio.file_io import FileIO

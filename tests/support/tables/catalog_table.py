@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.pointer import PointedTable, name_in_catalog
+from stream_app.table.iceberg.metadata_pointer import PointedTable, name_in_catalog
 from stream_app.table.job.table_maintenance import TableMaintenance
 from tests.support.histories.random_changes import RandomChanges
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows

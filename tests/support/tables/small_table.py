@@ -21,10 +21,10 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 from tests.support.files.flushed_files import flushed_files
 

@@ -27,7 +27,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.options.option_support import IGNORED_KEYS
 from stream_app.model.options.store_options import S3_OPTIONS
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.tables_own_options import is_tables_own
+from stream_app.model.schema.table_only_options import is_tables_own
 from stream_app.spark.read.source_options import SOURCE_OPTIONS
 from tests.tidy.pages.option_support_page import (
     HARMLESS,

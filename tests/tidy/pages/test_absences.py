@@ -43,7 +43,7 @@ READ_ONE_BY_ONE = {
     "mergetree.merge_engines.aggregates.unions": "sketches and bitmaps are objects of libraries",
     "mergetree.write.row_kinds": "four texts of row kinds",
     "mergetree.write.fill_unchanged": "few sets of columns",
-    "spark.epoch.dataframe_epochs": "a cell is a block of rows",
+    "spark.jobs.dataframe_epochs": "a cell is a block of rows",
     "kafka.transactions.pending_messages": "names and ids of transactions, not of rows",
 }
 
@@ -114,7 +114,7 @@ def names_a_folder(node: ast.AST) -> bool:
 
 
 def test_rows_are_no_python_objects_on_their_way() -> None:
-    ways = ("kafka/", "mergetree/", "filestore/data/", "spark/epoch/")
+    ways = ("kafka/", "mergetree/", "filestore/data/", "spark/jobs/")
     assert {
         dotted(name)
         for name in modules("stream_app")

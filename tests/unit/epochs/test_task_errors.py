@@ -57,7 +57,7 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     "message",
     [
         "org.apache.spark.SparkException: EOFException occurred while reading the port number from "
-        "stream_app.spark.worker_daemon's stdout and terminated with code: 1..",
+        "stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 1..",
         'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file',
         'java.io.IOException: Cannot run program "python3": Exec failed, error: 13 (Permission)',
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
@@ -67,8 +67,8 @@ def test_a_python_without_the_packages_is_reported(message: str) -> None:
     explained = readable_error(RuntimeError(f"Job aborted due to stage failure: {message}{JAVA}"))
     assert isinstance(explained, UsageError)
     assert "spark.archives" in explained.where
-    killed = "reading the port number from stream_app.spark.worker_daemon's stdout and terminated"
-    error = RuntimeError(f"EOFException occurred while {killed} with code: 137.{JAVA}")
+    killed = "from stream_app.spark.jobs.worker_daemon's stdout and terminated with code: 137."
+    error = RuntimeError(f"EOFException occurred while reading the port number {killed}{JAVA}")
     assert readable_error(error) is error
 
 

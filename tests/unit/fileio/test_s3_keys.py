@@ -18,10 +18,10 @@ import pytest
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.reference import MissingValueError
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_keys import KeyFiles, RenewedKeys, S3Keys
 from stream_app.fileio.s3.s3_options import s3_options
+from stream_app.fileio.setting_references import MissingValueError
 from stream_app.fileio.store_registry import file_io_of
 from tests.support.servers.s3_server import S3Server
 

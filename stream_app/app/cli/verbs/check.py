@@ -32,7 +32,6 @@ from stream_app.app.ops.recorded_tables import (
     state_of_job,
     warnings_of,
 )
-from stream_app.app.ops.source_comparison.comparison import ComparedTable, Comparison
 from stream_app.app.ops.source_comparison.database_sums import (
     SummedDatabase,
     SummedSource,
@@ -45,6 +44,7 @@ from stream_app.app.ops.source_comparison.sum_sides import (
     database_sides,
     table_sides,
 )
+from stream_app.app.ops.source_comparison.topic_comparison import ComparedTable, Comparison
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.checkpoint.job_state import JobWarning

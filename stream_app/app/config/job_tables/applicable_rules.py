@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, missing_metadata
+from stream_app.cdc.computed.column_definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.column_functions import function_of
-from stream_app.cdc.computed.definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.made_columns import (
     MetadataError,
     argument_problem,

@@ -17,11 +17,11 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.pipeline_steps.expectations import Expectation
-from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.assignment import Assignment
+from stream_app.model.source.source_renames import RenameReaction
+from stream_app.planning.sync.table_assignment import Assignment
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import SyncRules
 

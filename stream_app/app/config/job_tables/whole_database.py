@@ -24,11 +24,11 @@ from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKin
 from stream_app.cdc.json_records.json_options import TRUNCATE
 from stream_app.cdc.pipeline_steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
-from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.assignment import Assignment
+from stream_app.model.source.source_renames import RenameReaction
+from stream_app.planning.sync.table_assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules, TargetTable, decide_target
 
 

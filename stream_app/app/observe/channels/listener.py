@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobWarning
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.table.job.table_job import IdleReport, TableJob

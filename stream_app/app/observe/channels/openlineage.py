@@ -43,11 +43,11 @@ from stream_app import __version__
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.observe.channels.listener import JobListener
+from stream_app.cdc.computed.column_definition import parse_definition
 from stream_app.cdc.computed.column_functions import function_of
-from stream_app.cdc.computed.definition import parse_definition
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import UsageError
 from stream_app.model.job_epoch import Offsets

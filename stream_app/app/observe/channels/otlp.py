@@ -28,7 +28,7 @@ from opentelemetry.trace import Span, Tracer
 from stream_app import __version__
 from stream_app.app.observe.channels.listener import JobListener
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
 Facts = Mapping[str, str | int | float]

@@ -28,7 +28,7 @@ from stream_app.app.observe.channels.listener import JobListener
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.network.http_request import send
 from stream_app.quarantine.quarantine_writer import Quarantined
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.cdc.change_batch import Violation
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay

@@ -37,7 +37,7 @@ from stream_app.cdc.column_drift import DriftedColumn, DriftKind
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, RecordSighting
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StreamAppError

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from stream_app.app.text.listing import size_text
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import Snapshot
 from stream_app.quarantine.quarantine_writer import Quarantined

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from stream_app.app.http.asgi_server import Application, AsgiMessage, Receive, Send, Server
-from stream_app.app.http.guard import (
+from stream_app.app.http.connection_guard import (
     Guard,
     PortLimits,
     is_port_taken,

@@ -44,7 +44,7 @@ from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock, SystemClock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind

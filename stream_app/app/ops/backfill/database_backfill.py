@@ -51,7 +51,7 @@ from stream_app.process.local_disk import scratch_folder
 from stream_app.spark.load.database_rows import DatabaseRows
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "backfill-"

@@ -46,7 +46,7 @@ from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.stream_commit.single_append import SingleAppend
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "backfill-"

@@ -47,8 +47,8 @@ from stream_app.quarantine.quarantine_folder import (
 )
 from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.schema.alter import EvolutionRules
-from stream_app.table.stream_commit.single_append import SingleAppend
 from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "replay-"

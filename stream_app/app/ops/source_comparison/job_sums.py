@@ -13,7 +13,7 @@ from itertools import chain
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.ops.source_comparison.database_sums import SummedDatabase, SummedSource
-from stream_app.app.source.relations import relation_origin, relations_of
+from stream_app.app.source.captured_tables import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.checkpoint.job_state import JobState
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError

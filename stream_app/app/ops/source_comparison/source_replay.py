@@ -1,8 +1,8 @@
 """Decodes the messages of a job's table again, as the job does, into sorted runs on local disk.
 
 A table's newest snapshot of an epoch records the epoch's end offsets, where the replay ends.
-`topic_messages` reads the messages. `comparison` and `app.ops.backfill` compare the runs with the
-table.
+`topic_messages` reads the messages. `topic_comparison` and `app.ops.backfill` compare the runs with
+the table.
 """
 
 from __future__ import annotations

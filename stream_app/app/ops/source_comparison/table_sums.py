@@ -16,7 +16,7 @@ from stream_app.model.checksum.row_sum import RowSum
 from stream_app.model.checksum.sum_conditions import has_text, text_kind, why_unsummed
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.interleaved import interleaved
+from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.row_sum_records import base_sum_record

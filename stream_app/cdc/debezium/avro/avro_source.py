@@ -2,7 +2,7 @@
 
 Implements what `message_format.SourceFacts` declares, with a schema registry.
 
-1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
+1. Origins and times are read in columns, all messages of a schema together (`avro_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
    heartbeats, transaction markers, broken ones.
 3. `debezium_description` describes a table's columns. It gets a few messages as JSON, in an
@@ -37,9 +37,9 @@ from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.cdc.wire.avro.avro_columns import texts_of
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
 from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin

@@ -3,7 +3,7 @@
 A message is Confluent's wire format: a zero, the number of its schema, and the value.
 
 1. Messages are grouped by the number of their schema, which the registry gives.
-2. Whole messages are read in columns, all of a group together (`value_cursor`).
+2. Whole messages are read in columns, all of a group together (`avro_cursor`).
 3. Flattened and all other messages are read one by one: each becomes the JSON that Kafka Connect
    would have written, which `debezium_json` decodes.
 4. Keys in Avro become JSON objects with the columns of their schema.
@@ -48,14 +48,14 @@ from stream_app.cdc.debezium.debezium_options import (
 from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
 from stream_app.cdc.debezium.decoding.parsed_images import decode_images
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
-from stream_app.cdc.json_records.outcome import BatchOutcome, DecodedRecords
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
 from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,

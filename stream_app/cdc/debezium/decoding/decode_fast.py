@@ -31,11 +31,11 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
     flat_images,
     framed_images,
 )
+from stream_app.cdc.json_records.batch_outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, SchemaGroup
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
-from stream_app.cdc.json_records.outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from stream_app.cdc.debezium.decoding.one_record import EnvelopedRecord, RowReco
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder
+from stream_app.cdc.json_records.batch_outcome import RecordsResult
 from stream_app.cdc.json_records.dialect import Change, NoRow, Truncate
-from stream_app.cdc.json_records.outcome import RecordsResult
 from stream_app.cdc.rows.record_images import Cell
 
 

@@ -30,6 +30,7 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
     framed_images,
 )
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
+from stream_app.cdc.json_records.batch_outcome import DecodedRecords
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.drift_search import (
     NO_CLASS,
@@ -38,7 +39,6 @@ from stream_app.cdc.json_records.drift_search import (
     drift_in,
     first_and_last_nulls,
 )
-from stream_app.cdc.json_records.outcome import DecodedRecords
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import Images, StackedImages
 from stream_app.cdc.rows.row_assembly import lacks_image

@@ -30,8 +30,8 @@ from stream_app.cdc.debezium.decoding.one_record import (
 )
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES, KeyQuestion, KeyRules, questions_of
 from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
+from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.json_records.changed_columns import ops_of
-from stream_app.cdc.json_records.outcome import KeyQuestions
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.rows.images import ImageRows, RowRules, StackedImages, rows_of
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image

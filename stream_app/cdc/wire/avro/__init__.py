@@ -1,1 +1,1 @@
-"""Avro: schemas, and the values of many messages in columns. Start with `value_cursor`."""
+"""Avro: schemas, and the values of many messages in columns. Start with `avro_cursor`."""

@@ -18,8 +18,8 @@ from stream_app.cdc.columns.base64_columns import reverse_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimal_texts, decimals_from_bytes, parse_type
 from stream_app.cdc.columns.time_columns import cast_isolating
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.avro.avro_types import AvroType
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor
 
 _NUMBER_FAMILIES = frozenset(
     {Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP}

@@ -4,7 +4,7 @@ A field begins with its number, so each message names its next field. A step rea
 every message that has more. Messages of a type mostly have the same fields in the same order, so
 the loops are over fields, never over messages.
 
-A broken message never affects others (`value_cursor`). The reader of single messages reads those
+A broken message never affects others (`avro_cursor`). The reader of single messages reads those
 with more fields than `_STEPS_MAX`, and those with a value that the cursor cannot hold exactly.
 
 Source: Protobuf's "Encoding".
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
-from stream_app.cdc.wire.avro.value_cursor import AvroValues, ValueCursor, from_zigzag
+from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, from_zigzag
 from stream_app.cdc.wire.protobuf.protobuf_fields import (
     WIRE_32,
     WIRE_64,

@@ -1,6 +1,6 @@
 """Coordinates the compactions of a table without keys and buckets, which join small files.
 
-`table.stream_commit.table_state` owns it, on the driver. Several tasks may run in one partition,
+`table.job.table_state` owns it, on the driver. Several tasks may run in one partition,
 each on its own files, and writes never wait for them. `planner_runs` plans tasks beside the job;
 the rest belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again,
 and when.

@@ -1,6 +1,6 @@
 """Coordinates the compactions of a table's buckets in a job: levels, triggers, results.
 
-`table.stream_commit.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The
+`table.job.table_state` owns it, on the driver. Each bucket has a `CompactManager`. The
 coordinator restores it from the table when an epoch first writes to the bucket. Then commits keep
 it current.
 

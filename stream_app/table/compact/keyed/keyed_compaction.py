@@ -39,7 +39,7 @@ from stream_app.model.options.merge_options import (
 from stream_app.model.traits.merge_engine import traits_of
 from stream_app.table.compact.record_expiry import expiry_of_rows, has_expired_rows
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.rows_by_key.lookup_reader import LookupReader, keys_of_files, lookup_copies
+from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.versions.deletion_vectors import index_changes
 
 

@@ -20,8 +20,12 @@ from stream_app.cdc.columns.column_reading import (
     family_of,
 )
 from stream_app.cdc.columns.wire_values import wire_value
+from stream_app.cdc.computed.column_definition import (
+    DefinitionError,
+    parse_definition,
+    sort_definitions,
+)
 from stream_app.cdc.computed.column_functions import applied_function, function_of
-from stream_app.cdc.computed.definition import DefinitionError, parse_definition, sort_definitions
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataType, parse_data_type
 from tests.support.suite.datadriven import Case, run_file

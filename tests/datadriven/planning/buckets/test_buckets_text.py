@@ -16,7 +16,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.buckets.rescale_plan import planned_rescales, split_groups
-from stream_app.planning.buckets.routed_alike import Index, IndexReplacement, is_routed_alike
+from stream_app.planning.buckets.stale_routing import Index, IndexReplacement, is_routed_alike
 from tests.support.suite.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

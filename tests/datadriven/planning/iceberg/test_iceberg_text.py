@@ -15,12 +15,12 @@ from stream_app.model.iceberg_metadata import (
     ManifestContent,
 )
 from stream_app.model.options.core_options import CoreOptions
-from stream_app.planning.iceberg.kept_history import (
+from stream_app.planning.iceberg.retained_history import (
     kept_snapshots,
     next_version,
     snapshot_operation,
 )
-from stream_app.planning.iceberg.manifest_merge import (
+from stream_app.planning.iceberg.rewritten_manifests import (
     ManifestMergeLimits,
     full_manifest_entry_count,
     manifests_to_merge,

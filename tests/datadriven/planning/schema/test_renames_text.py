@@ -13,22 +13,22 @@ from pathlib import Path
 
 from stream_app.cdc.ddl.ddl_parser import parse_statements
 from stream_app.model.options.schema_options import RENAMED_COLUMNS
-from stream_app.model.renames.source_renames import (
-    NO_RENAMES,
-    RenameReaction,
-    SourceDatabase,
-    source_renames,
-)
-from stream_app.model.renames.statements import (
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.source.ddl_statements import (
     AlterTable,
     CreateOrDropTable,
     RenameTable,
     Statement,
     TableName,
 )
-from stream_app.model.schema.data_type import parse_columns
-from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.source.origin import Origin
+from stream_app.model.source.source_renames import (
+    NO_RENAMES,
+    RenameReaction,
+    SourceDatabase,
+    source_renames,
+)
 from stream_app.planning.schema.column_renames import column_renames
 from tests.support.suite.datadriven import Case, run_file
 

@@ -17,8 +17,8 @@ from stream_app.app.cli.verbs.upkeep.alter import CHANGES, schema_changes
 from stream_app.errors import UsageError
 from stream_app.format.casting.rules import can_be_read_as
 from stream_app.model.schema.data_type import STRING, parse_columns, parse_data_type
+from stream_app.model.schema.table_only_options import option_differences, with_configured
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.source.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from stream_app.model.source.source_table import SourceColumn, SourceTable
 from stream_app.planning.commit.schema_conflicts import adoption_conflict

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.http.guard import WaitStage, connection_to_close, listener_to_close
+from stream_app.app.http.connection_guard import WaitStage, connection_to_close, listener_to_close
 from tests.support.pages.web_server import rows
 from tests.support.tables.small_table import small_table
 

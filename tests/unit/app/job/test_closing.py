@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.feeds import JobFeeds
+from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile

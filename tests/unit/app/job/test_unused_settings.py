@@ -9,7 +9,7 @@ from threading import Lock
 import pytest
 
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.app.job.between_epochs import BetweenEpochs
+from stream_app.app.job.checks_between_epochs import BetweenEpochs
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.checkpoint.job_state import state_or_empty
 from tests.support.jobs.database_job import DatabaseJob

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.app.load.load_progress import LoadProgress, progress_of
-from stream_app.app.source.relations import FollowedDatabase, Relation, RelationName
+from stream_app.app.source.captured_tables import FollowedDatabase, Relation, RelationName
 from stream_app.checkpoint.load_plan import LoadPart, LoadPlan
 
 ORDERS, ROOT, LEAF = ("public", "orders"), ("public", "days"), ("public", "days_1")

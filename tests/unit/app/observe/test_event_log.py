@@ -13,7 +13,7 @@ from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import (
     COLUMN_NAMES_MAX,
     OTHER_COLUMNS,

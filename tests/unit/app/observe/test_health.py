@@ -13,7 +13,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import JobHealth, SourceState, staleness_problems
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.kafka.offset_ranges import JobOffsets

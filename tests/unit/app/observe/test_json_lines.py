@@ -17,7 +17,7 @@ from stream_app.app.observe.channels.job_log import log_as, log_end, log_to_stde
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.checkpoint.held_table import HeldTable
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.epochs.stream.running_stream import SourceProgress

@@ -17,7 +17,7 @@ from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.observe.channels.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StorageError, UsageError

@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.observe.channels.otlp import EpochTraces
 from stream_app.app.observe.channels.watchers import watchers
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import StorageError

@@ -27,7 +27,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.epochs.stream.running_stream import SourceProgress

@@ -11,7 +11,7 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.source_metrics import table_lags
 from stream_app.checkpoint.held_table import HeldTable
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY

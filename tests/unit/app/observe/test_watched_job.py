@@ -16,7 +16,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.watched_job import WatchedJob, watched_job
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.errors import WrongSourceError
 from stream_app.quarantine.quarantine_writer import Quarantined
 from tests.support.jobs.ingest_process import a_free_port, job_conf

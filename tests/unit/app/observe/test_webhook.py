@@ -26,7 +26,7 @@ from stream_app.app.observe.channels.webhook import (
     Webhook,
 )
 from stream_app.checkpoint.held_table import HeldTable
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.errors import UsageError
 from stream_app.quarantine.quarantine_writer import Quarantined
 from tests.support.servers.http_receiver import HttpReceiver, http_receiver

@@ -33,9 +33,9 @@ from stream_app.quarantine.quarantine_folder import (
 )
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
 from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.job.stream_table_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
-from stream_app.table.stream_commit.single_append import SingleAppend
-from stream_app.table.stream_commit.stream_table_commit import StreamTableCommit
 from tests.support.jobs.table_writer import CompactInCaller
 from tests.support.messages.debezium_messages import a_format, event, messages
 

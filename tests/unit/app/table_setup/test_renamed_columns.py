@@ -12,8 +12,8 @@ import pytest
 
 from stream_app.app.config.sync_config import TableSetting
 from stream_app.checkpoint.job_state import state_or_empty
-from stream_app.model.renames.source_renames import RenameReaction
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.source.source_renames import RenameReaction
 from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table

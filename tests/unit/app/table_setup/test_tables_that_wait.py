@@ -17,7 +17,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.held_tables import resume
 from stream_app.checkpoint.job_state import JobStateFile
-from stream_app.epochs.commit.epoch_tables import IndependentTables
+from stream_app.epochs.rounds.epoch_tables import IndependentTables
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.jobs.ingest_process import write_conf
 from tests.support.messages.database_topic import GARBAGE, Message, a_row, change, creates

@@ -20,7 +20,7 @@ from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY

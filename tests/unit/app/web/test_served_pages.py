@@ -21,7 +21,7 @@ from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
-from stream_app.epochs.commit.table_listener import EpochReport
+from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import OPERATOR_NEEDED

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_app.cdc.computed.column_definition import parse_definition
 from stream_app.cdc.computed.column_functions import (
     FUNCTIONS,
     STRING,
     AppliedFunction,
     applied_function,
 )
-from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.debezium.debezium_origins import change_times
 from stream_app.cdc.pipeline_steps.change_filter import KnownColumns, filter_changes
 from stream_app.format.arrow_schema import arrow_type

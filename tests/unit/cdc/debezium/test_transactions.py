@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.transactions.message_transactions import debezium_transactions
+from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import MessageKind, MessageTransactions
 from tests.support.messages.debezium_messages import captured
 

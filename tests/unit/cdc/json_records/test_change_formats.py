@@ -13,11 +13,11 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome
 from stream_app.cdc.json_records.decoder import PlacedValues, SchemaGroup
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import DialectDecoder
 from stream_app.cdc.json_records.json_options import OnTruncate
-from stream_app.cdc.json_records.outcome import BatchOutcome
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import FORMATS

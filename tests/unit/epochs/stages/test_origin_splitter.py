@@ -14,7 +14,7 @@ from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.origin_splitter import SAMPLE_MESSAGES, OriginSplitter
 from stream_app.message_format_registry import FORMATS
 from stream_app.model.source.origin import Origin
-from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.table_assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules
 from tests.support.messages.debezium_messages import Value, messages
 

@@ -16,7 +16,7 @@ from stream_app.planning.buckets.rescale_plan import PlannedRescale, planned_res
 from stream_app.planning.schema.schema_changes import SetOption
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
-from stream_app.table.rescale.rescale import check_rescalable, rescale_partition
+from stream_app.table.overwrite.rescale import check_rescalable, rescale_partition
 from stream_app.table.schema.alter import alter_table, next_schema
 from stream_app.table.versions.file_store_scan import FileStoreScan
 

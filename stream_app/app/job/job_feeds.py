@@ -1,0 +1,190 @@
+"""Makes the feeds of a job. A feed joins a table with its job, its format and its quarantine.
+
+`table_assembly` calls it for the only table, or for each table of a whole database.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.app.config.job_tables.job_tables import JobTables
+from stream_app.app.config.stream_config import (
+    CompactionPolicy,
+    NonInsertRecords,
+    RepeatedRecords,
+    StreamConfig,
+)
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.table_setup.source_statements import evolution_of
+from stream_app.app.table_setup.table_pipeline import job_pipeline
+from stream_app.checkpoint.job_folder import JobFolder
+from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
+from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.source_table_check import SourceTableCheck
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.stream.epoch_pace import Pace
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
+from stream_app.spark.jobs.spark_compactions import SparkCompactExecutor, SparkCompactionQueue
+from stream_app.table.compact.auto_policy import PolicyBounds
+from stream_app.table.compact.core_budget import CoreBudget
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+
+_FRESHNESS_FIX = (
+    "raise stream.freshness; or see which part of an epoch takes long (stream-app top), and give "
+    "the job more cores"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class JobFeeds:
+    """The maker of a job's feeds, which closes the upkeep of their tables at the end.
+
+    Attributes:
+        state_file: the job's state.
+        open_folder: opens a folder, such as the quarantine's.
+        pace: decides when epochs begin.
+        stopping: returns whether the job has been asked to end.
+        budget: the number of cores that compactions may use.
+        unassigned_count: the number of messages that were quarantined without a table.
+    """
+
+    job_tables: JobTables
+    stream: StreamConfig
+    state_file: JobStateFile
+    open_folder: Callable[[str], JobFolder]
+    compactions: SparkCompactionQueue
+    pace: Pace
+    stopping: Callable[[], bool]
+    events: EventLog
+    budget: CoreBudget = field(init=False)
+    unassigned_count: int = field(init=False, default=0)
+    _table_jobs: list[TableJob] = field(init=False, default_factory=list)
+    _unassigned_quarantine: QuarantineWriter | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.budget = CoreBudget(self.compactions.at_once)
+
+    def of_only_table(self, table: FileStoreTable) -> TableFeed:
+        """Return the feed of a job of one table."""
+        joins_sources = self.job_tables.joins_sources
+        source_check = None if joins_sources else SourceTableCheck(self.state_file)
+        return self._feed(ONLY_TABLE, table, self.events, source_check)
+
+    def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
+        """Return the feed of one table of a database. Source tables choose its messages."""
+        return self._feed(name, table, self.events.of_table(name))
+
+    def quarantine(self, epoch: int, messages: pa.Table) -> None:
+        """Quarantine messages that belong to no table.
+
+        Args:
+            messages: the messages, in columns of `BAD_RECORD_SCHEMA`.
+
+        Raises:
+            BadRecordsError: the run has more bad records than its limit allows.
+        """
+        if self._unassigned_quarantine is None:
+            self._unassigned_quarantine = self._quarantine_writer("")
+        self.unassigned_count += messages.num_rows
+        if (quarantined := self._unassigned_quarantine.write(epoch, messages)) is not None:
+            self.events.report_unassigned(epoch, quarantined)
+
+    def idle_expectations(self) -> Sequence[str]:
+        """Return the names of expectations that have applied to no table so far."""
+        applied_names = {
+            expectation.name
+            for table_job in self._table_jobs
+            for expectation in self.job_tables.expectations_of(
+                table_job.table.name, table_job.table.schema.fields
+            )
+        }
+        names = (expectation.name for expectation in self.job_tables.expectations.all)
+        return [name for name in names if name not in applied_names]
+
+    def core_warnings(self) -> Sequence[JobWarning]:
+        """Return a warning while compactions need more cores than they have."""
+        advice = self.budget.advice
+        if advice is None or advice.suffices:
+            return ()
+        return (JobWarning(problem=advice.need, fix=advice.fix),)
+
+    def freshness_warnings(self) -> Sequence[JobWarning]:
+        """Return a warning while rows are older than ``stream.freshness`` allows."""
+        if self.pace.keeps_freshness:
+            return ()
+        return (JobWarning(problem=self.pace.text(), fix=_FRESHNESS_FIX),)
+
+    def close(self) -> None:
+        """Close the upkeep of all tables, and wait for its end.
+
+        Raises:
+            StreamAppError: the error of the first table whose upkeep cannot be closed.
+        """
+        with ExitStack() as stack:
+            for table_job in self._table_jobs:
+                stack.callback(table_job.upkeep.close)
+
+    def _feed(
+        self,
+        name: str,
+        table: FileStoreTable,
+        events: EventLog,
+        source_check: SourceTableCheck | None = None,
+    ) -> TableFeed:
+        """Make the job of a table, register it for `close`, and return the table's feed."""
+        if self.events.metrics is not None:
+            table = table.with_counter(self.events.metrics.store.requests)
+        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
+        table_job = TableJob(
+            table,
+            executor_of,
+            self.stopping,
+            takes_repeats=takes_repeats,
+            policy_bounds=self._policy_bounds,
+        )
+        self._table_jobs.append(table_job)
+        events.watch(table_job)
+        events.history.watch(events.table or "", table_job)
+        return TableFeed(
+            name=name,
+            table_job=table_job,
+            format_of=lambda newest: job_pipeline(
+                self.job_tables,
+                newest,
+                choice=None if source_check is None else source_check.choice,
+                restores=True,
+                quarantines_non_inserts=self.stream.non_insert_records
+                is NonInsertRecords.QUARANTINE,
+            ),
+            source_check=source_check,
+            quarantine=self._quarantine_writer(name),
+            listener=events,
+            expectations=BrokenExpectations(table.label),
+            pace_text=self.pace.text,
+            evolution=evolution_of(
+                self.job_tables, name, table, self.state_file, table.clock.now_ms
+            ),
+        )
+
+    @property
+    def _policy_bounds(self) -> PolicyBounds | None:
+        if self.stream.compaction_policy is not CompactionPolicy.AUTO:
+            return None
+        # A job that drains its source has no pace.
+        budget = None if self.stream.is_available_now else self.budget
+        return PolicyBounds(self.stream.compaction_freshness, budget)
+
+    def _quarantine_writer(self, name: str) -> QuarantineWriter:
+        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
+        if quarantine is None:
+            return QuarantineWriter(None, limit)
+        return QuarantineWriter(
+            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), limit
+        )

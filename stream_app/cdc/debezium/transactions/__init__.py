@@ -1,1 +1,0 @@
-"""The transactions of Debezium's messages, and their positions in the source's log."""

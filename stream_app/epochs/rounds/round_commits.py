@@ -1,0 +1,319 @@
+"""Commits one round of an epoch: the files of the tasks become snapshots of the tables.
+
+Each table is committed by itself; `EpochTables.fail` decides what its error means for the job. Rows
+that do not fit their table at the commit are discarded, and the table needs another round. Such
+rows have another schema, other source tables or too small sequence numbers, or precede a TRUNCATE.
+
+Source: Paimon `table/sink/StreamTableCommit.java`,
+`flink/sink/MultiTableCommittableChannelComputer.java`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Generic
+
+from stream_app.clock import Clock
+from stream_app.epochs.rounds.epoch_tables import COMMIT_THREADS, EpochTables
+from stream_app.epochs.rounds.table_feed import TableFeed
+from stream_app.epochs.rounds.table_listener import EpochReport
+from stream_app.epochs.rounds.truncation import first_counting_offsets, partition_counts
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.epochs.stages.epoch_plan import EpochPlan, TablePlan
+from stream_app.epochs.stages.epoch_runner import MessagesT, RoutedEpoch, TableOutput
+from stream_app.epochs.stages.epoch_seconds import EpochSeconds
+from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
+from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.job_epoch import Offsets
+from stream_app.model.snapshot import (
+    PACE_PROPERTY,
+    SECONDS_PROPERTY,
+    SOURCE_END_PROPERTY,
+    SOURCE_TIME_PROPERTY,
+)
+from stream_app.process.log_facts import logging_about
+from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.table.compact.compaction_metrics import CompactionMetrics
+from stream_app.table.map_in_threads import map_in_threads
+
+_LOG = logging.getLogger(__name__)
+OFFSETS_PROPERTY = "stream_app.offsets"
+"""Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
+SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+_Outcome = EpochReport | BaseException | None
+"""Result of a table's commit; None: its rows must be written again."""
+
+
+@dataclass(slots=True)
+class TableResult:
+    """The files and counts that a round has written for one table."""
+
+    feed: TableFeed
+    plan: TablePlan
+    output: TableOutput
+    quarantined: Quarantined | None = None
+
+    def discard(self) -> None:
+        """Delete the files, which no snapshot has."""
+        self.feed.table_job.table.discard(self.output.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEpoch(Generic[MessagesT]):
+    """An epoch of the source.
+
+    Attributes:
+        source_end: the offsets at which the epoch ends in the source, as JSON.
+    """
+
+    epoch: int
+    messages: MessagesT
+    source_end: str
+
+    @property
+    def end_offsets(self) -> Offsets:
+        """The offsets of `source_end`, if the source has topics."""
+        return offsets_of_topics(self.source_end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedEpoch(Generic[MessagesT]):
+    """An epoch whose messages are decoded.
+
+    Attributes:
+        source: the epoch of the source.
+        plan: the plan of the tables that its blocks are for.
+        routed: its blocks.
+        route_s: seconds of reading, decoding and routing.
+        began_ms: when reading began, in ms since 1970, in UTC.
+    """
+
+    source: SourceEpoch[MessagesT]
+    plan: EpochPlan
+    routed: RoutedEpoch
+    route_s: float
+    began_ms: int
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch."""
+        return self.source.epoch
+
+    @property
+    def source_end(self) -> str:
+        """See `SourceEpoch.source_end`."""
+        return self.source.source_end
+
+    def is_idle(self, table_index: int) -> bool:
+        """Return whether a table took part for which the epoch has nothing."""
+        tables_with_blocks = self.routed.tables
+        return (
+            tables_with_blocks is not None
+            and table_index not in tables_with_blocks
+            and table_index in self.plan.tables
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundCommits(Generic[MessagesT]):
+    """The commits of a round.
+
+    Attributes:
+        times: seconds of the parts before the commits.
+        reserve: number of sequence numbers that the rows leave to other writers.
+        first_offsets: first offsets of tables that their source emptied; this round adds some.
+        totals: the totals of the tables that are complete.
+        complete: the tables that have the epoch, including tables for which it has no rows and made
+            no snapshot.
+    """
+
+    decoded_epoch: DecodedEpoch[MessagesT]
+    times: EpochSeconds
+    reserve: int
+    first_offsets: dict[str, Mapping[KafkaPartition, int]]
+    clock: Clock
+    tables: EpochTables
+    totals: DecodeCounts = field(default_factory=DecodeCounts)
+    complete: list[TableFeed] = field(default_factory=list)
+
+    def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
+        """Commit all results, and return the tables whose rows must be written again.
+
+        Raises:
+            BaseException: the error of a table, if it ends the job.
+        """
+        pending, outdated = list[TableResult](), []
+        for result in results:
+            if self.tables.commits_idle_epochs or not result.output.is_empty:
+                pending.append(result)
+            else:
+                self._complete(result)
+        try:
+            self._note_sources(pending)
+            while pending:
+                batch = pending[: self.tables.commits_at_once]
+                del pending[: len(batch)]  # a commit that has begun discards its own files
+                outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, batch)
+                for result, outcome in zip(batch, outcomes, strict=True):
+                    self._record_outcome(result, outcome)
+                    if outcome is None:
+                        outdated.append(result.feed)
+        finally:
+            for result in pending:
+                result.discard()
+        return outdated
+
+    def _note_sources(self, results: Sequence[TableResult]) -> None:
+        """Persist new source tables before their rows are committed.
+
+        A feed that chooses among source tables persists its own choice.
+        """
+        tables_by_feed = {
+            result.feed.name: result.output.counts.tables
+            for result in results
+            if result.feed.source_check is None
+        }
+        self.tables.state_file.add_source_tables(tables_by_feed)
+
+    def _record_outcome(self, result: TableResult, outcome: _Outcome) -> None:
+        """Record what became of a table's result.
+
+        Raises:
+            BaseException: the outcome, if it ends the job.
+        """
+        self.tables.state_file.warn(result.feed.take_warnings())
+        if isinstance(outcome, StoppedError | ExpectationError):
+            raise outcome
+        if isinstance(outcome, BaseException):
+            self.tables.fail(result.feed, outcome)
+        elif outcome is not None:
+            self._complete(result)
+            result.feed.listener.on_epoch(outcome)
+
+    def _outcome_of(self, result: TableResult) -> _Outcome:
+        """Commit a table's result in a thread, and return its report or its error."""
+        table_job = result.feed.table_job
+        try:
+            with logging_about(table=table_job.table.label, epoch=self.decoded_epoch.epoch):
+                return self._commit_if_current(result)
+        except OutdatedRowsError:
+            return None
+        except BaseException as error:
+            return error
+
+    def _commit_if_current(self, result: TableResult) -> EpochReport | None:
+        """Commit a table's result; without a commit, delete its files.
+
+        Returns:
+            None if the rows must be written again.
+        """
+        table_job = result.feed.table_job
+        with ExitStack() as cleanup:
+            cleanup.callback(result.discard)
+            if result.output.failure is not None:
+                raise result.output.failure
+            if self._follow_source(result):
+                return None
+            if self._is_overtaken(result, table_job.prepare_epoch()):
+                return None
+            if result.output.bad:  # counted here: a further round would count them once more
+                bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(
+                    self.decoded_epoch.epoch, bad_records
+                )
+            cleanup.pop_all()  # a commit that fails discards its own files
+        report = self._commit(result)
+        table_job.upkeep.after_commit()
+        return report
+
+    def _follow_source(self, result: TableResult) -> bool:
+        """Evolve a table's schema to its source, and return whether its rows must be decoded again.
+
+        Raises:
+            WrongSourceError: the table cannot follow its source.
+        """
+        feed, counts = result.feed, result.output.counts
+        if feed.refuse_other_sources(result.plan, counts):
+            return True
+        self.first_offsets[feed.name] = {}
+        if counts.truncated:
+            partitions = partition_counts(self.decoded_epoch.source_end)
+            source_tables = self.tables.state_file.state.source_tables_of(feed.name)
+            self.first_offsets[feed.name] = first_counting_offsets(
+                counts, source_tables, partitions
+            )
+        has_surplus_rows = self.first_offsets[feed.name] != result.plan.first_offsets
+        return feed.follow_source(result.plan, result.output) or has_surplus_rows
+
+    def _is_overtaken(self, result: TableResult, min_sequence_number: int) -> bool:
+        """Return whether another writer's commit forces the rows to be written again.
+
+        A rescaled partition or a new key index forces it too, because rows would go elsewhere. So
+        does any commit of another writer if rows have values from older rows, which it may have
+        changed.
+
+        Args:
+            min_sequence_number: the smallest sequence number that rows may take.
+        """
+        reserve = self.reserve if result.output.counts.restored else 0
+        table_job, plan = result.feed.table_job, result.plan
+        is_late = min_sequence_number > plan.next_sequence_number - reserve
+        is_moved = not plan.first_offsets and not table_job.stream_commit.bucket_state.fits(
+            plan.basis
+        )
+        return is_late or is_moved or table_job.table is not plan.table
+
+    def _commit(self, result: TableResult) -> EpochReport:
+        start_s = self.clock.steady_seconds()
+        feed, output = result.feed, result.output
+        properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)
+        if pace := feed.pace_text():
+            properties[PACE_PROPERTY] = pace
+        for (topic, partition), offset in output.counts.truncated.items():
+            _LOG.warning(
+                "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
+                "rows are deleted, and the later ones follow",
+                feed.table_job.table.location, topic, partition, offset,
+            )  # fmt: skip
+        committed = feed.table_job.stream_commit.commit_epoch(
+            self.decoded_epoch.epoch,
+            output.changes,
+            properties=properties,
+            empties=bool(output.counts.truncated),
+            basis=result.plan.basis,
+        )
+        files = [file for change in output.changes for file in change.written]
+        return EpochReport(
+            epoch=self.decoded_epoch.epoch,
+            counts=feed.unreported_counts(output.counts),
+            quarantined=result.quarantined,
+            buckets=len(output.changes),
+            files=len(files),
+            bytes=sum(file.file_size for file in files),
+            in_driver=output.in_driver,
+            durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
+            began_ms=self.decoded_epoch.began_ms,
+            snapshots=committed.snapshots,
+            sorted_runs=feed.table_job.sorted_runs(),
+            compactions=committed.compactions,
+            metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
+        )
+
+    def _complete(self, result: TableResult) -> None:
+        if result.output.counts.messages:
+            self.totals = self.totals.plus(result.output.counts)
+        self.complete.append(result.feed)
+
+
+def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:
+    properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: times.as_property}
+    if offsets := counts.last_offsets():
+        properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
+    if (newest_ms := counts.newest_ms) is not None:
+        properties[SOURCE_TIME_PROPERTY] = str(newest_ms)
+    return properties

@@ -1,0 +1,152 @@
+"""The source side of one table of a running job: its message format and its bad records.
+
+`epoch_committer` has a feed for each table. `newcomers` creates the feeds of tables that appear in
+the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.cdc.column_drift import DriftKind
+from stream_app.cdc.pipeline import Pipeline
+from stream_app.checkpoint.job_state import JobWarning
+from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
+from stream_app.epochs.rounds.source_table_check import SourceTableCheck
+from stream_app.epochs.rounds.table_listener import TableListener
+from stream_app.epochs.stages.decode_counts import DecodeCounts
+from stream_app.epochs.stages.epoch_plan import TablePlan
+from stream_app.epochs.stages.epoch_runner import TableOutput
+from stream_app.model.options.merge_options import HISTORY_LATE_CHANGES
+from stream_app.quarantine.quarantine_writer import QuarantineWriter
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+
+
+@dataclass(slots=True, kw_only=True)
+class TableFeed:
+    """The source side of one table, and the table's job.
+
+    Attributes:
+        name: the table's name within the job.
+        format_of: makes the pipeline for a schema of the table.
+        quarantine: the table's bad records.
+        source_check: decides which source table's records are taken; None accepts any.
+        evolution: makes the table follow its source; None if it does not follow.
+        expectations: judges the records that violate an expectation.
+        pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
+    """
+
+    name: str
+    table_job: TableJob
+    format_of: Callable[[FileStoreTable], Pipeline]
+    quarantine: QuarantineWriter
+    listener: TableListener
+    evolution: SchemaEvolution | None = None
+    source_check: SourceTableCheck | None = None
+    expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
+    pace_text: Callable[[], str] = str
+    _plan: TablePlan | None = field(init=False, default=None)
+    _has_warned_of_late: bool = field(init=False, default=False)
+    _new_columns: set[str] = field(init=False, default_factory=set)
+    _warnings: list[JobWarning] = field(init=False, default_factory=list)
+
+    def plan(self, next_sequence_number: int | None = None) -> TablePlan:
+        """Return the table's part in an epoch, from the current schema of the table's job.
+
+        The stream's thread and the committer's thread may call this at the same time. Rows decoded
+        by any format but the last one are decoded again.
+
+        Args:
+            next_sequence_number: see `TablePlan`; None: no task writes by this plan.
+
+        Raises:
+            UsageError: the format's options do not fit the table.
+        """
+        table, previous = self.table_job.table, self._plan
+        if previous is None or previous.table is not table:
+            if self.source_check is not None:
+                self.source_check.begin()
+            previous = TablePlan(table=table, message_format=self.format_of(table))
+        if next_sequence_number is None:
+            next_sequence_number = previous.next_sequence_number
+        self._plan = plan = previous.for_next_epoch(
+            next_sequence_number, self.table_job.bucket_basis
+        )
+        return plan
+
+    def refuse_other_sources(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+        """Refuse other source tables; return whether rows must be written again without theirs.
+
+        Raises:
+            WrongSourceError: there are too many records of other tables.
+        """
+        if self.source_check is None:
+            return False
+        if not self.source_check.check(counts, plan.message_format.choice):
+            return False
+        self._plan = None
+        return True
+
+    def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
+        """Commit the schema that the rows need, and use the newest schema.
+
+        Returns:
+            Whether the rows must be decoded again: by that schema, or by another writer's index of
+            keys.
+
+        Raises:
+            WrongSourceError: a column's type in the source is one that the table does not follow,
+                or a record breaks an expectation that holds the table.
+            ExpectationError: a record breaks an expectation that ends the job.
+            UnsupportedTableError: the job cannot write by the newest schema.
+        """
+        self._warnings += self.expectations.judge(output.counts.violations)
+        self._warn_of_late(output.counts.late_changes)
+        description = output.counts.description
+        if self.evolution is not None:
+            self._warnings += self.evolution.follow(self.table_job.table, description)
+        self.table_job.adopt()
+        old_names = plan.table.schema.fields.names
+        new_names = self.table_job.table.schema.fields.names
+        self._new_columns.update(set(new_names).difference(old_names))
+        if self.table_job.table is not plan.table:
+            return True
+        return not plan.first_offsets and not self.table_job.has_current_buckets(
+            plan.basis, output.changes
+        )
+
+    def _warn_of_late(self, changes: int) -> None:
+        """Warn once in a run of changes to which dropped hidden changes may have mattered."""
+        if changes and not self._has_warned_of_late:
+            self._has_warned_of_late = True
+            self._warnings.append(
+                JobWarning(
+                    table=self.table_job.table.label,
+                    problem=f"changes came later than {HISTORY_LATE_CHANGES.key}, so a version "
+                    "may last too long",
+                    fix="set it to the longest delay of the source's changes: stream-app alter "
+                    f"{self.table_job.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
+                    is_lasting=True,
+                )
+            )
+
+    def take_warnings(self) -> Sequence[JobWarning]:
+        """Return warnings of columns, expectations and late changes since the last call."""
+        warnings, self._warnings = self._warnings, []
+        return warnings
+
+    def unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
+        """Return the counts of a committed epoch, for warnings.
+
+        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
+        """
+        new_columns, self._new_columns = self._new_columns, set()
+        drift = {
+            (kind, name): sighting
+            for (kind, name), sighting in counts.drift.items()
+            if kind is not DriftKind.MISSING or name not in new_columns
+        }
+        return replace(counts, drift=drift)

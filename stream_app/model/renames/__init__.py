@@ -1,1 +1,0 @@
-"""Parses and records the renames in the source's DDL statements."""

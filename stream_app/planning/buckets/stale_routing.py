@@ -1,0 +1,68 @@
+"""Decides whether rows routed by an older index of hashes have the buckets of the newest one.
+
+`table.job.bucket_state` calls it before rows are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from stream_app.model.bucket_id import BucketId
+
+Index = Mapping[BucketId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReplacement:
+    """The replacement of a bucket's file by an epoch of this job.
+
+    Attributes:
+        old_file: the replaced file; None for a new bucket.
+        open_buckets: the partition's open buckets, by which the epoch was routed.
+    """
+
+    old_file: str | None
+    open_buckets: tuple[int, ...]
+
+
+def is_routed_alike(
+    routed_on: Index,
+    newest_index: Index,
+    open_buckets_of: Callable[[bytes], tuple[int, ...]],
+    replacements: Mapping[str, IndexReplacement],
+) -> bool:
+    """Return whether the newest index assigns each hash the bucket that its rows already have.
+
+    Args:
+        routed_on: the index by which rows got their buckets.
+        open_buckets_of: returns a partition's open buckets, by which other rows got their buckets.
+        replacements: name of the new file → the replacement; other writers' are missing.
+    """
+    if not routed_on.keys() <= newest_index.keys():
+        return False
+    return all(
+        _grew_alike(
+            routed_on.get(bucket_id), file, open_buckets_of(bucket_id.partition), replacements
+        )
+        for bucket_id, file in newest_index.items()
+        if routed_on.get(bucket_id) != file
+    )
+
+
+def _grew_alike(
+    old_file: str | None,
+    new_file: str,
+    open_buckets: tuple[int, ...],
+    replacements: Mapping[str, IndexReplacement],
+) -> bool:
+    """Return whether only epochs with these open buckets replaced a bucket's file until the new
+    one.
+    """
+    file: str | None = new_file
+    while file != old_file:
+        replacement = None if file is None else replacements.get(file)
+        if replacement is None or replacement.open_buckets != open_buckets:
+            return False
+        file = replacement.old_file
+    return True

@@ -1,0 +1,59 @@
+"""Runs an epoch of Kafka's offset ranges with `share_epochs`, in which each task reads a share of
+the ranges.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from stream_app.epochs.stages.epoch_plan import EpochPlan
+from stream_app.epochs.stages.epoch_runner import RoutedEpoch
+from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, share_out
+from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
+from stream_app.model.job_epoch import Offsets
+from stream_app.spark.jobs.share_epochs import ShareEpochs
+
+Ranges = Sequence[OffsetRange]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEpochs:
+    """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
+
+    Attributes:
+        readers: the greatest number of tasks that read. A task reads one range after the other, and
+            librdkafka fetches the next one meanwhile.
+    """
+
+    spark: SparkSession
+    settings: ReaderSettings
+    readers: int
+    overlaps: ClassVar[bool] = True
+
+    def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
+        """See `EpochRunner.route`."""
+        shares = share_out(cut_ranges(messages, self.readers), self.readers)
+        return self._epochs.route(epoch, shares, plan)
+
+    def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
+        """See `EpochRunner.messages_between`."""
+        return ranges_between(begin, end)
+
+    def warm_up(self, plan: EpochPlan) -> None:
+        """Run an epoch without messages, which starts the workers and connects their readers."""
+        self._epochs.warm_up([[]] * self.readers, plan)
+
+    @property
+    def _epochs(self) -> ShareEpochs[Ranges]:
+        return ShareEpochs(self.spark, partial(_messages_of, self.settings))
+
+
+def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:
+    return reader_of_process(settings).read(list(itertools.chain.from_iterable(shares)))

@@ -1,1 +1,0 @@
-"""Changes the number of buckets of partitions. Start with `rescale`."""

@@ -1,1 +1,0 @@
-"""Reads rows of a bucket by their keys."""

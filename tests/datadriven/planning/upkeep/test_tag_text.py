@@ -1,0 +1,163 @@
+"""Snapshots with their times in, the tags that they are due out; names and periods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from stream_app.model.consumer import Consumer
+from stream_app.model.options.option import parse_duration_ms
+from stream_app.model.tag import Tag
+from stream_app.planning.upkeep.rollback_numbers import rollback_numbers
+from stream_app.planning.upkeep.tag_creation import (
+    SnapshotTime,
+    TagPeriods,
+    TagRules,
+    due_ms,
+    due_tags,
+    expired_tags,
+    first_snapshot,
+    lacks_snapshot,
+    surplus_tags,
+    tag_periods,
+)
+from stream_app.planning.upkeep.unused_files import nearest_numbers
+from tests.support.suite.datadriven import Case, run_file
+from tests.support.tables.numbered_snapshots import a_snapshot
+
+HERE = Path(__file__).parent
+
+
+def _millis(text: str) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _time(millis: int | None) -> str:
+    if millis is None:
+        return "-"
+    return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _periods(case: Case) -> TagPeriods:
+    duration = case.args.get("duration")
+    return tag_periods(
+        case.args.get("period", "daily"),
+        case.args.get("style", "with_dashes"),
+        None if duration is None else parse_duration_ms(duration),
+    )
+
+
+def _rules(case: Case) -> TagRules:
+    return TagRules(
+        periods=_periods(case),
+        delay_ms=parse_duration_ms(case.args.get("delay", "0 ms")),
+        completes="completes" in case.args,
+        num_max=int(case.args["max"]) if "max" in case.args else None,
+    )
+
+
+def _tag(name: str, number: int, created: str = "", retained: str = "") -> Tag:
+    return Tag(
+        name=name,
+        snapshot=a_snapshot(number),
+        create_time_ms=_millis(created) if created else None,
+        time_retained_ms=parse_duration_ms(retained) if retained else None,
+    )
+
+
+def _tags_and_times(case: Case) -> tuple[list[Tag], list[SnapshotTime]]:
+    """Lines ``tag NAME = N`` that are there, and snapshots ``N TIME``; - is no watermark."""
+    tags, snapshots = [], []
+    for line in case.input_lines:
+        if line.startswith("tag "):
+            name, _, number = line.removeprefix("tag ").partition(" = ")
+            tags.append(_tag(name, int(number)))
+        else:
+            number, _, text = line.partition(" ")
+            snapshots.append(SnapshotTime(int(number), None if text == "-" else _millis(text)))
+    return tags, snapshots
+
+
+def _due(case: Case) -> str:
+    rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
+    begin, next_begin = first_snapshot(rules, tags)
+    due = due_tags(rules, next_begin, [s for s in snapshots if s.snapshot_id >= begin])
+    lines = [f"snapshot {tag.snapshot_id}: {tag.name}" for tag in due]
+    return "\n".join(lines) or "none"
+
+
+def _lacks(case: Case) -> str:
+    rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
+    begin, next_begin = first_snapshot(rules, tags)
+    newest = next((s for s in reversed(snapshots) if s.snapshot_id >= begin), None)
+    now, due = _millis(case.args["now"]), due_ms(rules, next_begin)
+    is_lacking = lacks_snapshot(rules, next_begin, newest, now)
+    is_over = due is not None and due <= now
+    return f"{'yes' if is_lacking else 'no'}, due {'since' if is_over else 'at'} {_time(due)}"
+
+
+def _names(case: Case) -> str:
+    periods = _periods(case)
+    return "\n".join(f"{line}: {_time(periods.begin_ms(line))}" for line in case.input_lines)
+
+
+def _over(case: Case) -> str:
+    """Lines ``NAME = N``, or ``NAME = N created TIME kept DURATION``."""
+    tags = []
+    for line in case.input_lines:
+        name, _, rest = line.partition(" = ")
+        words = rest.split()
+        created, retained = (words[2], words[4]) if len(words) > 1 else ("", "")
+        tags.append(_tag(name, int(words[0]), created, retained))
+    over = surplus_tags(_rules(case), tags)
+    if "now" in case.args:
+        over += expired_tags(tags, _millis(case.args["now"]))
+    return "\n".join(over) or "none"
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",") if word]
+
+
+def _nearest(case: Case) -> str:
+    numbers = _numbers(case.args["kept"])
+    return " ".join(map(str, nearest_numbers(int(case.args["going"]), numbers))) or "none"
+
+
+def _rollback(case: Case) -> str:
+    named = (word.split(":") for word in case.args.get("tags", "").split(",") if word)
+    ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
+    numbers = rollback_numbers(
+        int(case.args["target"]),
+        snapshots=_numbers(case.args.get("snapshots", "")),
+        changelogs=_numbers(case.args.get("changelogs", "")),
+        tags={name: int(number) for name, number in named},
+        consumers=[
+            Consumer(consumer_id=name, next_snapshot=int(number), modified_ms=0)
+            for name, number in ahead
+        ],
+    )
+    if numbers.is_empty():
+        return "nothing to do"
+    lines = [
+        ("written again", [numbers.target] if numbers.is_restored else []),
+        ("snapshots", numbers.snapshots),
+        ("changelogs", numbers.changelogs),
+        ("tags", numbers.tags),
+        ("cut consumers", [consumer.consumer_id for consumer in numbers.consumers]),
+    ]
+    return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)
+
+
+COMMANDS = {
+    "due": _due, "lacks": _lacks, "names": _names, "over": _over, "nearest": _nearest,
+    "rollback": _rollback,
+}  # fmt: skip
+
+
+def test_snapshots_are_tagged_and_tags_deleted_by_period() -> None:
+    run_file(HERE / "tags.txt", lambda case: COMMANDS[case.command](case))
+
+
+def test_a_rollback_deletes_later_versions_newest_first() -> None:
+    run_file(HERE / "rollback.txt", lambda case: COMMANDS[case.command](case))
