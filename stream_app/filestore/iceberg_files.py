@@ -61,11 +61,11 @@ def is_paimon_metadata_file(name: str) -> bool:
     return is_metadata_file(name) or _MANIFEST_OR_PUFFIN.fullmatch(name) is not None
 
 
-def iceberg_folder(table: str, options: CoreOptions) -> str:
+def iceberg_folder(table_location: str, options: CoreOptions) -> str:
     """Return the folder of a table's Iceberg metadata.
 
     Args:
-        table: the table's folder.
+        table_location: the table's folder.
 
     Raises:
         UnsupportedTableError: the table is not in a warehouse's database.
@@ -73,13 +73,13 @@ def iceberg_folder(table: str, options: CoreOptions) -> str:
     storage = options[METADATA_ICEBERG_STORAGE]
     default = CATALOG_LOCATION if storage in _IN_CATALOG else None
     if (options[METADATA_ICEBERG_STORAGE_LOCATION] or default) != CATALOG_LOCATION:
-        return f"{table}/metadata"
-    warehouse, database, name = ["", "", *table.rsplit("/", 2)][-3:]
+        return f"{table_location}/metadata"
+    warehouse, database, name = ["", "", *table_location.rsplit("/", 2)][-3:]
     if not database.endswith(_DATABASE):
         raise UnsupportedTableError(
             f"{METADATA_ICEBERG_STORAGE.key} = {storage} needs a table in a database's "
             "folder, such as warehouse/shop.db/orders",
-            where=table,
+            where=table_location,
             fix=f"set {METADATA_ICEBERG_STORAGE_LOCATION.key} = table-location",
         )
     return f"{warehouse}/iceberg/{database.removesuffix(_DATABASE)}/{name}/metadata"
@@ -98,13 +98,13 @@ class IcebergFiles:
     codec: str
 
     @classmethod
-    def of_table(cls, file_io: FileIO, table: str, options: CoreOptions) -> IcebergFiles:
+    def of_table(cls, file_io: FileIO, table_location: str, options: CoreOptions) -> IcebergFiles:
         """Return the access to a table's files.
 
         Raises:
             UnsupportedTableError: as `iceberg_folder`.
         """
-        folder = iceberg_folder(table, options)
+        folder = iceberg_folder(table_location, options)
         return cls(file_io, folder, options[METADATA_ICEBERG_MANIFEST_COMPRESSION])
 
     def newest_version(self) -> int | None:
@@ -140,10 +140,10 @@ class IcebergFiles:
             return None
 
     def publish(self, metadata: IcebergMetadata) -> bool:
-        """Write a version and the hint; False if the version already exists.
+        """Write a version's metadata, then the hint, and return whether the version is new.
 
-        Another writer made it, and may have crashed before the hint. So the hint is then written,
-        unless it is ahead.
+        If the version exists, the writer that made it may have crashed before the hint. So this
+        writes the hint for it too, unless the hint already names it or a newer version.
         """
         version = metadata.version
         is_new = self.file_io.create_if_absent(

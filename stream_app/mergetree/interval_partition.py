@@ -80,11 +80,16 @@ def runs_by_age(section: Section) -> Section:
     """
     files = [file for run in section for file in run.files]
     sequence_ranges = sorted(
-        (min(f.min_sequence_number for f in part), max(f.max_sequence_number for f in part))
+        (
+            min(file.min_sequence_number for file in part),
+            max(file.max_sequence_number for file in part),
+        )
         for part in parts_by_age(files)
     )
     if all(newest < oldest for (_, newest), (oldest, _) in pairwise(sequence_ranges)):
-        return tuple(sorted(section, key=lambda run: max(f.max_sequence_number for f in run.files)))
+        return tuple(
+            sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
+        )
     level0_runs = [SortedRun((file,)) for file in files if file.level == 0]
     level0_runs.sort(key=lambda run: newest_first(run.files[0]), reverse=True)
     upper_runs = [

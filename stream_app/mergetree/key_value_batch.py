@@ -118,7 +118,7 @@ def integer_keys(batch: pa.RecordBatch, layout: KeyValueLayout) -> list[npt.NDAr
     return [column.to_numpy(zero_copy_only=False) for column in columns]
 
 
-def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
+def merge_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Int64s, Bools]:
     """Return a batch's order by key, sequence fields and sequence number, and its keys' last rows.
 
     Four rows of two keys::

@@ -68,8 +68,9 @@ class Levels:
         """The number of level-0 files."""
         return len(self._level0)
 
-    def number_of_sorted_runs(self) -> int:
-        """Return the number of level-0 files and non-empty higher levels, which triggers use."""
+    @property
+    def sorted_run_count(self) -> int:
+        """The number of level-0 files and non-empty higher levels, which triggers use."""
         return len(self._level0) + sum(run is not None for run in self._upper)
 
     def non_empty_highest_level(self) -> int:
@@ -112,7 +113,7 @@ class Levels:
             files += [file for file in added if file.level == level]
             upper[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
         self._upper = upper
-        for file in [f for f in self._level0 if (0, f.file_name) in removed_names]:
+        for file in [file for file in self._level0 if (0, file.file_name) in removed_names]:
             self._level0.remove(file)
         for file in added:
             if file.level == 0:

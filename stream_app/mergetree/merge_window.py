@@ -13,8 +13,8 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
-    key_order,
     last_of_key,
+    merge_order,
 )
 
 
@@ -65,4 +65,4 @@ class MergeWindow:
 
 def sorted_window(batch: pa.RecordBatch, layout: KeyValueLayout) -> MergeWindow:
     """Return the window of an unordered batch."""
-    return MergeWindow(batch, *key_order(batch, layout))
+    return MergeWindow(batch, *merge_order(batch, layout))

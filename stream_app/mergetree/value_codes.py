@@ -23,7 +23,7 @@ def value_codes(column: pa.Array) -> Int64s:
     arrow_type = column.type
     if pa.types.is_struct(arrow_type):
         # `flatten` returns nulls for the fields of a null row.
-        codes = row_codes([value_codes(child) for child in column.flatten()], len(column))
+        codes = combined_codes([value_codes(child) for child in column.flatten()], len(column))
     elif pa.types.is_map(arrow_type):
         codes = _map_codes(column)
     elif pa.types.is_list(arrow_type):
@@ -38,8 +38,8 @@ def value_codes(column: pa.Array) -> Int64s:
     return codes
 
 
-def row_codes(codes: Sequence[Int64s], count: int) -> Int64s:
-    """Return a number from 1 on for each row of numbers, equal for equal rows: int64 [count].
+def combined_codes(codes: Sequence[Int64s], count: int) -> Int64s:
+    """Combine columns of codes: return a number from 1 on, equal for equal rows: int64 [count].
 
     Two columns of three rows::
 
@@ -75,7 +75,7 @@ def _map_codes(column: pa.Array) -> Int64s:
     keys, values = map(value_codes, entries.flatten())
     owners = np.repeat(np.arange(len(column)), np.diff(bounds))
     order = np.lexsort((values, keys, owners))
-    return _sequence_codes(row_codes([keys[order], values[order]], len(order)), bounds)
+    return _sequence_codes(combined_codes([keys[order], values[order]], len(order)), bounds)
 
 
 def _sequence_codes(codes: Int64s, bounds: Int64s) -> Int64s:

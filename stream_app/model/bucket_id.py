@@ -18,7 +18,7 @@ class BucketId(NamedTuple):
 
 
 POSTPONED = -2
-"""The number of ``bucket-postpone``, whose rows still get their buckets; it is no real bucket."""
+"""The number of ``bucket-postpone``, a folder of rows that a compaction moves to their buckets."""
 
 NOT_FIXED = -1
 """The option ``bucket`` of a table that has no fixed number of buckets."""

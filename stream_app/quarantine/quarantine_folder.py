@@ -77,10 +77,17 @@ class QuarantinedRecord:
     @property
     def identity(self) -> Identity:
         """The record's identity, which is equal for all of its copies."""
-        digest = hashlib.sha256()
-        for part in (self.key, self.value):
-            digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
-        return self.topic, self.partition, self.offset, digest.hexdigest()[:32]
+        return identity_of(self.topic, self.partition, self.offset, self.key, self.value)
+
+
+def identity_of(
+    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None
+) -> Identity:
+    """Return the identity of a message, which its quarantined copies have too."""
+    digest = hashlib.sha256()
+    for part in (key, value):
+        digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
+    return topic, partition, offset, digest.hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

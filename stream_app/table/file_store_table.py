@@ -71,7 +71,8 @@ class FileStoreTable:
         location: the absolute path of the table's folder.
         schema: the schema. Its options may exceed those of the schema file, for this process only.
         branch: the name of the branch to read and write; empty: the main branch.
-        is_emptied: whether new rows follow a TRUNCATE, so that the table has no older rows.
+        is_emptied: whether new rows follow a TRUNCATE or replace all others, so that the table has
+            no older rows.
         configured: the options of `with_options`.
         catalog_environment: the catalog by which the table was opened.
     """
@@ -182,9 +183,9 @@ class FileStoreTable:
         return HashIndexFiles(self.file_io, self.paths)
 
     @property
-    def kind(self) -> KindTraits:
+    def kind_traits(self) -> KindTraits:
         """The traits of the table's kind."""
-        return self.schema.kind
+        return self.schema.kind_traits
 
     @property
     def merges_by_vectors(self) -> bool:
@@ -192,17 +193,17 @@ class FileStoreTable:
 
         Rows of level 0 have not marked older rows yet.
         """
-        return self.options.merges_by_vectors and self.kind.merges_by_key
+        return self.options.merges_by_vectors and self.kind_traits.merges_by_key
 
     @property
     def visibility(self) -> Visibility:
         """The step at which a row becomes visible to readers and to followers of the changelog."""
-        return visibility_of(self.options, merges_by_key=self.kind.merges_by_key)
+        return visibility_of(self.options, merges_by_key=self.kind_traits.merges_by_key)
 
     @property
     def skips_level_0(self) -> bool:
         """Whether readers skip files that are not compacted yet."""
-        return self.kind.merges_by_key and self.options.hides_level_0
+        return self.kind_traits.merges_by_key and self.options.hides_level_0
 
     @property
     def merge_function(self) -> MergeFunction:
@@ -256,7 +257,7 @@ class FileStoreTable:
             parts: the parts of files to read; None: all.
         """
         read_columns = self.schema.fields if columns is None else columns
-        system_columns = system_columns if self.kind.merges_by_key else ()
+        system_columns = system_columns if self.kind_traits.merges_by_key else ()
         return BucketFiles(
             file_io=self.file_io,
             schema=self.schema,

@@ -220,7 +220,7 @@ class Simulation:
 
     def _compact(self, job: Job, verb: Verb) -> None:
         commit = job.opened()
-        if self.table.kind.postpones and not job.commits_epochs:
+        if self.table.kind_traits.postpones and not job.commits_epochs:
             move_postponed(seen_by(self.table, self.world, job.process))
         if verb is Verb.WHOLE:
             commit.compact_fully()
@@ -287,7 +287,7 @@ class Simulation:
             demand(not (left := files_left(self._seen())), f"nobody needs {sorted(left)}")
 
     def _move_at_last(self) -> None:
-        if self.table.kind.postpones:
+        if self.table.kind_traits.postpones:
             self._compact(self.jobs["compactor"], Verb.DRAIN)
 
     def _follow_to_the_end(self) -> None:

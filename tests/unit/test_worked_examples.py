@@ -18,8 +18,8 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     batches_of_whole_keys,
-    key_order,
     key_order_violations,
+    merge_order,
 )
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
 from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
@@ -56,7 +56,7 @@ def keys_of(batch: pa.RecordBatch) -> list[int]:
 
 
 def test_the_order_of_keys() -> None:
-    order, last = key_order(rows([7, 5, 7, 5], [9, 8, 7, 6]), LAYOUT)
+    order, last = merge_order(rows([7, 5, 7, 5], [9, 8, 7, 6]), LAYOUT)
     assert order.tolist() == [3, 1, 2, 0]
     assert last.tolist() == [False, True, False, True]
     batch = rows([5, 5, 7, 6])

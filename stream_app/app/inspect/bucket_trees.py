@@ -78,11 +78,11 @@ def planned_compactions(
 
 def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
     """Return the compaction that a request describes, with its sizes."""
-    unit, has_runs = request.unit, table.kind.merges_by_key
+    unit, has_runs = request.unit, table.kind_traits.merges_by_key
     return PlannedCompaction(
         partition=table.paths.partition_path(request.partition),
         bucket=request.bucket,
-        sorted_runs=request.runs if has_runs else None,
+        sorted_runs=request.sorted_run_count if has_runs else None,
         reason=unit.reason,
         levels=" ".join(map(str, unit.levels)) if has_runs else None,
         output_level=unit.output_level,

@@ -149,7 +149,7 @@ def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
 
 def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
     """Return a text about the rows that Iceberg's readers lack, or None if they lack none."""
-    options, merges_by_key = table.options, table.kind.merges_by_key
+    options, merges_by_key = table.options, table.kind_traits.merges_by_key
     if options[METADATA_ICEBERG_STORAGE] == DISABLED:
         return None
     levels = iceberg_levels(options, merges_by_key=merges_by_key)
@@ -182,7 +182,7 @@ def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
 
 def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
     """Return the advice about the number of buckets as text, or None without advice."""
-    if not table.kind.has_buckets:
+    if not table.kind_traits.has_buckets:
         return None
     rules = DynamicBucketRules.of_options(table.options)
     advice = bucket_advice(

@@ -157,7 +157,7 @@ class _Compaction:
         buckets = self._load_changed_buckets()
         latest = table.snapshots.latest()
         units = planned_compactions(table, latest, buckets, full=settings.full)
-        if table.kind.merges_by_key:
+        if table.kind_traits.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
         snapshots = (
             stream_commit.iter_compact_fully(buckets)
@@ -195,7 +195,7 @@ class _Compaction:
     def _move_postponed_rows(self) -> None:
         """Move postponed rows into their buckets, where they are compacted afterwards."""
         table, choice = self.table_job.table, self.settings.choice
-        if not table.kind.postpones:
+        if not table.kind_traits.postpones:
             return
         waiting_buckets = choice.buckets(table, table.snapshots.latest(), postponed=True)
         moved = move_postponed(table, {partition for partition, _ in waiting_buckets})

@@ -89,8 +89,8 @@ class DatabaseSnapshotRecorder:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table_job.table
-            newest = feed.table_job.stream_commit.state.commit_history.newest
-            if table.skips_level_0 or table.kind.postpones:
+            newest = feed.table_job.newest_snapshot
+            if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
             elif newest is not None:
                 tables[feed.name] = TableAt(newest.snapshot_id, newest.time_ms)

@@ -67,7 +67,7 @@ def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> fro
     the table's newest row need not be the row before the change.
     """
     keeps_newest = traits_of(schema.core_options.merge_engine).keeps_newest
-    if not schema.kind.merges_by_key or not keeps_newest or schema.sequence_fields:
+    if not schema.kind_traits.merges_by_key or not keeps_newest or schema.sequence_fields:
         return frozenset()
     columns_of_conditions = {schema.core_options[ROWKIND_FIELD]}
     for condition in conditions:

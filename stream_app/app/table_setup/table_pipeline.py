@@ -220,7 +220,7 @@ class RowSettings:
         row_columns = KnownColumns.IMAGES if has_whole_before else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(terms))),
-            merges_by_key=self.schema.kind.merges_by_key,
+            merges_by_key=self.schema.kind_traits.merges_by_key,
             known_columns=KnownColumns.CERTAIN if of_messages else row_columns,
         )
 
@@ -250,7 +250,7 @@ class RowSettings:
         )
 
     def _inserts_only(self) -> Step | None:
-        if self.schema.kind.merges_by_key:
+        if self.schema.kind_traits.merges_by_key:
             return None
         return InsertOnly(
             quarantines=self.quarantines_non_inserts,

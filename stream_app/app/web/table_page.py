@@ -275,7 +275,7 @@ def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[C
 
 
 def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[TreeRow]:
-    if latest is None or not table.kind.merges_by_key:
+    if latest is None or not table.kind_traits.merges_by_key:
         return []
     return run_rows(table, latest)
 

@@ -28,7 +28,7 @@ from stream_app.catalog.hive.hive_table import (
     is_paimon_table,
     new_database,
     new_partitions,
-    new_table,
+    new_table_entry,
     table_location,
 )
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
@@ -134,7 +134,7 @@ class HiveCatalog(Catalog):
                 return False
             raise unknown_table_error(path, self.label)
         creation = TableCreation(getpass.getuser(), self.clock.now_ms() // 1000)
-        table = new_table(identifier, schema, catalog_table.location, self.layout, creation)
+        table = new_table_entry(identifier, schema, catalog_table.location, self.layout, creation)
         return create_table_entry(self.client, identifier, table)
 
     def update(

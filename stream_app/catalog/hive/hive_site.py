@@ -87,7 +87,7 @@ def addresses(uris: str) -> tuple[MetastoreAddress, ...]:
     """Parse the addresses of metastores, ``thrift://host:port,thrift://host:port``.
 
     Raises:
-        UsageError: a text is no such address, or the list is empty.
+        UsageError: a text is not such an address, or the list is empty.
     """
     parts = [part.strip() for part in uris.split(",") if part.strip()]
     matches = [_URI.fullmatch(part) for part in parts]

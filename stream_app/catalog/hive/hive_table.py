@@ -162,7 +162,7 @@ def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
     )
 
 
-def new_table(
+def new_table_entry(
     identifier: Identifier,
     schema: TableSchema,
     location: str,

@@ -108,7 +108,7 @@ class RestApi:
 
         Raises:
             NoAccessError: the server refuses the login, or this user.
-            StorageError: the server does not answer, or is no catalog.
+            StorageError: the server does not answer, or is not a catalog.
             UsageError: the server says that the request is wrong.
             UnsupportedTableError: the server does not implement the request.
         """

@@ -98,7 +98,7 @@ class CatchUp(Generic[MessagesT]):
                 self._tables.open([feed])
             if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait():
                 return None
-            source_end = feed.table_job.stream_commit.state.last_source_end
+            source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
                 begin = with_new_partitions(offsets_of_topics(source_end), held_table.begin)

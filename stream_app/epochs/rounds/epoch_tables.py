@@ -301,7 +301,7 @@ class IndependentTables(EpochTables):
                 "a bucket has too many sorted runs: the table waits for its compactions",
                 where=feed.table_job.table.location,
             )
-        return feed.table_job.stream_commit.state.constraints.next_sequence_number
+        return feed.table_job.next_sequence_number
 
     def _note_newest(self, complete: Iterable[TableFeed]) -> None:
         state = self.state_file.state

@@ -284,7 +284,7 @@ class RoundCommits(Generic[MessagesT]):
             self.decoded_epoch.epoch,
             output.changes,
             properties=properties,
-            empties=bool(output.counts.truncated),
+            truncates=bool(output.counts.truncated),
             basis=result.plan.basis,
         )
         files = [file for change in output.changes for file in change.written]

@@ -29,18 +29,18 @@ from stream_app.format.bucket_hash import murmur_hash
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 BLOCK_COLUMNS = (
-    "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "
+    "task INT, table_index INT, kind INT, partition BINARY, bucket INT, topic STRING, "
     "source_partition INT, first_offset LONG, rows INT, block BINARY"
 )
 """Columns of the shuffle; each row is one block.
 
-``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table``: index into
-the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
+``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table_index``: index
+into the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
 ``topic``, ``source_partition``, ``first_offset``: a lower bound of the block's messages in the
 source. ``rows``: changes or bad records. Blocks without changes have an empty
 ``partition``, so they precede the table's other blocks.
 """
-BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
+BLOCK_ORDER = ("table_index", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
 BlockPosition = tuple[int, bytes, int, str, int, int]
 """The values of one block in the columns `BLOCK_ORDER`."""
@@ -86,7 +86,7 @@ class Block:
         keeps_order: see `BucketAssigner.keeps_order`.
     """
 
-    table: int
+    table_index: int
     kind: BlockKind
     kafka_partition: KafkaPartition
     data: pa.Buffer
@@ -99,7 +99,13 @@ class Block:
     @property
     def position(self) -> BlockPosition:
         """The sort key of a writing task's blocks."""
-        return (self.table, self.partition, self.bucket, *self.kafka_partition, self.first_offset)
+        return (
+            self.table_index,
+            self.partition,
+            self.bucket,
+            *self.kafka_partition,
+            self.first_offset,
+        )
 
 
 class TaskAssigner:
@@ -115,7 +121,7 @@ class TaskAssigner:
         slot = block.bucket
         if not block.keeps_order:
             slot = self._first_task(topic.encode()) + source_partition
-        return (self._first_task(block.partition) + block.table + slot) % self._tasks
+        return (self._first_task(block.partition) + block.table_index + slot) % self._tasks
 
     def _first_task(self, name: bytes) -> int:
         if name not in self._first_tasks:
@@ -132,8 +138,8 @@ def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
     size = 0
     for block in blocks:
         address = addresses[assigner.task(block)]
-        table, *position = block.position
-        rows.append((address, table, int(block.kind), *position, block.rows))
+        table_index, *position = block.position
+        rows.append((address, table_index, int(block.kind), *position, block.rows))
         buffers.append(block.data)
         size += block.data.size
         if size >= _BATCH_BYTES:

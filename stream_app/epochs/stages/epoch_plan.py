@@ -194,11 +194,10 @@ class TableMessages(NamedTuple):
     """The messages of one table, ordered by offset.
 
     Attributes:
-        table: the table's index.
         sources: the source tables that the messages name; empty if the splitter does not read them.
     """
 
-    table: int
+    table_index: int
     messages: pa.RecordBatch
     sources: tuple[str, ...] = ()
 
@@ -285,8 +284,8 @@ class EpochPlan:
     @property
     def indexes_all_keys(self) -> bool:
         """Whether a table finds older rows in any partition, by an index on executors' disks."""
-        kinds = {plan.table.kind for plan in self.tables.values()}
-        return any(kind.crosses_partitions or kind.looks_up_partition for kind in kinds)
+        all_traits = {plan.table.kind_traits for plan in self.tables.values()}
+        return any(traits.crosses_partitions or traits.looks_up_partition for traits in all_traits)
 
     @property
     def bases(self) -> Mapping[int, BucketBasis]:

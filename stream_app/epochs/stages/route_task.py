@@ -154,7 +154,7 @@ class _Router:
         for key in [key for key in self._gathered if key[0] == table_index]:
             del self._gathered[key]
         return Block(
-            table=table_index,
+            table_index=table_index,
             kind=BlockKind.FAILURE,
             kafka_partition=kafka_partition,
             data=pa.py_buffer(failure_bytes(error)),
@@ -206,7 +206,7 @@ class _Router:
             counts = replace(table_counts, read_s=self._read_s, slowest=task_seconds)
             self._read_s = 0.0
             yield Block(
-                table=table_index,
+                table_index=table_index,
                 kind=BlockKind.COUNTS,
                 kafka_partition=("", 0),
                 data=pa.py_buffer(counts.to_bytes()),
@@ -238,7 +238,7 @@ class _Router:
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
         for partition, bucket, part in assigner.assign(rows):
             yield Block(
-                table=table_index,
+                table_index=table_index,
                 kind=kind,
                 kafka_partition=kafka_partition,
                 first_offset=gathered.first_offset,
@@ -257,7 +257,7 @@ def _block_of(
     messages: pa.RecordBatch,
 ) -> Block:
     return Block(
-        table=table_index,
+        table_index=table_index,
         kind=block_kind,
         kafka_partition=kafka_partition,
         first_offset=messages.column("offset")[0].as_py(),

@@ -45,7 +45,7 @@ class TaskResult(NamedTuple):
         payload: a pickled `BucketChange` if the kind is ``CHANGES``, else the block itself.
     """
 
-    table: int
+    table_index: int
     kind: int
     payload: bytes
 
@@ -53,7 +53,7 @@ class TaskResult(NamedTuple):
 class TaskBlock(NamedTuple):
     """A block as a writing task receives it."""
 
-    table: int
+    table_index: int
     kind: int
     partition: bytes
     bucket: int
@@ -68,7 +68,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     """
     table_writings: list[_TableWriting] = []
     with ExitStack() as stack:
-        for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table):
+        for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table_index):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
                 yield from (_pass_on(block) for block in table_blocks)
                 continue
@@ -82,7 +82,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
 
 
 def _pass_on(block: TaskBlock) -> TaskResult:
-    return TaskResult(block.table, block.kind, block.data.to_pybytes())
+    return TaskResult(block.table_index, block.kind, block.data.to_pybytes())
 
 
 class _TableWriting:

@@ -46,7 +46,7 @@ class FileStats:
     def of_all_columns(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Return statistics of all columns, which include deletes and older versions."""
         schema = self.schema_of(file.schema_id)
-        by_column = value_stats(file, schema)
+        by_column = value_stats_by_name(file, schema)
         if file.write_cols is not None:
             # Another file may have the values of columns that such a file lacks.
             by_column = {
@@ -84,7 +84,7 @@ class FileStats:
         return stats_by_name(pairs, column_stats, file.row_count)
 
 
-def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
+def value_stats_by_name(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
     """Return the statistics in a file's entry, by the names of the file's schema.
 
     A file with only some columns has statistics of only these.

@@ -139,6 +139,7 @@ class JoinedFilesReader:
                 sizes[is_owned] = index.sizes()[file_rows[is_owned]]
             for begin, end in blob_windows(sizes, reader.batch_rows):
                 window_owners, window_rows = owners[begin:end], file_rows[begin:end]
+                # Position 0 of the parts is null, for rows without a file: `order` points there.
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
                 for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_number

@@ -31,7 +31,7 @@ from stream_app.filestore.local_copies.lookup_copy import (
     TooLargeError,
     write_copy,
 )
-from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
+from stream_app.mergetree.lookup.copies_to_delete import KeptCopy, copies_to_delete
 from stream_app.process.local_disk import kept_folder
 
 _LOG = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ class LookupCopies:
 
     Attributes:
         root: the folder of all tables' copies.
-        table: the table's location.
+        table_location: the table's folder.
         retention_ms: the time for which an unused copy stays (``lookup.cache-file-retention``).
         bytes_max: the maximum bytes of all copies of the table (``lookup.cache-max-disk-size``);
             None: no limit.
@@ -99,7 +99,7 @@ class LookupCopies:
     """
 
     root: Path
-    table: str
+    table_location: str
     retention_ms: int
     bytes_max: int | None
     clock: Clock
@@ -183,7 +183,7 @@ class LookupCopies:
 
     @property
     def _table_folder(self) -> Path:
-        return self.root / _name(self.table)
+        return self.root / _name(self.table_location)
 
     @contextlib.contextmanager
     def _unfinished_copy(self) -> Iterator[Path]:

@@ -26,7 +26,7 @@ class ExpiryAnnouncement:
         begin, end: the numbers from `begin` to before `end`.
         end_list: the delta manifest list of the snapshot `end`, which stays. It identifies the
             snapshot, even if a rollback lets its number be reused.
-        tagged: the numbers whose files stay, because they have tags.
+        tagged_ids: the numbers whose files stay, because they have tags.
     """
 
     ACTOR: ClassVar = "expiry"
@@ -35,7 +35,7 @@ class ExpiryAnnouncement:
     begin: int
     end: int
     end_list: str
-    tagged: frozenset[int] = frozenset()
+    tagged_ids: frozenset[int] = frozenset()
 
     def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
@@ -44,7 +44,7 @@ class ExpiryAnnouncement:
                 "begin": self.begin,
                 "end": self.end,
                 "endDeltaManifestList": self.end_list,
-                "tagged": sorted(self.tagged),
+                "tagged": sorted(self.tagged_ids),
             }
         )
 
@@ -60,7 +60,7 @@ class ExpiryAnnouncement:
             begin=json.integer("begin"),
             end=json.integer("end"),
             end_list=json.text("endDeltaManifestList"),
-            tagged=frozenset(json.items("tagged")),
+            tagged_ids=frozenset(json.items("tagged")),
         )
 
 
@@ -123,16 +123,18 @@ class Announcements(Generic[Announced]):
             raise
         return name
 
-    def announcements(self, listed: Collection[str] | None = None) -> dict[str, Announced]:
+    def announcements(self, listed_names: Collection[str] | None = None) -> dict[str, Announced]:
         """Return all announcements, by name.
 
         Args:
-            listed: the folder's names, if the caller has just listed it.
+            listed_names: the folder's names, if the caller has just listed it.
 
         Raises:
             CorruptFileError: a file is not an announcement, so the announced versions are unknown.
         """
-        names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
+        names = listed_names
+        if names is None:
+            names = self.file_io.list_names(f"{self.root}/tag")
         announced = {}
         for name in sorted(name for name in names if name.startswith(self.kind.PREFIX)):
             path = self._path(name)

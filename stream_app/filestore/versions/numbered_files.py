@@ -8,7 +8,7 @@ from __future__ import annotations
 from stream_app.fileio.file_io import FileIO
 
 
-def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
+def file_numbers(file_io: FileIO, folder: str, prefix: str) -> list[int]:
     """Return the numbers after `prefix` in a folder's names, ascending; it ignores other names."""
     numbers = []
     for name in file_io.list_names(folder):

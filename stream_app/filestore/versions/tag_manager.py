@@ -131,13 +131,13 @@ class TagManager:
         """Sync the folder, so that no deleted tag reappears after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/tag")
 
-    def tags(self, *, excluded: Collection[str] = ()) -> list[Tag]:
-        """Return all tags except those in `excluded`, in the order of their snapshots.
+    def tags(self, *, excluded_names: Collection[str] = ()) -> list[Tag]:
+        """Return all tags except those in `excluded_names`, in the order of their snapshots.
 
         Raises:
             CorruptFileError: a file is not a tag.
         """
-        return self.tags_named(name for name in self.names() if name not in excluded)
+        return self.tags_named(name for name in self.names() if name not in excluded_names)
 
     def tags_named(self, names: Iterable[str]) -> list[Tag]:
         """Return the existing tags of these names, in the order of their snapshots.

@@ -2,7 +2,7 @@
 
 Machine code hashes the rows if the extra `compiled` is installed. Otherwise Arrow makes their
 texts, and Python's library hashes them: the numbers are equal, and take ten times as long.
-File writers sum up changes as they write them, and `table.read.summed_rows` sums up whole tables.
+File writers sum up changes as they write them; `table.read.sum_record_of_rows` sums up tables.
 """
 
 from __future__ import annotations

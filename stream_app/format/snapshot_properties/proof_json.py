@@ -18,7 +18,7 @@ def encode_proof(proof: SourceProof) -> str:
     If columns were not compared, ``"without": ["…"]`` names them.
     """
     document: dict[str, object] = {
-        "source": proof.source, "rows": proof.rows, "timeMillis": proof.time_ms
+        "source": proof.source, "rows": proof.checksum, "timeMillis": proof.time_ms
     }  # fmt: skip
     if proof.left_out:
         document["without"] = list(proof.left_out)
@@ -35,7 +35,7 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
         document = JsonObject(parsed, file_kind=_PROPERTY)
         return SourceProof(
             source=document.text("source"),
-            rows=document.text("rows"),
+            checksum=document.text("rows"),
             time_ms=document.integer("timeMillis"),
             left_out=tuple(map(str, parsed.get("without", ()))),
         )

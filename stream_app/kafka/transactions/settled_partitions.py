@@ -37,34 +37,37 @@ def progress_at(
 ) -> dict[KafkaPartition, PartitionProgress]:
     """Return the progress of each partition at the ends of an epoch.
 
+    1. Choose the messages before the ends, and the changes with a position.
+    2. Mark the sure changes: of a transaction that is not counted here, more may come.
+    3. Find the last rows of each partition.
+    4. Find the partitions with later changes: rows of a first read lie before the first change.
+    5. Decide the position and the state of each partition.
+
     Args:
         newest: the end of each partition, where idle ones have been read; empty: an idle one may
             have rows of the first read to come.
         awaited_positions: the positions that partitions must pass before they are settled.
     """
-    # 1. Choose the messages before the ends, and the changes with a position.
-    messages = facts.messages
+    messages = facts.messages  # step 1
     is_inside = messages["offset"] < ends[messages["partition"]]
     epoch_rows = messages[is_inside]
     is_change = epoch_rows["kind"] == MessageKind.CHANGE
     has_position = is_change & (epoch_rows["position"][:, 0] >= 0)
-    # 2. Mark the sure changes: of a transaction that is not counted here, more may come.
-    is_uncounted = facts.has_ended & (~facts.has_begun | facts.is_old)
+    is_uncounted = facts.has_ended & (~facts.has_begun | facts.is_old)  # step 2
     is_sure = has_position.copy()
     is_sure[is_change] &= ~(
         epoch_rows["is_new"][is_change] & is_uncounted[epoch_rows["transaction"][is_change]]
     )
-    # 3. Find the last rows of each partition.
-    is_row = is_change | np.isin(epoch_rows["kind"], (MessageKind.READ, MessageKind.UNMARKED))
+    row_kinds = (MessageKind.READ, MessageKind.UNMARKED)  # step 3
+    is_row = is_change | np.isin(epoch_rows["kind"], row_kinds)
     last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
     last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
     repeat_positions = _repeat_positions(facts, epoch_rows[has_position & epoch_rows["is_new"]])
     marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
-    # 4. Find the partitions with later changes: rows of a first read lie before the first change.
-    is_later = ~is_inside & messages["is_new"] & (messages["kind"] == MessageKind.CHANGE)
+    is_later = ~is_inside & messages["is_new"]  # step 4
+    is_later &= messages["kind"] == MessageKind.CHANGE
     later_partitions = set(messages["partition"][is_later].tolist()) if newest else set()
-    # 5. Decide the position and the state of each partition.
-    progress = {}
+    progress = {}  # step 5
     for partition, code in facts.pending.partitions.items():
         earlier = facts.earlier.partition(partition)
         seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)

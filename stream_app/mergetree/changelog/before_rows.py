@@ -11,10 +11,10 @@ Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -136,20 +136,20 @@ def has_level_0(sections: Sequence[Section]) -> bool:
     return any(file.level == 0 for file in files)
 
 
-class BeforeRows(Protocol):
+class BeforeRows(ABC):
     """A lookup of a bucket's rows that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Return whether a rewrite writes a changelog; by default if level 0 is part of it."""
         return output_level != 0 and has_level_0(sections)
 
+    @abstractmethod
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Return the treatment of a file that overlaps no other and moves to `output_level`."""
-        ...
 
+    @abstractmethod
     def look_up(self, level_window: LevelWindow) -> WindowBefore:
         """Return the earlier rows of a window's keys. Callers pass windows in key order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class ChangelogRewriter:
         drops_moved_deletes: whether a file that is rewritten when it moves up loses its deletes.
         records_unchanged: whether to write updates with unchanged values
             (``changelog-producer.row-deduplicate`` = false).
-        ignored_columns: columns whose change alone is no update if `records_unchanged` is false.
+        ignored_columns: columns whose change alone counts as no change if `records_unchanged` is
+            false.
     """
 
     rewriter: CompactRewriter

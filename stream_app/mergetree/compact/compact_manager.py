@@ -47,7 +47,7 @@ class CompactManager:
         stop_trigger: the number of sorted runs beyond which writes wait; None: files are not sorted
             runs, and writes never wait.
         total_buckets: the partition's number of buckets, if it differs from the table's.
-        looks_up: whether compactions need the rows above them (see `CompactRequest.above`).
+        looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
         begun: the running compaction, or one that waits to be applied; else None.
         is_overtaken: whether another writer has changed the bucket since the running compaction
@@ -68,7 +68,7 @@ class CompactManager:
     @property
     def sorted_run_count(self) -> int | None:
         """The number of sorted runs; None if files are not sorted runs."""
-        return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
+        return None if self.stop_trigger is None else self.levels.sorted_run_count
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None) -> None:
         """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
@@ -85,7 +85,7 @@ class CompactManager:
         """Return whether more files must wait until compaction has caught up."""
         if self.picker is None or self.stop_trigger is None:
             return False
-        return self.levels.number_of_sorted_runs() > self.stop_trigger
+        return self.levels.sorted_run_count > self.stop_trigger
 
     def pick_next(
         self, *, local_ms: int, full: bool = False, expects_no_flush: bool = False
@@ -121,13 +121,13 @@ class CompactManager:
             max_level=levels.max_level,
             total_buckets=self.total_buckets,
             rewrite_all=self.picker.rewrite_all,
-            above=(
+            files_above=(
                 files_above(levels.level_sorted_runs(), unit, levels.key_of)
                 if self.looks_up
                 else ()
             ),
             # An append bucket has no sorted runs; it is as urgent as a bucket with one.
-            runs=self.sorted_run_count or 1,
+            sorted_run_count=self.sorted_run_count or 1,
         )
 
     def trigger_compaction(
@@ -154,7 +154,7 @@ class CompactManager:
         self.begun = BegunCompaction(request.unit, executor.submit(request))
         return True
 
-    def finished(self) -> BegunCompaction | None:
+    def begun_if_done(self) -> BegunCompaction | None:
         """Return the finished compaction that waits for its commit; None without one."""
         return self.begun if self.begun is not None and self.begun.future.done() else None
 

@@ -40,20 +40,20 @@ class Picker(Protocol):
         """
         ...
 
-    def note_new(self, file: DataFileMeta) -> None:
+    def note_new(self, file: DataFileMeta, /) -> None:
         """Note that a flushed file is committed."""
         ...
 
-    def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange) -> None:
+    def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange, /) -> None:
         """Note that a unit's result is committed; `levels` still lack it."""
         ...
 
-    def note_failed(self, unit: CompactUnit) -> None:
+    def note_failed(self, unit: CompactUnit, /) -> None:
         """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, running: CompactUnit | None
+        self, old_levels: Levels, new_levels: Levels, running: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
         ...
@@ -98,28 +98,20 @@ class MergeTreePicker:
         self._has_flushed = False
         return unit
 
-    def note_new(self, file: DataFileMeta) -> None:  # noqa: ARG002
+    def note_new(self, _file: DataFileMeta, /) -> None:
         """See `Picker.note_new`."""
         self._has_flushed = True
 
-    def note_applied(
-        self,
-        levels: Levels,
-        unit: CompactUnit,
-        change: BucketChange,  # noqa: ARG002
-    ) -> None:
+    def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
         """See `Picker.note_applied`."""
         if unit.output_level == levels.max_level:
             self._full_begun_ms = self._begun_ms
 
-    def note_failed(self, unit: CompactUnit) -> None:
+    def note_failed(self, _unit: CompactUnit, /) -> None:
         """Do nothing, because each unit is picked from the current levels."""
 
     def note_restored(
-        self,
-        old_levels: Levels,
-        new_levels: Levels,
-        running: CompactUnit | None,  # noqa: ARG002
+        self, old_levels: Levels, new_levels: Levels, _running: CompactUnit | None, /
     ) -> None:
         """See `Picker.note_restored`."""
         old_names = {file.file_name for file in old_levels.all_files()}

@@ -1,6 +1,6 @@
 """Finds expired rows by their time column, which a rewrite of the oldest rows drops.
 
-`compact_rewriter` calls it. `table.compact.record_expiry` makes the rule from a table's options.
+`compact_rewriter` calls it. `table.compact.expired_rows` makes the rule from a table's options.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """

@@ -26,7 +26,7 @@ from stream_app.arrow_buffers import Bools, Int64s
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     integer_view,
-    key_order,
+    merge_order,
     retract_mask,
     rows_at,
 )
@@ -120,7 +120,7 @@ class KeyLookup:
         """
         names = list(self.layout.key_names)
         keys = keys.select(names)
-        order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
+        order, _ = merge_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
         wanted_keys = WantedKeys(rows_at(keys, order), self.key_at, self.key_of)
         indices: list[Int64s] = []
         parts: list[pa.RecordBatch] = []
@@ -166,7 +166,7 @@ class KeyLookup:
         if not parts:
             return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
-        order, is_last = key_order(candidates, self.layout)
+        order, is_last = merge_order(candidates, self.layout)
         newest = order[is_last]
         return key_indices[newest], rows_at(candidates, newest)
 
@@ -201,10 +201,10 @@ def key_matches(
     """
     if len(names) > 1:
         return rows_with_keys(keys, rows, names)
-    wanted, stored = (integer_view(batch.column(names[0])) for batch in (keys, rows))
-    if pa.types.is_integer(wanted.type) and not wanted.null_count + stored.null_count:
-        return _integer_matches(wanted, stored)
-    numbers = pc.index_in(stored, wanted)
+    key_column, row_column = (integer_view(batch.column(names[0])) for batch in (keys, rows))
+    if pa.types.is_integer(key_column.type) and not key_column.null_count + row_column.null_count:
+        return _integer_matches(key_column, row_column)
+    numbers = pc.index_in(row_column, key_column)
     return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid_mask(numbers))
 
 
@@ -214,8 +214,8 @@ def _valid_mask(column: pa.Array) -> Bools:
     return is_valid
 
 
-def _integer_matches(wanted: pa.Array, stored: pa.Array) -> tuple[Int64s, Int64s]:
-    keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
+def _integer_matches(key_column: pa.Array, row_column: pa.Array) -> tuple[Int64s, Int64s]:
+    keys, rows = (column.to_numpy(zero_copy_only=False) for column in (key_column, row_column))
     indices = np.searchsorted(rows, keys)
     in_range = np.flatnonzero(indices < len(rows))
     key_indices = in_range[rows[indices[in_range]] == keys[in_range]]

@@ -37,7 +37,8 @@ def lookup_tiers(
         return ()
     if not is_ordered_by_age:
         return (tuple(file for part in parts for file in part),)
-    oldest = list(accumulate((min(f.min_sequence_number for f in part) for part in parts), min))
+    oldest_of_parts = (min(file.min_sequence_number for file in part) for part in parts)
+    oldest = list(accumulate(oldest_of_parts, min))
     newest = [max(file.max_sequence_number for file in part) for part in parts]
     newest_of_rest = list(accumulate(reversed(newest), max))[::-1]
     tiers: list[Tier] = []

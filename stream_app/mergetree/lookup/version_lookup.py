@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
-    key_order,
+    merge_order,
     retract_mask,
     rows_at,
 )
@@ -73,7 +73,7 @@ class VersionLookup:
                 indices.append(key_indices + file_range.start)
                 parts.append(rows_at(batch, rows))
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
-        order, is_last = key_order(rows, self.layout)
+        order, is_last = merge_order(rows, self.layout)
         newest = order[is_last]
         live_rows = newest[~retract_mask(rows_at(rows, newest))]
         return RowsOfKeys(key_indices[live_rows], rows_at(rows, live_rows))

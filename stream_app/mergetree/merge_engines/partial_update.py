@@ -159,7 +159,9 @@ def grouped_changes(
         if all(name in keys.batch.schema.names for name in group.sequence)
     }
     is_counted = ~is_retract | is_restart if rules.ignores_delete else np.ones(len(kinds), np.bool_)
-    removing_groups = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
+    removing_groups = (
+        [] if rules.ignores_delete else [group for group in ranks if group.removes_record]
+    )
     removals = _removals(changes, ranks, removing_groups, (kinds == RowKind.DELETE) & ~is_restart)
     parts = _parts(changes, removals)
     is_restart[removals[removals >= 0]] = True

@@ -40,7 +40,7 @@ from stream_app.mergetree.key_value_batch import (
 )
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
-from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.mergetree.value_codes import combined_codes, value_codes
 from stream_app.mergetree.write.fill_unchanged import (
     RestoredRows,
     RowFinder,
@@ -238,7 +238,9 @@ def _is_confirmed(hidden_changes: RowsOfKeys, stored_rows: RowsOfKeys, rule: His
 
 def _tracked_codes(rows: pa.RecordBatch, rule: HistoryRule) -> Int64s:
     """Return a number for each row, equal for equal tracked values: int64 [n]."""
-    return row_codes([value_codes(rows.column(name)) for name in rule.tracked_names], rows.num_rows)
+    return combined_codes(
+        [value_codes(rows.column(name)) for name in rule.tracked_names], rows.num_rows
+    )
 
 
 def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,13 +15,13 @@ class SourceProof:
 
     Attributes:
         source: the source and its position.
-        rows: the checksum of both sides, as text.
+        checksum: the checksum of both sides, as text.
         time_ms: the time at which the comparison ended.
         left_out: the columns that were not compared, each with the reason.
     """
 
     source: str
-    rows: str
+    checksum: str
     time_ms: int
     left_out: tuple[str, ...] = ()
 
@@ -40,4 +40,4 @@ class SourceProof:
         """Return the proof as text."""
         age = max(0, now_ms - self.time_ms) // 1000
         columns = f"; without {self.left_out_text}" if self.left_out else ""
-        return f"equal to {self.source}, {age:,} s ago: {self.rows}{columns}"
+        return f"equal to {self.source}, {age:,} s ago: {self.checksum}{columns}"

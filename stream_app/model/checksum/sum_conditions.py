@@ -33,10 +33,10 @@ def why_unsummed(schema: TableSchema) -> str:
     """Return the reason why commits carry no checksum; empty if they do."""
     if not schema.core_options[ROW_CHECKSUM]:
         return NOT_ASKED
-    return why_not_summable(schema)
+    return _why_unsummable(schema)
 
 
-def why_not_summable(schema: TableSchema) -> str:
+def _why_unsummable(schema: TableSchema) -> str:
     """Return the reason why the table cannot have a checksum; empty if it can."""
     options = schema.core_options
     textless_field = next((field for field in schema.fields if not has_text(field.data_type)), None)
@@ -46,18 +46,18 @@ def why_not_summable(schema: TableSchema) -> str:
         )
     if options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "its rows expire, which no changelog records"
-    if not schema.kind.merges_by_key:
+    if not schema.kind_traits.merges_by_key:
         return ""
     if not options.writes_changelog:
         return "without a changelog its writers do not read the older rows"
-    if schema.kind.postpones:
+    if schema.kind_traits.postpones:
         return "its rows wait in bucket-postpone"
     if options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS):
         return f"'{CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS.key}' keeps changes from the changelog"
-    return _why_images_lack(schema) if options.flushes_changelog else ""
+    return _why_input_differs(schema) if options.flushes_changelog else ""
 
 
-def _why_images_lack(schema: TableSchema) -> str:
+def _why_input_differs(schema: TableSchema) -> str:
     """Return the reason why the input's changes are not the rows' changes; empty without one."""
     options = schema.core_options
     if options.merge_engine != DEDUPLICATE:
@@ -66,7 +66,7 @@ def _why_images_lack(schema: TableSchema) -> str:
         return "'sequence.field' may leave out changes of the input"
     if options[IGNORE_DELETE] or options[IGNORE_UPDATE_BEFORE]:
         return "its writers ignore changes of the input"
-    if schema.kind.crosses_partitions or schema.kind.looks_up_partition:
+    if schema.kind_traits.crosses_partitions or schema.kind_traits.looks_up_partition:
         return "changes of the input may move rows between partitions"
     return ""
 

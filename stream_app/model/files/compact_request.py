@@ -47,8 +47,8 @@ class CompactRequest:
         drop_deletes: whether deletes may be dropped, because no older row exists above the output.
         max_level: the bucket's highest level.
         rewrite_all: whether to rewrite even files that could be upgraded.
-        above: the files above the output level, in which rows of the unit's keys are looked up.
-        runs: the bucket's number of sorted runs at the pick; more runs are more urgent.
+        files_above: the files above the output level, in which the unit's keys are looked up.
+        sorted_run_count: the bucket's number of sorted runs at the pick; more runs are more urgent.
         order: the order in which rows of a table without keys are written; None: unchanged.
     """
 
@@ -59,8 +59,8 @@ class CompactRequest:
     max_level: int
     total_buckets: int | None = None
     rewrite_all: bool = False
-    above: tuple[DataFileMeta, ...] = ()
-    runs: int = 1
+    files_above: tuple[DataFileMeta, ...] = ()
+    sorted_run_count: int = 1
     order: RowOrder | None = None
 
     @property

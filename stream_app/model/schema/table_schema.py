@@ -87,8 +87,8 @@ class TableSchema:
         return CoreOptions(self.options)
 
     @cached_property
-    def kind(self) -> KindTraits:
-        """The table's kind."""
+    def kind_traits(self) -> KindTraits:
+        """The traits of the table's kind."""
         options = self.core_options
         return kind_traits(
             self.primary_keys,
@@ -100,13 +100,13 @@ class TableSchema:
     @property
     def bucket_numbers(self) -> range:
         """The numbers of the buckets of each partition."""
-        return range(self.core_options.bucket if self.kind.has_buckets else 1)
+        return range(self.core_options.bucket if self.kind_traits.has_buckets else 1)
 
     @cached_property
     def target_file_size(self) -> int:
         """The bytes beyond which a new data file begins (``target-file-size``)."""
         configured = self.core_options[TARGET_FILE_SIZE]
-        return self.kind.target_file_size if configured is None else configured
+        return self.kind_traits.target_file_size if configured is None else configured
 
     @property
     def compaction_file_size(self) -> int:
@@ -162,7 +162,7 @@ class TableSchema:
     @cached_property
     def refused_rows(self) -> tuple[RefusedRows, ...]:
         """The rows that no merge accepts, so that writers must not commit them."""
-        if not self.kind.merges_by_key:
+        if not self.kind_traits.merges_by_key:
             return ()
         return refused_rows(self.fields, self.primary_keys, self.options)
 
@@ -304,12 +304,12 @@ def _key_problems(
             "sequence.snapshot-ordering needs write-only = true in the table: let another job "
             "compact it (stream-app compact TABLE --follow)"
         )
-    kind = kind_traits(primary_keys, partition_keys, core.bucket)
+    traits = kind_traits(primary_keys, partition_keys, core.bucket)
     trimmed = [key for key in primary_keys if key not in partition_keys]
     missing = [key for key in partition_keys if key not in primary_keys]
     if not trimmed:
         problems.append("primary-keys must have a column that is not a partition key")
-    elif missing and not kind.crosses_partitions:
+    elif missing and not traits.crosses_partitions:
         problems.append(
             f"with a fixed number of buckets partition keys must be part of the primary key, "
             f"{missing} are not: add them, or give bucket = -1"
@@ -324,7 +324,7 @@ def _key_problems(
             f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = 4, "
             "-1 for buckets as keys come, or -2 for those that a compaction gives"
         )
-    if not (kind.has_bucket_number or kind.postpones) and core.columns(BUCKET_KEY):
+    if not (traits.has_bucket_number or traits.postpones) and core.columns(BUCKET_KEY):
         problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
@@ -341,12 +341,12 @@ def _append_problems(
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)
-    kind = kind_traits((), partition_keys, core.bucket)
+    traits = kind_traits((), partition_keys, core.bucket)
     if not is_writable((), partition_keys, core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
-    elif bucket_keys and not kind.has_bucket_number:
+    elif bucket_keys and not traits.has_bucket_number:
         problems.append(_BUCKET_KEY_ALONE)
-    elif kind.has_bucket_number and not bucket_keys:
+    elif traits.has_bucket_number and not bucket_keys:
         problems.append(
             "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"
         )

@@ -82,7 +82,7 @@ def kind_traits(
     *,
     looks_up_partition: bool = False,
 ) -> KindTraits:
-    """Return a table's kind by its keys and its options ``bucket`` and ``partition-lookup``."""
+    """Return a kind's traits by keys and the options ``bucket`` and ``partition-lookup``."""
     if not primary_keys:
         return APPEND if bucket == NOT_FIXED else BUCKETED_APPEND
     if bucket == NOT_FIXED:
@@ -96,5 +96,5 @@ def is_writable(
     primary_keys: Collection[str], partition_keys: Collection[str], bucket: int
 ) -> bool:
     """Return whether stream_app writes tables with these keys and this value of ``bucket``."""
-    kind = kind_traits(primary_keys, partition_keys, bucket)
-    return bucket >= 1 or bucket == NOT_FIXED or (kind.postpones and bucket == POSTPONED)
+    traits = kind_traits(primary_keys, partition_keys, bucket)
+    return bucket >= 1 or bucket == NOT_FIXED or (traits.postpones and bucket == POSTPONED)

@@ -18,16 +18,16 @@ class IndexReplacement:
     """The replacement of a bucket's file by an epoch of this job.
 
     Attributes:
-        old_file: the replaced file; None for a new bucket.
+        old_file_name: the name of the replaced file; None for a new bucket.
         open_buckets: the partition's open buckets, by which the epoch was routed.
     """
 
-    old_file: str | None
+    old_file_name: str | None
     open_buckets: tuple[int, ...]
 
 
 def is_routed_alike(
-    routed_on: Index,
+    routed_index: Index,
     newest_index: Index,
     open_buckets_of: Callable[[bytes], tuple[int, ...]],
     replacements: Mapping[str, IndexReplacement],
@@ -35,34 +35,37 @@ def is_routed_alike(
     """Return whether the newest index assigns each hash the bucket that its rows already have.
 
     Args:
-        routed_on: the index by which rows got their buckets.
+        routed_index: the index by which rows got their buckets.
         open_buckets_of: returns a partition's open buckets, by which other rows got their buckets.
         replacements: name of the new file → the replacement; other writers' are missing.
     """
-    if not routed_on.keys() <= newest_index.keys():
+    if not routed_index.keys() <= newest_index.keys():
         return False
     return all(
         _grew_alike(
-            routed_on.get(bucket_id), file, open_buckets_of(bucket_id.partition), replacements
+            routed_index.get(bucket_id),
+            file_name,
+            open_buckets_of(bucket_id.partition),
+            replacements,
         )
-        for bucket_id, file in newest_index.items()
-        if routed_on.get(bucket_id) != file
+        for bucket_id, file_name in newest_index.items()
+        if routed_index.get(bucket_id) != file_name
     )
 
 
 def _grew_alike(
-    old_file: str | None,
-    new_file: str,
+    old_file_name: str | None,
+    new_file_name: str,
     open_buckets: tuple[int, ...],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
     """Return whether only epochs with these open buckets replaced a bucket's file until the new
     one.
     """
-    file: str | None = new_file
-    while file != old_file:
-        replacement = None if file is None else replacements.get(file)
+    file_name: str | None = new_file_name
+    while file_name != old_file_name:
+        replacement = None if file_name is None else replacements.get(file_name)
         if replacement is None or replacement.open_buckets != open_buckets:
             return False
-        file = replacement.old_file
+        file_name = replacement.old_file_name
     return True

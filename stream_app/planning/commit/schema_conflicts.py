@@ -51,9 +51,12 @@ def adoption_conflict(
     ):
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    if job_schema.kind != newest_schema.kind:
-        job_mode, newest_mode = job_schema.kind.bucket_mode, newest_schema.kind.bucket_mode
-        return f"its rows found their buckets {job_mode}, and find them {newest_mode}"
+    job_traits, newest_traits = job_schema.kind_traits, newest_schema.kind_traits
+    if job_traits != newest_traits:
+        return (
+            f"its rows found their buckets {job_traits.bucket_mode}, and find them "
+            f"{newest_traits.bucket_mode}"
+        )
     for key in ENDING_OPTIONS:
         values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest_schema)]
         if key not in _MAY_CHANGE and values[0] != values[1]:

@@ -206,7 +206,7 @@ def candidate_rules(
         if fixed.size_ratio or table_rules.off_peak_hours
         else [
             replace(table_rules, fits_levels=True),
-            *(replace(table_rules, size_ratio=r) for r in SIZE_RATIOS),
+            *(replace(table_rules, size_ratio=size_ratio) for size_ratio in SIZE_RATIOS),
         ]
     )
     rules_tried = [

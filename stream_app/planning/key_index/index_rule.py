@@ -57,7 +57,7 @@ class IndexRule:
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
     """Return the index that writers of a table need; None if they need none."""
-    make_rule = _RULES.get(schema.kind)
+    make_rule = _RULES.get(schema.kind_traits)
     return None if make_rule is None else make_rule(schema)
 
 

@@ -23,7 +23,7 @@ class TableShare:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse a text such as ``3/8``; return None if it is no share."""
+        """Parse a text such as ``3/8``; return None if it is not a share."""
         match = _TEXT.fullmatch(text)
         if match is None or int(match[1]) > int(match[2]):
             return None

@@ -21,8 +21,10 @@ from stream_app.epochs.stages.write_task import TaskBlock, TaskResult, write_in_
 from stream_app.model.job_epoch import Offsets
 
 INGEST_POOL = "ingest"
-RESULT_COLUMNS = "table INT, kind INT, payload BINARY"
-_RESULT_SCHEMA = pa.schema([("table", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+RESULT_COLUMNS = "table_index INT, kind INT, payload BINARY"
+_RESULT_SCHEMA = pa.schema(
+    [("table_index", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())]
+)
 _TOMBSTONE = (
     "'' AS topic",
     "0 AS partition",

@@ -91,7 +91,7 @@ class DriverEpochs:
                 _log_repetition(epoch, error)
                 return self.spark_epochs.route(epoch, messages, plan).write(write_plan)
 
-        return RoutedEpoch(message_count, write, {block.table for block in blocks})
+        return RoutedEpoch(message_count, write, {block.table_index for block in blocks})
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
@@ -163,4 +163,4 @@ def _shipped_plan(plan: EpochPlan) -> EpochPlan:
 
 
 def _task_block(block: Block) -> TaskBlock:
-    return TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)
+    return TaskBlock(block.table_index, block.kind, block.partition, block.bucket, block.data)

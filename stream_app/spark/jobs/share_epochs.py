@@ -93,7 +93,7 @@ class ShareEpochs(Generic[Share]):
             batches, tables = CountedBatches(read(task_shares)), set[int]()
             assigner = TaskAssigner(tasks)
             for block in route_in_task(batches, plan):
-                tables.add(block.table)
+                tables.add(block.table_index)
                 pair_key = (assigner.task(block), *block.position)
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
             yield (tasks,), (batches.messages, tables)
@@ -136,5 +136,5 @@ def _sort_key(key: tuple[Any, ...]) -> Any:
 
 
 def _task_block(pair: Pair) -> TaskBlock:
-    (_, table, partition, bucket, *_), (kind, data) = pair
-    return TaskBlock(table, kind, partition, bucket, pa.py_buffer(data))
+    (_, table_index, partition, bucket, *_), (kind, data) = pair
+    return TaskBlock(table_index, kind, partition, bucket, pa.py_buffer(data))

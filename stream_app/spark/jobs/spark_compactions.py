@@ -120,7 +120,7 @@ class SparkCompactionQueue:
 
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
-        rank = queue_rank(next(self._numbers), request.runs)
+        rank = queue_rank(next(self._numbers), request.sorted_run_count)
         queued = _QueuedRequest(rank, QueuedCompaction(table, request))
         with self._changed:
             if self._is_closed:
@@ -225,7 +225,7 @@ def _compact_on_driver(compaction: QueuedCompaction) -> BucketChange | None:
 
 def _read_bytes(compactions: Sequence[QueuedCompaction]) -> int:
     """Return the number of bytes that compactions read, lookups of older rows included."""
-    sizes_above = (file.file_size for _, request in compactions for file in request.above)
+    sizes_above = (file.file_size for _, request in compactions for file in request.files_above)
     return sum(map(_size, compactions)) + sum(sizes_above)
 
 

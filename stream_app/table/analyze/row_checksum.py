@@ -20,7 +20,7 @@ from stream_app.planning.commit.carried_sums import rebase
 from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
@@ -58,7 +58,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         if snapshot is None:
             return None
         earlier_record = base_sum_record(table, snapshot)
-        read_record = summed_rows(table, snapshot, threads=threads)
+        read_record = sum_record_of_rows(table, snapshot, threads=threads)
 
     def joined_record(newest: SumRecord) -> SumRecord:
         sums = rebase(read_record, earlier_record, newest)

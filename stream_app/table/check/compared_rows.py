@@ -63,7 +63,7 @@ def compared_table(table: FileStoreTable) -> FileStoreTable:
     In a table without partitions the former partition columns are nullable, because a delete need
     not name a partition.
     """
-    if table.kind.postpones:
+    if table.kind_traits.postpones:
         options = {**table.schema.options, "bucket": str(SHARES)}
         return replace(table, schema=replace(table.schema, options=options))
     rule = index_rule(table.schema)

@@ -134,7 +134,7 @@ class FileFacts:
         if not batch.num_rows:
             return
         self.rows += batch.num_rows
-        if self.table.kind.merges_by_key:
+        if self.table.kind_traits.merges_by_key:
             self._add_keys(batch)
         for column in self.columns:
             column.add(batch.column(column.field.name))

@@ -45,7 +45,7 @@ from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer_files import CodedBuckets
-from stream_app.table.key_index.table_keys import BUCKET_CODE, LIVES, KeyFile, TableKeys
+from stream_app.table.key_index.table_keys import BUCKET_CODE, IS_LIVE, KeyFile, TableKeys
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -141,13 +141,14 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     codes = row_codes(keys.columns, keys.num_rows)
     bucket_code = part.column(BUCKET_CODE).to_numpy()
     sequence = part.column(SEQUENCE_NUMBER).to_numpy()
+    # By key, bucket and sequence number: the newest row of a key comes last in its bucket.
     order = np.lexsort((sequence, bucket_code, codes))
     is_newest = np.ones(len(order), np.bool_)
     is_newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(bucket_code[order]).astype(
         np.bool_
     )
     rows = order[is_newest]
-    rows = rows[part.column(LIVES).to_numpy(zero_copy_only=False)[rows]]
+    rows = rows[part.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
     _, first_pairs = np.unique(codes[pairs[:, 0]], return_index=True)
@@ -187,11 +188,13 @@ class DoubledKeySearch:
         """
         engine_looks_up = traits_of(self.table.options.merge_engine).needs_lookup
         if not (
-            self.table.merges_by_vectors or (self.table.kind.merges_by_key and engine_looks_up)
+            self.table.merges_by_vectors
+            or (self.table.kind_traits.merges_by_key and engine_looks_up)
         ):
             return
         live = FileStoreScan(self.table).live(self.snapshot)
-        for bucket_id, files in files_of_buckets(e for e in live if e.file.level > 0).items():
+        upper_entries = (entry for entry in live if entry.file.level > 0)
+        for bucket_id, files in files_of_buckets(upper_entries).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
             count, example = self._count_doubled(bucket_id, overlapping)

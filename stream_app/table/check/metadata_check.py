@@ -223,7 +223,7 @@ class MetadataCheck:
         """Whether levels are sorted runs; files in order of ``clustering.columns`` may overlap."""
         schema = self.table.schema
         is_clustered = is_on(schema.options, "pk-clustering-override")
-        return schema.kind.merges_by_key and not is_clustered
+        return schema.kind_traits.merges_by_key and not is_clustered
 
     def _count_findings(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
@@ -234,7 +234,7 @@ class MetadataCheck:
         yield from count_findings(snapshot, counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
-        if row_gain is not None and not self.table.kind.merges_by_key and not has_vectors:
+        if row_gain is not None and not self.table.kind_traits.merges_by_key and not has_vectors:
             yield from compaction_findings(snapshot, row_gain, version.path)
 
     def _changelog_findings(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:

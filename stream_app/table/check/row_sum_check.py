@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from stream_app.model.checksum.sum_conditions import NOT_ASKED, why_unsummed
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.versions.row_sum_records import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
@@ -36,7 +36,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
             "(stream-app analyze TABLE --checksum makes it known)"
         )
         return
-    rows = summed_rows(table, snapshot, threads=os.cpu_count() or 1)
+    rows = sum_record_of_rows(table, snapshot, threads=os.cpu_count() or 1)
     if rows.total != record.total:
         yield Finding(
             kind=FindingKind.CHECKSUM,

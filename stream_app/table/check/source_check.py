@@ -106,7 +106,7 @@ class SourceCheck:
         if not set(names) <= set(schema.fields.names):
             return
         stored_rows: ComparedRows = SnapshotRows.of_snapshot(self.table, snapshot)
-        if self.table.kind.postpones:
+        if self.table.kind_traits.postpones:
             stored_rows = self.stored_rows(snapshot)
         keys = [
             rows.select(list(names))

@@ -190,7 +190,7 @@ class TableCheck:
         for path, (entry, snapshot) in metadata.index_files.items():
             if path not in reported and entry.holds_deletion_vectors:
                 yield from file_checks.vector_findings(path, entry, snapshot)
-        if table.kind.indexes_hashes:
+        if table.kind_traits.indexes_hashes:
             yield from file_checks.findings_if_supported(
                 "index of keys", hash_index_findings(table)
             )
@@ -208,7 +208,7 @@ class TableCheck:
 
     def _replay(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Yield the differences between the table and a replay of its changelog."""
-        if not table.kind.merges_by_key:
+        if not table.kind_traits.merges_by_key:
             return
         subject = f"{prefix}replay of the changes"
         try:

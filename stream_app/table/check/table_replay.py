@@ -189,7 +189,7 @@ class TableReplay:
     def _changed_entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
         # A change is recorded when its row leaves bucket-postpone.
-        if self.table.kind.postpones and not self.producer.writes:
+        if self.table.kind_traits.postpones and not self.producer.writes:
             moved = (entry for entry in scan.delta(snapshot) if entry.bucket != POSTPONED)
             return [entry for entry in moved if entry.file.level == 0]
         match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):
@@ -224,7 +224,7 @@ def _reason_unrecorded(
     elif (
         producer.by_flush
         and snapshot.commit_kind is CommitKind.APPEND
-        and not table.kind.postpones  # the move out of bucket-postpone writes the changelog
+        and not table.kind_traits.postpones  # the move out of bucket-postpone writes the changelog
     ):
         is_lost = bool(snapshot.delta_record_count)
     else:

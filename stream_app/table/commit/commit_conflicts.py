@@ -96,7 +96,7 @@ class CommitConflicts:
             changes.index,
             deleted_files=deleted - added,
             live_files={entry.file.file_name for entry in resulting_entries},
-            needs_one_file=self.table.kind.has_buckets,
+            needs_one_file=self.table.kind_traits.has_buckets,
         )
         if problem is not None:
             error = CommitConflictError(

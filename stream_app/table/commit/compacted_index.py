@@ -32,7 +32,7 @@ def compacted_index(
         CommitConflictError: rows of these files were deleted after the compaction read them. No
             index file remains.
     """
-    if latest is None or table.kind.merges_by_key:
+    if latest is None or table.kind_traits.merges_by_key:
         return ()
     # Check even without vectors: a rollback may have removed vectors that the compaction read.
     name = latest.index_manifest

@@ -63,7 +63,7 @@ def _record_after_commit(
         if changes.is_of_all:
             return EMPTY_TABLE
         return without_partitions(base_record, {entry.partition for entry in changes.entries})
-    if table.kind.merges_by_key:
+    if table.kind_traits.merges_by_key:
         sums = _sums_by_partition(changes.changelog)
     elif commit_kind is CommitKind.APPEND:
         sums = _sums_by_partition(changes.entries)

@@ -63,7 +63,7 @@ class BackPressure:
             must_wait = manager.should_wait_for_latest_compaction()
             if must_wait or self.failures.is_final(bucket_id):
                 raise CompactionError(
-                    f"bucket {manager.bucket} has {manager.levels.number_of_sorted_runs()} sorted "
+                    f"bucket {manager.bucket} has {manager.levels.sorted_run_count} sorted "
                     f"runs and its compaction failed {self.failures.count(bucket_id)} times in a "
                     f"row, at last with: {self.failures.last_error_text(bucket_id)}",
                     where=self.paths.bucket_folder(*bucket_id),

@@ -130,7 +130,7 @@ class CompactionMetrics:
 
 def current_metrics(
     levels: Collection[Levels],
-    open_work: Collection[OpenCompaction],
+    open_compactions: Collection[OpenCompaction],
     *,
     now_s: float,
     failed: int,
@@ -142,11 +142,11 @@ def current_metrics(
     Args:
         now_s: seconds of the steady clock.
     """
-    unfinished = [work for work in open_work if not work.future.done()]
-    running = [work.start_s for work in unfinished if work.future.running()]
-    queued = [work.start_s for work in unfinished if not work.future.running()]
+    unfinished = [compaction for compaction in open_compactions if not compaction.future.done()]
+    running = [compaction.start_s for compaction in unfinished if compaction.future.running()]
+    queued = [compaction.start_s for compaction in unfinished if not compaction.future.running()]
     level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
-    sorted_runs = [bucket_levels.number_of_sorted_runs() for bucket_levels in levels]
+    sorted_runs = [bucket_levels.sorted_run_count for bucket_levels in levels]
     return CompactionMetrics(
         buckets=len(levels),
         level0_files_max=max(level0_files, default=0),
@@ -156,7 +156,7 @@ def current_metrics(
         waiting_rows=waiting_rows,
         queued=len(queued),
         running=len(running),
-        finished=len(open_work) - len(unfinished),
+        finished=len(open_compactions) - len(unfinished),
         oldest_queued_s=now_s - min(queued, default=now_s),
         oldest_running_s=now_s - min(running, default=now_s),
         failed=failed,

@@ -45,7 +45,7 @@ class ChangelogBatch:
         rows: the column ``rowkind`` (``+I``, ``-U``, ``+U``, ``-D``), then the requested columns.
         snapshot_id: the number of the snapshot with the changes, or of the initial read's snapshot.
         commit_time_ms: that snapshot's commit time, in milliseconds since 1970 in UTC.
-        is_full: whether the rows belong to the initial read, and are no changes.
+        is_full: whether the rows belong to the initial read, and are not changes.
     """
 
     rows: pa.RecordBatch

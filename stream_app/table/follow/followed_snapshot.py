@@ -21,7 +21,7 @@ def earliest_changes(table: FileStoreTable) -> int | None:
     return min(changelog_ids[0], earliest or changelog_ids[0]) if changelog_ids else earliest
 
 
-def changes_of(table: FileStoreTable, number: int) -> Snapshot:
+def snapshot_or_changelog(table: FileStoreTable, number: int) -> Snapshot:
     """Return a snapshot, or the long-lived changelog of an expired one, which has only changes.
 
     Raises:
@@ -47,7 +47,9 @@ def followed_snapshot(
             The error names the first readable snapshot.
     """
     try:
-        return table.snapshots.snapshot(number) if all_rows else changes_of(table, number)
+        return (
+            table.snapshots.snapshot(number) if all_rows else snapshot_or_changelog(table, number)
+        )
     except FileNotFoundError:
         pass
     latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()

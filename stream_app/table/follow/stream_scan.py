@@ -49,9 +49,9 @@ from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (
-    changes_of,
     earliest_changes,
     followed_snapshot,
+    snapshot_or_changelog,
 )
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.split_scan import SplitScan
@@ -76,7 +76,7 @@ class StreamScan:
 
     def __post_init__(self) -> None:
         check_changes_readable(self.table)
-        if self.table.kind.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
+        if self.table.kind_traits.merges_by_key and self.table.options[STREAMING_READ_OVERWRITE]:
             raise UnsupportedTableError(
                 "streaming-read-overwrite = true: stream_app does not compute what an OVERWRITE "
                 "snapshot changed",
@@ -86,7 +86,7 @@ class StreamScan:
 
         engine = self.table.options.merge_engine
         shows_changes = traits_of(engine).keeps_newest or self.table.options.writes_changelog
-        if self.table.kind.merges_by_key and not shows_changes:
+        if self.table.kind_traits.merges_by_key and not shows_changes:
             raise UnsupportedTableError(
                 f"merge-engine = {engine}: no changelog shows how a new file changes the rows",
                 where=self.table.location,
@@ -194,7 +194,7 @@ class StreamScan:
 
         With a changelog it includes none, because a later snapshot has these rows as changes.
         """
-        if not self.table.kind.postpones or self.table.options.writes_changelog:
+        if not self.table.kind_traits.postpones or self.table.options.writes_changelog:
             return []
         pruning = scan_pruning(self.row_filter, self.table)
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
@@ -207,7 +207,7 @@ class StreamScan:
         match follow_up(
             snapshot,
             has_changelog=self.table.options.writes_changelog,
-            reads_overwrites=reads_overwrites and not self.table.kind.merges_by_key,
+            reads_overwrites=reads_overwrites and not self.table.kind_traits.merges_by_key,
         ):
             case FollowUp.DELTA:
                 return read.added_entries(snapshot)
@@ -233,7 +233,7 @@ class StreamScan:
 
     def _groups(self, files: list[DataFileMeta]) -> Iterable[tuple[DataFileMeta, ...]]:
         """Group files into splits. Changes of a key stay in one split, in order."""
-        if self.table.kind.merges_by_key:
+        if self.table.kind_traits.merges_by_key:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
 
@@ -260,7 +260,7 @@ class StreamScan:
         assert latest is not None
         numbers = range(earliest, latest + 1)
         return earliest + bisect.bisect_left(
-            numbers, time_ms, key=lambda number: changes_of(self.table, number).time_ms
+            numbers, time_ms, key=lambda number: snapshot_or_changelog(self.table, number).time_ms
         )
 
 

@@ -44,8 +44,6 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.iceberg.retained_history import next_version
 from stream_app.planning.iceberg.rewritten_manifests import ManifestMergeLimits
 from stream_app.planning.iceberg.visible_files import (
-    IcebergLevels,
-    iceberg_levels,
     publishes_vectors,
 )
 from stream_app.table.file_store_table import FileStoreTable
@@ -61,7 +59,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, summary
+from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, snapshot_summary
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE_LEVEL = "paimon.visible-from-level"
@@ -112,7 +110,7 @@ class IcebergPublisher:
 
     @cached_property
     def _updates(self) -> VersionUpdates:
-        return VersionUpdates(self.table, self.files, self._levels)
+        return VersionUpdates(self.table, self.files)
 
     @cached_property
     def _vector_files(self) -> VectorFiles:
@@ -125,10 +123,6 @@ class IcebergPublisher:
     @property
     def _format_version(self) -> int:
         return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
-
-    @property
-    def _levels(self) -> IcebergLevels:
-        return iceberg_levels(self.table.options, merges_by_key=self.table.kind.merges_by_key)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
@@ -240,7 +234,7 @@ class IcebergPublisher:
             self._is_of_table(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL) == str(self._levels.min_level)
+            and base.properties.get(_VISIBLE_LEVEL) == str(self._updates.levels.min_level)
         )
 
     def _publish_version(
@@ -266,6 +260,7 @@ class IcebergPublisher:
         )
         manifests += self._vector_manifests(writer, update, snapshot)
         added_rows = sum(file.row_count for file in added.values())
+        traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
@@ -273,8 +268,8 @@ class IcebergPublisher:
             time_ms=max([snapshot.time_ms, *(old.time_ms for old in update.snapshots)]),
             manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
-            summary=summary(
-                update, snapshot, writer, manifests, merges_by_key=self.table.kind.merges_by_key
+            summary=snapshot_summary(
+                update, snapshot, writer, manifests, merges_by_key=traits.merges_by_key
             ),
             first_row_id=first_row_id,
             added_rows=None if first_row_id is None else added_rows,
@@ -309,6 +304,7 @@ class IcebergPublisher:
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
         snapshots, tags = self._tags.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
+        visible_level = str(self._updates.levels.min_level)
         return IcebergMetadata(
             version=version,
             format_version=self._format_version,
@@ -319,7 +315,7 @@ class IcebergPublisher:
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
-            properties={_VISIBLE_LEVEL: str(self._levels.min_level), **_KEEPS_FILES, **comment},
+            properties={_VISIBLE_LEVEL: visible_level, **_KEEPS_FILES, **comment},
             older_files=older_files(self.files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )

@@ -267,10 +267,10 @@ def _updates(
     yield from _ref_updates(published, metadata, replaced_ids)
     if expired_ids := [number for number in removed_ids if number not in version_ids]:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired_ids)
-    if dropped := sorted(published.properties.keys() & {"comment"} - properties.keys()):
-        yield RemovePropertiesUpdate(removals=dropped)
-    if changed := dict(properties.items() - published.properties.items()):
-        yield SetPropertiesUpdate(updates=changed)
+    if dropped_keys := sorted(published.properties.keys() & {"comment"} - properties.keys()):
+        yield RemovePropertiesUpdate(removals=dropped_keys)
+    if changed_properties := dict(properties.items() - published.properties.items()):
+        yield SetPropertiesUpdate(updates=changed_properties)
 
 
 def _schemas_in_catalog(

@@ -24,7 +24,12 @@ from stream_app.model.iceberg_metadata import (
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.retained_history import snapshot_operation
-from stream_app.planning.iceberg.visible_files import IcebergLevels, VisibleChanges, visible_changes
+from stream_app.planning.iceberg.visible_files import (
+    IcebergLevels,
+    VisibleChanges,
+    iceberg_levels,
+    visible_changes,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.manifest_writer import ManifestWriter
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -54,7 +59,12 @@ class VersionUpdates:
 
     table: FileStoreTable
     files: IcebergFiles
-    levels: IcebergLevels
+
+    @property
+    def levels(self) -> IcebergLevels:
+        """The levels whose rows Iceberg's readers see."""
+        merges_by_key = self.table.kind_traits.merges_by_key
+        return iceberg_levels(self.table.options, merges_by_key=merges_by_key)
 
     def exists(self, snapshot: IcebergSnapshot) -> bool:
         """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
@@ -111,7 +121,7 @@ class VersionUpdates:
         return self.table.paths.data_file(*entry.bucket_id, entry.file)
 
 
-def summary(
+def snapshot_summary(
     update: VersionUpdate,
     snapshot: Snapshot,
     writer: ManifestWriter,

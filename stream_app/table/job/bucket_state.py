@@ -9,10 +9,10 @@ writer has changed the index. Rows that fail a check are routed again.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import ChainMap, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from stream_app.errors import CommitConflictError, CorruptFileError, OutdatedRowsError
 from stream_app.model.files.bucket_change import BucketChange
@@ -35,16 +35,16 @@ from stream_app.table.write.write_constraints import WriteConstraints
 _ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
 
-class BucketState(Protocol):
+class BucketState(ABC):
     """The state from which one table's rows get their buckets.
 
     By default the table has an index to read, and rows that an older index routed still fit it.
     """
 
     @property
+    @abstractmethod
     def basis(self) -> BucketBasis:
         """The newest index or bucket counts by which an epoch's rows get their buckets."""
-        ...
 
     @property
     def has_index_to_read(self) -> bool:
@@ -56,16 +56,17 @@ class BucketState(Protocol):
         """The properties that describe the index in the snapshots of epochs."""
         return {}
 
-    def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002 - a default
+    def fits(self, basis: BucketBasis) -> bool:  # noqa: ARG002
         """Return whether rows routed by `basis` can be written with the current index."""
         return True
 
+    @abstractmethod
     def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
         """Return whether written rows do not conflict with the newest snapshot."""
-        ...
 
+    @abstractmethod
     def check(
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
     ) -> None:
@@ -74,11 +75,9 @@ class BucketState(Protocol):
         Raises:
             CommitConflictError: they cannot.
         """
-        ...
 
-    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
-        """Note that an epoch of this job is committed."""
-        del basis, changes
+    def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:  # noqa: B027
+        """Note that an epoch of this job is committed; a state without memory does nothing."""
 
 
 def bucket_state(
@@ -87,9 +86,13 @@ def bucket_state(
     """Return the state for a table."""
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, commit_history, rule)
-    if table.kind.has_bucket_number:
+    if table.kind_traits.has_bucket_number:
         return BucketCountState(table, commit_history, constraints)
-    return HashIndexState(table, commit_history) if table.kind.indexes_hashes else NoIndexState()
+    return (
+        HashIndexState(table, commit_history)
+        if table.kind_traits.indexes_hashes
+        else NoIndexState()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,9 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
         "checkpoint; "
         f"{_effect_of_repeats(schema)}"
     )
-    if not takes_repeats and (schema.merge_rules.counting_columns or not schema.kind.merges_by_key):
+    if not takes_repeats and (
+        schema.merge_rules.counting_columns or not schema.kind_traits.merges_by_key
+    ):
         raise CheckpointError(
             problem,
             where=table.location,
@@ -133,7 +135,7 @@ def _repeated_count(begin: Offsets, repeated_ends: Offsets) -> int:
 
 
 def _effect_of_repeats(schema: TableSchema) -> str:
-    if not schema.kind.merges_by_key:
+    if not schema.kind_traits.merges_by_key:
         return "without a primary key each row would be there twice"
     if counting := schema.merge_rules.counting_columns:
         return f"each would count twice in {', '.join(counting)}"

@@ -34,10 +34,10 @@ from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
 )
-from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.idle_checks import IdleChecks
 from stream_app.table.job.other_writers import OtherWriters
 from stream_app.table.job.table_state import TableState
+from stream_app.table.job.truncate_table import truncate_table
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_BASIS, BucketBasis
 
@@ -115,7 +115,7 @@ class StreamTableCommit:
 
     @property
     def last_identifier(self) -> int | None:
-        """See `TableState.last_identifier`."""
+        """The identifier of this user's newest commit; None before the first commit."""
         return self.state.last_identifier
 
     @property
@@ -160,10 +160,10 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
-        empties: bool = False,
+        truncates: bool = False,
         basis: BucketBasis = NO_BASIS,
     ) -> EpochOutcome:
-        """Publish an epoch's files and finished compactions; `empties` first deletes all rows.
+        """Publish an epoch's files and finished compactions; `truncates` first deletes all rows.
 
         1. Apply other writers' commits, and wait while a bucket has too many sorted runs.
         2. Commit the files. From here on the epoch is committed, even if compactions fail.
@@ -178,7 +178,7 @@ class StreamTableCommit:
         """
         changed_buckets = {change.bucket_id for change in changes}
         with _discard_on_error(changes, self.table, BaseException):  # step 1
-            truncate_snapshot = empty_table(self.table, self.state.commit_user) if empties else None
+            truncation = truncate_table(self.table, self.state.commit_user) if truncates else None
             self.state.follow_and_load(changed_buckets)
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
@@ -192,18 +192,18 @@ class StreamTableCommit:
             check = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
             append_snapshot = self._commit.commit_appends(with_changes, check=check)
-        source_end = properties.get(SOURCE_END_PROPERTY)  # step 3
-        self.state.note_epoch(append_snapshot, changes, source_end)
-        self._idle_checks.restart()
+        self._idle_checks.restart()  # step 3
+        self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)
         self.published.tally.add_flushes(changes)
         compact_snapshot = self._publisher.publish(committable, compactions)
         self.coordinator.trigger()
-        epoch_snapshots = (truncate_snapshot, append_snapshot, compact_snapshot)
+        epoch_snapshots = (truncation, append_snapshot, compact_snapshot)
         snapshots = [*self.published.take_snapshots(), *filter(None, epoch_snapshots)]
-        if self.table.options.compacts_fully_after(epoch):  # step 4
+        options, traits = self.table.options, self.table.kind_traits
+        if options.compacts_fully_after(epoch):  # step 4
             snapshots += self.compact_fully()
-        elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
+        elif options.waits_for_compaction(merges_by_key=traits.merges_by_key):
             snapshots += self.iter_compact_due(expects_no_flush=False)
         return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
 

@@ -81,7 +81,7 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     for difference in schema_differences(stored_schema, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
     options = with_configured(newest.options, table.configured)
-    if schema.kind.looks_up_partition:  # the number of key shares is the number of buckets
+    if schema.kind_traits.looks_up_partition:  # the number of key shares is the number of buckets
         options[BUCKET.key] = schema.options[BUCKET.key]
     return replace(table, schema=replace(newest, options=options))
 
@@ -161,6 +161,21 @@ class TableJob:
         last_identifier = self.stream_commit.last_identifier
         return -1 if last_identifier is None else last_identifier
 
+    @property
+    def last_source_end(self) -> str | None:
+        """The end of that epoch in the source's form; None if the table does not record it."""
+        return self.stream_commit.state.last_source_end
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The lowest sequence number that new rows may take in any bucket."""
+        return self.stream_commit.state.constraints.next_sequence_number
+
+    @property
+    def newest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot that the job knows; None for a table without snapshots."""
+        return self.stream_commit.state.commit_history.newest
+
     def seems_to_lack(self, epoch: int) -> bool:
         """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
         stream_commit = self._stream_commit
@@ -169,12 +184,15 @@ class TableJob:
 
     @property
     def bucket_basis(self) -> BucketBasis:
-        """See `BucketState.basis`. Any thread may call it."""
+        """The newest index or bucket counts by which rows get their buckets; any thread may ask."""
         stream_commit = self._stream_commit
         return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
     def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `BucketState.is_current`. It follows other writers if the table has an index."""
+        """Return whether written rows do not conflict with the newest snapshot.
+
+        It follows other writers if the table has an index.
+        """
         buckets = self.stream_commit.bucket_state
         if not buckets.has_index_to_read:
             return True

@@ -290,7 +290,7 @@ def _expire_partitions(
             "snapshot %d drops %d partitions: %s",
             dropped.snapshot.snapshot_id,
             count,
-            ", ".join(table.paths.partition_path(p.partition) for p in dropped.partitions),
+            ", ".join(table.paths.partition_path(dated.partition) for dated in dropped.partitions),
         )
         yield MaintenanceMetrics(partitions_expired=count)
 

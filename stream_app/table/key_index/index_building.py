@@ -32,7 +32,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 _SCRATCH_PREFIX = ".building-"
 
 
-def version_of(snapshot: Snapshot) -> LayerSnapshot:
+def layer_snapshot(snapshot: Snapshot) -> LayerSnapshot:
     """Return the number and the short name of a snapshot, as layers record them."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
@@ -99,7 +99,7 @@ class IndexBuilding:
             CorruptFileError: a file of the snapshot cannot be read.
             UnsupportedTableError: a key share is too large.
         """
-        end = version_of(self.snapshot)
+        end = layer_snapshot(self.snapshot)
         missing_shares = [
             share
             for share, files in enumerate(self.shares)
@@ -155,4 +155,4 @@ class IndexBuilding:
         share_buckets.count(bucket_codes, 1)
         files = self.shares[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.save(layer_of(keys, bucket_codes), share_buckets, None, version_of(self.snapshot))
+        files.save(layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot))

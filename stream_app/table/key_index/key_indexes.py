@@ -39,7 +39,7 @@ from stream_app.planning.key_index.layer_chain import (
 )
 from stream_app.process.local_disk import kept_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.index_building import IndexBuilding, version_of
+from stream_app.table.key_index.index_building import IndexBuilding, layer_snapshot
 from stream_app.table.key_index.key_layer import (
     BucketCodes,
     KeyLayer,
@@ -162,10 +162,10 @@ class KeyIndexes:
         return None
 
     def _exists(self, version: LayerSnapshot, target: Snapshot) -> bool:
-        if version == version_of(target):
+        if version == layer_snapshot(target):
             return True
         try:
-            return version == version_of(self.table.snapshots.snapshot(version.number))
+            return version == layer_snapshot(self.table.snapshots.snapshot(version.number))
         except (FileNotFoundError, CorruptFileError):
             return False
 
@@ -182,7 +182,7 @@ class KeyIndexes:
             FileNotFoundError, CorruptFileError: a snapshot in between has expired.
         """
         begin = spans[-1].end
-        if begin == version_of(target):
+        if begin == layer_snapshot(target):
             return index
         snapshots = self.table.snapshots
         snapshots_between = [
@@ -197,7 +197,7 @@ class KeyIndexes:
             return None
         keys, bucket_codes = self._changed_keys(files.share, index, changing_snapshots)
         layer = index.move(keys, index.find(keys), bucket_codes)
-        self._save(files, index, layer, spans, version_of(target))
+        self._save(files, index, layer, spans, layer_snapshot(target))
         return index
 
     def _changed_keys(
@@ -209,8 +209,8 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.shares)}
         added_files = [
-            KeyFile(entry, index.buckets.code(entry.bucket_id), age)
-            for age, snapshot in enumerate(snapshots)
+            KeyFile(entry, index.buckets.code(entry.bucket_id), number)
+            for number, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
         ]

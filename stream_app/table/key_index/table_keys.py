@@ -33,23 +33,28 @@ from stream_app.table.write.bucket_assigner import row_codes
 # Names of system columns. No table has such a column, because Paimon reserves the prefix.
 HASH = f"{KEY_PREFIX}HASH"
 BUCKET_CODE = f"{KEY_PREFIX}BUCKET_CODE"
-_AGE = f"{KEY_PREFIX}AGE"
-LIVES = f"{KEY_PREFIX}LIVES"
+_SNAPSHOT_NUMBER = f"{KEY_PREFIX}SNAPSHOT_NUMBER"
+IS_LIVE = f"{KEY_PREFIX}IS_LIVE"
 _SYSTEM_FIELDS = (
     pa.field(HASH, pa.int32()),
     pa.field(BUCKET_CODE, pa.int32()),
-    pa.field(_AGE, pa.int64()),
+    pa.field(_SNAPSHOT_NUMBER, pa.int64()),
     pa.field(SEQUENCE_NUMBER, pa.int64()),
-    pa.field(LIVES, pa.bool_()),
+    pa.field(IS_LIVE, pa.bool_()),
 )
 
 
 class KeyFile(NamedTuple):
-    """A data file whose keys are read, the code of its bucket, and the number of its snapshot."""
+    """A data file whose keys are read.
+
+    Attributes:
+        bucket_code: the code of its bucket.
+        snapshot_number: the place of its snapshot among those that are read, oldest first.
+    """
 
     entry: ManifestEntry
     bucket_code: int
-    age: int = 0
+    snapshot_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class TableKeys:
             columns = [
                 pa.array(keys.hashes),
                 pa.array(np.full(row_count, file.bucket_code, np.int32)),
-                pa.array(np.full(row_count, file.age, np.int64)),
+                pa.array(np.full(row_count, file.snapshot_number, np.int64)),
                 rows.column(SEQUENCE_NUMBER),
                 pa.array(is_live),
                 *keys.columns.columns,
@@ -155,7 +160,7 @@ class TableKeys:
             the result omits deleted keys.
         """
         rows = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
-        is_live = batch.column(LIVES).to_numpy(zero_copy_only=False)[rows]
+        is_live = batch.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]
         keys = self._keys(batch, rows)
         bucket_codes = batch.column(BUCKET_CODE).to_numpy()[rows]
         is_chosen = is_live
@@ -186,13 +191,18 @@ def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
         return order
     repeated = batch.take(pa.array(rows))
     codes = row_codes(repeated.columns[first_key:], len(rows))
-    bucket_code, age, sequence = (
-        repeated.column(name).to_numpy() for name in (BUCKET_CODE, _AGE, SEQUENCE_NUMBER)
+    bucket_code, snapshot_number, sequence = (
+        repeated.column(name).to_numpy()
+        for name in (BUCKET_CODE, _SNAPSHOT_NUMBER, SEQUENCE_NUMBER)
     )
-    is_live = repeated.column(LIVES).to_numpy(zero_copy_only=False)
-    newest = _last_of(np.lexsort((sequence, age, bucket_code, codes)), codes, bucket_code)
-    # In this order the last row of a key is live if any of its rows is.
-    newest = newest[np.lexsort((sequence[newest], age[newest], is_live[newest], codes[newest]))]
+    is_live = repeated.column(IS_LIVE).to_numpy(zero_copy_only=False)
+    # By key, bucket, snapshot, sequence number: the newest row of a key comes last in its bucket.
+    order_in_buckets = np.lexsort((sequence, snapshot_number, bucket_code, codes))
+    newest = _last_of(order_in_buckets, codes, bucket_code)
+    # By key, then live rows, snapshot and sequence number: the last row of a key is live if any is.
+    newest = newest[
+        np.lexsort((sequence[newest], snapshot_number[newest], is_live[newest], codes[newest]))
+    ]
     is_last = np.ones(len(newest), np.bool_)
     is_last[:-1] = codes[newest[1:]] != codes[newest[:-1]]
     has_live_row = np.zeros(codes.max() + 1, np.bool_)

@@ -26,8 +26,8 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
     start_s = table.clock.steady_seconds()
     with merge_errors(table.paths.bucket_folder(*request.bucket_id)):
         change = table_kind_of(table.schema).rewrite(table, request)
-    if table.kind.merges_by_key and table.options.looks_up:
-        names = frozenset(file.file_name for file in request.above)
+    if table.kind_traits.merges_by_key and table.options.looks_up:
+        names = frozenset(file.file_name for file in request.files_above)
         look_up = LookUp(output_level=request.unit.output_level, files=names)
         change = replace(change, look_up=look_up)
     return replace(change, seconds=table.clock.steady_seconds() - start_s)

@@ -47,7 +47,7 @@ KINDS: Mapping[KindTraits, TableKind] = {
 
 def table_kind_of(schema: TableSchema) -> TableKind:
     """Return the kind of tables with a schema, which defines how they are written and compacted."""
-    return KINDS[schema.kind]
+    return KINDS[schema.kind_traits]
 
 
 def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> BucketAssigner:

@@ -1,7 +1,7 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
 Compactions (`compact.keyed`) and writers (`old_rows`) use it for their look-ups.
-`mergetree.lookup.copies_to_keep` decides how much of a file is read. The choices are the whole
+`mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.
 
@@ -28,14 +28,13 @@ from stream_app.filestore.local_copies.lookup_copies import (
     local_copies_folder,
 )
 from stream_app.filestore.local_copies.lookup_copy import BROKEN
-from stream_app.format.binary_row import key_order as key_order_of
-from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.binary_row import key_order, serialize_arrow_row
 from stream_app.format.bucket_hash import MurmurHashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
-from stream_app.mergetree.lookup.copies_to_keep import LookupSource, source_to_read
+from stream_app.mergetree.key_value_batch import KeyValueLayout, merge_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, LookupFileReader, WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
+from stream_app.mergetree.lookup.lookup_source import LookupSource, source_to_read
 from stream_app.mergetree.lookup.version_lookup import VersionLookup
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -68,7 +67,7 @@ class LookupReader:
     key_count: int
     vectors: Mapping[str, DeletionVector]
     copies: LookupCopies | None
-    _wanted: WantedKeys | None = field(init=False, default=None)
+    _wanted_keys: WantedKeys | None = field(init=False, default=None)
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
@@ -144,9 +143,9 @@ class LookupReader:
         return hash_columns(columns, schema.key_type.types).view(np.uint32)
 
     def _keys(self) -> WantedKeys:
-        if self._wanted is None:
-            self._wanted = self.keys()
-        return self._wanted
+        if self._wanted_keys is None:
+            self._wanted_keys = self.keys()
+        return self._wanted_keys
 
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
@@ -207,7 +206,7 @@ def version_lookup(
     count = len(source_key.names)
     return VersionLookup(
         layout=table.layout(),
-        key_of=key_order_of(source_key.types),
+        key_of=key_order(source_key.types),
         key_at=partial(_key_at, source_key),
         file_key_of=lambda key: table.key_of(key)[:count],
         # Local copies find rows by the whole key.
@@ -253,7 +252,7 @@ def keys_of_files(
     columns = table.schema.key_type
     reader = table.bucket_files(*bucket_id, columns=columns, system_columns=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
-    order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
+    order, _ = merge_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
     return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)
 
 
@@ -268,7 +267,7 @@ def check_lookup(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: they cannot be looked up.
     """
-    if not table.kind.merges_by_key:
+    if not table.kind_traits.merges_by_key:
         raise UnsupportedTableError(
             "rows are looked up by key, and the table has no primary key",
             where=table.location,

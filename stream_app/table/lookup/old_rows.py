@@ -45,6 +45,9 @@ class OldRowsOfBucket:
         self.partition = partition
         self.bucket = bucket
         self._snapshot: Snapshot | None = None
+        if files is None and table.is_emptied:
+            files = ()
+        # None until the first look-up has read the manifests.
         self._files = None if files is None else list(files)
         self._vectors: BucketVectors = {}
 
@@ -56,20 +59,18 @@ class OldRowsOfBucket:
         Raises:
             CorruptFileError: a file of the newest snapshot cannot be read.
         """
-        if self._files is None and self.table.is_emptied:
-            self._files = []
-        if self._files is None:
-            self._read(self.table.snapshots.latest())
+        files = self._files
+        if files is None:
+            files = self._read_files(self.table.snapshots.latest())
         while True:
-            assert self._files is not None, "the manifests have been read"
             try:
-                return self._lookup(columns).rows(keys, [*self._files, *new_files])
+                return self._lookup(columns).rows(keys, [*files, *new_files])
             except CorruptFileError:
                 # The snapshot may have expired meanwhile.
                 latest = self.table.snapshots.latest()
                 if latest == self._snapshot:
                     raise
-                self._read(latest)
+                files = self._read_files(latest)
 
     def _lookup(self, columns: Sequence[str]) -> KeyLookup | VersionLookup:
         bucket = self.partition, self.bucket
@@ -77,11 +78,13 @@ class OldRowsOfBucket:
             return version_lookup(self.table, *bucket, self._vectors)
         return bucket_lookup(self.table, *bucket, columns, self._vectors)
 
-    def _read(self, snapshot: Snapshot | None) -> None:
+    def _read_files(self, snapshot: Snapshot | None) -> list[DataFileMeta]:
+        """Read the bucket's live files and deletion vectors, and return the files."""
         buckets = [BucketId(self.partition, self.bucket)]
         entries = FileStoreScan(self.table).live(snapshot, buckets)
         self._snapshot = snapshot
-        self._files = [entry.file for entry in entries]
+        self._files = files = [entry.file for entry in entries]
         if self.table.merges_by_vectors and snapshot is not None:
             vectors = deletion_vectors(self.table, snapshot, buckets)
             self._vectors = vectors.get(buckets[0], {})
+        return files

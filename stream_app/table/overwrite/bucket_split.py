@@ -73,7 +73,7 @@ class BucketSplit:
 
     def _writer(self, bucket: int, old_file: DataFileMeta) -> RollingFileWriter:
         files = self.table.bucket_files(self.partition, bucket)
-        if not self.table.kind.merges_by_key:  # no row is new, so no checksum counts it
+        if not self.table.kind_traits.merges_by_key:  # no row is new, so no checksum counts it
             return files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
         source = FileSource.COMPACT if old_file.level else old_file.file_source or FileSource.APPEND
         return files.data_writer(level=old_file.level, source=source)
@@ -81,7 +81,7 @@ class BucketSplit:
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""
         schema = self.table.schema
-        read = self._merge_group if self.table.kind.merges_by_key else self._read_run
+        read = self._merge_group if self.table.kind_traits.merges_by_key else self._read_run
         for rows in read(group):
             buckets = key_buckets(rows, schema, self.bucket_count)
             for _, bucket, bucket_rows in rows_by_bucket(rows, schema, buckets, self.bucket_count):

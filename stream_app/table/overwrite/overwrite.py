@@ -76,7 +76,7 @@ def overwrite(
 
 
 def _check_overwritable(table: FileStoreTable) -> None:
-    if table.kind.crosses_partitions or table.kind.looks_up_partition:
+    if table.kind_traits.crosses_partitions or table.kind_traits.looks_up_partition:
         raise UnsupportedTableError(
             "a new row's key may be in a partition that stays: stream_app overwrites tables whose "
             "primary key has the partition columns",
@@ -133,7 +133,7 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), row_kinds)
     kind = table_kind_of(schema)
     basis = NO_BASIS
-    if schema.kind.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
+    if schema.kind_traits.postpones and table.options[POSTPONE_BATCH_WRITE_FIXED_BUCKET]:
         kind = KEYED_KIND
         basis = BucketBasis(bucket_counts=_bucket_counts(table, rows))
     with kind.table_write(emptied_table, 0, basis) as write:
@@ -142,7 +142,7 @@ def _write_rows(table: FileStoreTable, rows: pa.RecordBatch) -> list[BucketChang
             write.write(BucketId(partition, bucket), bucket_rows)
         changes = write.prepare_commit()
     upgrades: bool = table.options[OVERWRITE_UPGRADE]
-    if table.kind.merges_by_key and upgrades:
+    if table.kind_traits.merges_by_key and upgrades:
         return [_upgrade(table, change) for change in changes]
     return changes
 

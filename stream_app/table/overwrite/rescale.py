@@ -43,13 +43,14 @@ def check_rescalable(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: all partitions must have the same number, or have none.
     """
-    kind = table.kind
-    if (kind.has_bucket_number or kind.postpones) and not kind.looks_up_partition:
+    traits = table.kind_traits
+    if (traits.has_bucket_number or traits.postpones) and not traits.looks_up_partition:
         return
     raise UnsupportedTableError(
         "with 'partition-lookup' a key has the same bucket in all partitions"
-        if kind.looks_up_partition
-        else f"rows of this table find their bucket {kind.bucket_mode}, and not by a fixed number",
+        if traits.looks_up_partition
+        else f"rows of this table find their bucket {traits.bucket_mode}, and not by a fixed "
+        "number",
         where=table.location,
         fix="leave the table as it is, or write its rows into a new one",
     )
@@ -146,7 +147,7 @@ class _PartitionRescale:
             counts = (0 if vector is None else vector.cardinality for vector in file_vectors)
             return frozenset(zip((entry.identity for entry in group), counts, strict=True))
 
-        has_keys = self.table.kind.merges_by_key
+        has_keys = self.table.kind_traits.merges_by_key
         groups = {
             key_of(group): group
             for group in split_groups(live, self.bucket_count, has_keys=has_keys)

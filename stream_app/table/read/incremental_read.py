@@ -166,7 +166,7 @@ class IncrementalRead:
     ) -> list[BatchStream]:
         """Return a stream of rows for each bucket whose files differ between two snapshots."""
         check_readable(self.table, merges=True)
-        if not self.table.kind.merges_by_key:
+        if not self.table.kind_traits.merges_by_key:
             raise UnsupportedTableError(
                 "rows without a primary key cannot be compared",
                 where=self.table.location,

@@ -110,7 +110,7 @@ def whole_column_call(text: str, fields: RowType) -> Call:
     """Parse a function of a whole column, which replaces a column's name.
 
     Raises:
-        UsageError: the text is no such function, or the function reads a nested field.
+        UsageError: the text is not such a function, or the function reads a nested field.
     """
     call = parse_call(text, fields, FUNCTIONS)
     if not isinstance(call, Call) or isinstance(call.column, InnerField):

@@ -71,7 +71,7 @@ class SplitRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        read = self._read_merged if self.table.kind.merges_by_key else self._read_appended
+        read = self._read_merged if self.table.kind_traits.merges_by_key else self._read_appended
         with merge_errors(self.table.paths.bucket_folder(split.partition, split.bucket)):
             for batch in read(split):
                 if self.watch is not None:

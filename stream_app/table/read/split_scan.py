@@ -104,7 +104,7 @@ class SplitScan:
         if self.table.schema.joins_files:
             joined_files = group_joined_files(files)
             return joined_groups(self._matching_joined_files(joined_files, file_stats), rules)
-        if not self.table.kind.merges_by_key:
+        if not self.table.kind_traits.merges_by_key:
             return append_groups(self._matching_files(files, file_stats), rules)
         files_with_key = self._matching_by_stats(files, file_stats.of_key_columns)
         sections = partition_into_sections(files_with_key, self.table.key_of)
@@ -187,7 +187,7 @@ class SplitScan:
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
         files_by_bucket: dict[BucketId, list[IndexManifestEntry]] = {}
-        if not self.table.kind.merges_by_key or self.table.merges_by_vectors:
+        if not self.table.kind_traits.merges_by_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
                     files_by_bucket.setdefault(entry.bucket_id, []).append(entry)

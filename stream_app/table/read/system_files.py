@@ -18,7 +18,7 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from stream_app.filestore.data.file_stats import value_stats
+from stream_app.filestore.data.file_stats import value_stats_by_name
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import partition_value_text
@@ -324,7 +324,7 @@ class _FactTexts:
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Return null counts, minima and maxima of the current schema's columns, as texts."""
         schema = self._schema_of(file.schema_id)
-        stats_by_name = value_stats(file, schema)
+        stats_by_name = value_stats_by_name(file, schema)
         columns_by_id = {column.field_id: column for column in schema.fields}
         null_counts, minima, maxima = [], [], []
         for column in self._columns:

@@ -251,7 +251,7 @@ class SystemRowForm:
 
     def min_level(self, table: FileStoreTable) -> int | None:
         """Return the lowest level to read; None: the default of a batch read."""
-        if not self.reads_top_level or not table.kind.merges_by_key:
+        if not self.reads_top_level or not table.kind_traits.merges_by_key:
             return None
         return table.options.num_levels - 1
 

@@ -63,8 +63,7 @@ def _value(column: DataField, text: str) -> pa.Array:
     try:
         return default_value(text, column.data_type)
     except CastError as error:
-        problem = str(error)
-    raise UnsupportedTableError(
-        f"column {column.name!r} has a DEFAULT that cannot be used: {problem}",
-        fix="give the column another DEFAULT, or none (ALTER TABLE)",
-    )
+        raise UnsupportedTableError(
+            f"column {column.name!r} has a DEFAULT that cannot be used: {error}",
+            fix="give the column another DEFAULT, or none (ALTER TABLE)",
+        ) from None

@@ -68,7 +68,7 @@ def is_expiring(number: int, announcements: Iterable[ExpiryAnnouncement]) -> boo
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
     return any(
-        announcement.begin <= number < announcement.end and number not in announcement.tagged
+        announcement.begin <= number < announcement.end and number not in announcement.tagged_ids
         for announcement in announcements
     )
 
@@ -139,7 +139,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 
 
 def tagged_versions_to_keep(
-    table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
+    table: FileStoreTable, tagged_snapshots: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
     """Return the tagged versions to keep, which are all except those whose tags came too late.
 
@@ -152,7 +152,7 @@ def tagged_versions_to_keep(
     holding = holding_announcements(table, folder.others)
     return [
         snapshot
-        for snapshot in tagged
+        for snapshot in tagged_snapshots
         if not is_expiring(snapshot.snapshot_id, holding) or _has_all_files(table, snapshot)
     ]
 
@@ -195,51 +195,51 @@ def delete_void_tags(
         )
 
 
-def withdraw_outdated(table: FileStoreTable, listed: Collection[str]) -> None:
+def withdraw_outdated(table: FileStoreTable, listed_names: Collection[str]) -> None:
     """Withdraw announcements that do not hold any more.
 
     Args:
-        listed: the file names beside the tags, from a fresh listing.
+        listed_names: the file names beside the tags, from a fresh listing.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
         OSError: the file system refused; the next expiry withdraws them.
     """
-    expiries = table.expiry_announcements.announcements(listed)
+    expiries = table.expiry_announcements.announcements(listed_names)
     earliest = table.snapshots.earliest_id() if expiries else None
     for name, expiry in expiries.items():
         if expiry_is_over(expiry, _end_list(table, expiry), earliest):
             table.expiry_announcements.withdraw(name)
-    rollbacks = table.rollback_announcements.announcements(listed)
+    rollbacks = table.rollback_announcements.announcements(listed_names)
     if rollbacks and not holding_rollbacks(table):
         for name in rollbacks:
             table.rollback_announcements.withdraw(name)
 
 
 def holding_announcements(
-    table: FileStoreTable, listed: Collection[str] | None = None
+    table: FileStoreTable, listed_names: Collection[str] | None = None
 ) -> list[ExpiryAnnouncement]:
     """Return the announcements of expiries that are running or have crashed.
 
     Args:
-        listed: the file names beside the tags, if the caller has just listed them.
+        listed_names: the file names beside the tags, if the caller has just listed them.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.expiry_announcements.announcements(listed).values()
+    announced = table.expiry_announcements.announcements(listed_names).values()
     return [expiry for expiry in announced if expiry_applies(expiry, _end_list(table, expiry))]
 
 
 def holding_rollbacks(
-    table: FileStoreTable, listed: Collection[str] | None = None
+    table: FileStoreTable, listed_names: Collection[str] | None = None
 ) -> list[RollbackAnnouncement]:
     """Return the announcements of rollbacks that are running or have crashed.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    announced = table.rollback_announcements.announcements(listed).values()
+    announced = table.rollback_announcements.announcements(listed_names).values()
     newest = table.snapshots.latest_id() if announced else None
     if newest is None:
         return []

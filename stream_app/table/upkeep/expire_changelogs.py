@@ -23,9 +23,9 @@ from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     add_changelog,
     add_dropped,
+    commit_time_ms,
     oldest_unread_snapshot,
     read_with_advice,
-    time_of,
     versions_before,
 )
 from stream_app.table.upkeep.file_deletion import (
@@ -75,7 +75,7 @@ class ExpireChangelogs:
         """
         if not expiry.numbers:
             return
-        delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
+        delete_files(self.table, expiry.files, cleans_folders=expiry.cleans_folders)
         self.table.changelogs.delete(expiry.numbers)
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
@@ -92,7 +92,7 @@ class ExpireChangelogs:
             older_than_ms=now_ms - config.changelogs.time_ms,
             limit=config.limit,
             protected_from=first_needed,
-            time_of=lambda number: time_of(self.table.changelogs.changelog, number),
+            time_of=lambda number: commit_time_ms(self.table.changelogs.changelog, number),
         ).end
 
     def _files(

@@ -184,7 +184,7 @@ class ExpireSnapshots:
         except BaseException:
             table.expiry_announcements.withdraw(announcement_name)
             raise
-        delete_files(table, expiry.files, clean_folders=expiry.cleans_folders)
+        delete_files(table, expiry.files, cleans_folders=expiry.cleans_folders)
         if expiry.keeps_changelogs:
             for snapshot in expiry.versions:
                 table.changelogs.commit(snapshot)
@@ -207,10 +207,10 @@ class ExpireSnapshots:
         withdraw_outdated(table, [name for name in folder.others if name != announcement_name])
 
     def _check_not_rolled_back(
-        self, announcement: ExpiryAnnouncement, listed: Collection[str]
+        self, announcement: ExpiryAnnouncement, listed_names: Collection[str]
     ) -> None:
         """Check that no rollback has changed the snapshots that the plan retains."""
-        for rollback in holding_rollbacks(self.table, listed):
+        for rollback in holding_rollbacks(self.table, listed_names):
             raise UsageError(
                 f"a rollback to snapshot {rollback.target} is running or was interrupted: the "
                 "expiry has deleted nothing",
@@ -262,7 +262,7 @@ class ExpireSnapshots:
             config.snapshots,
             older_than_ms=now_ms - config.snapshots.time_ms,
             limit=config.limit,
-            time_of=lambda number: time_of(self.table.snapshots.snapshot, number),
+            time_of=lambda number: commit_time_ms(self.table.snapshots.snapshot, number),
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
             return expire_range
@@ -319,7 +319,7 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
         begin=begin,
         end=end.snapshot_id,
         end_list=end.delta_manifest_list,
-        tagged=frozenset(number for number in protected.tags if begin <= number < end.snapshot_id),
+        tagged_ids=frozenset(protected.tags).intersection(range(begin, end.snapshot_id)),
     )
 
 
@@ -355,7 +355,7 @@ def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
         ) from error
 
 
-def time_of(read: ReadVersion, number: int) -> int | None:
+def commit_time_ms(read: ReadVersion, number: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
         return read_with_advice(read, number).time_ms

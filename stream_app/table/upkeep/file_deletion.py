@@ -105,10 +105,10 @@ class ProtectedVersions:
             and_next: whether to add the first tag from `end` on. The version at `end` may have lost
                 its metadata, and then its shared files are unknown.
         """
-        tagged = tuple(self.tags)
-        numbers = tags_of_range(tagged, begin, end)
+        tagged_ids = tuple(self.tags)
+        numbers = tags_of_range(tagged_ids, begin, end)
         if and_next:
-            numbers += [number for number in tagged if number >= end][:1]
+            numbers += [number for number in tagged_ids if number >= end][:1]
         return [self.tags[number] for number in numbers]
 
 
@@ -188,8 +188,8 @@ def protected_versions(
     other_roots = [root for root in roots if root != table.version_root]
     others = map_in_threads(thread_count(table), read_versions, other_roots)
     tags = table.tags.tags() if names is None else table.tags.tags_named(names)
-    tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
-    return ProtectedVersions(dict(sorted(tagged.items())), tuple(others))
+    snapshots_by_id = {tag.snapshot.snapshot_id: tag.snapshot for tag in tags}
+    return ProtectedVersions(dict(sorted(snapshots_by_id.items())), tuple(others))
 
 
 @dataclass(slots=True)
@@ -336,14 +336,14 @@ class FileCollector:
         return True
 
 
-def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
+def delete_files(table: FileStoreTable, files: FilesToDelete, *, cleans_folders: bool) -> None:
     """Delete the files, kind after kind. A missing file is not an error.
 
     First it syncs the deletions of versions and tags. Otherwise a machine crash could restore a
     version whose files are already deleted. Data files that reappear after a crash are orphans.
 
     Args:
-        clean_folders: whether to delete empty folders too (``snapshot.clean-empty-directories``).
+        cleans_folders: whether to delete empty folders too (``snapshot.clean-empty-directories``).
 
     Raises:
         OSError: the file system refused; a repetition deletes the rest.
@@ -354,7 +354,7 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
         versions.sync_deletions()
     threads = thread_count(table)
     for step in files.steps():
-        if step is files.manifests and clean_folders:  # their names are still known
+        if step is files.manifests and cleans_folders:  # their names are still known
             _delete_empty_folders(table, files.folders)
         map_in_threads(threads, table.file_io.delete, step)
 

@@ -65,7 +65,7 @@ class OrphanCandidate:
         return self.path.rpartition("/")[2]
 
 
-def is_temporary(name: str) -> bool:
+def is_temporary_file(name: str) -> bool:
     """Return whether a file was left by an interrupted rename or deletion."""
     return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
@@ -80,7 +80,7 @@ def may_be_cleaned(folder: str, name: str) -> bool:
     prefix = VERSION_FOLDERS.get(folder)
     if prefix is not None:
         return not name.startswith(prefix) and name not in HINTS
-    return is_temporary(name)
+    return is_temporary_file(name)
 
 
 def orphans(
@@ -303,7 +303,7 @@ def _iceberg_candidates(table: FileStoreTable, folder: str) -> list[OrphanCandid
     return [
         candidate
         for candidate in _files(table, folder)
-        if is_paimon_metadata_file(candidate.name) or is_temporary(candidate.name)
+        if is_paimon_metadata_file(candidate.name) or is_temporary_file(candidate.name)
     ]
 
 

@@ -149,7 +149,7 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
     if catalog is None:
         _delete_snapshots(table, numbers)
     cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
-    delete_files(table, plan.files, clean_folders=cleans_folders)  # 6
+    delete_files(table, plan.files, cleans_folders=cleans_folders)  # 6
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
@@ -299,7 +299,7 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     collector.keep_metadata_of([target])
     readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
-    tagged = [tag for number, tag in protected.tags.items() if number > numbers.target]
+    tagged_snapshots = [tag for number, tag in protected.tags.items() if number > numbers.target]
     changelogs = [
         table.changelogs.changelog(number)
         for number in numbers.changelogs
@@ -307,11 +307,11 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     ]
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.
-    for version in (*snapshots[:1], *tagged):
+    for version in (*snapshots[:1], *tagged_snapshots):
         add_live_files(collector, version, needed_files)
     for version in (*snapshots, *changelogs):
         _collect_added_files(collector, version, protected, needed_files)
-    for version in (*snapshots, *tagged, *changelogs):
+    for version in (*snapshots, *tagged_snapshots, *changelogs):
         collector.add_manifest_lists(version)
         collector.add_indexes(version)
     return collector.files

@@ -149,7 +149,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
         CorruptFileError: a retained version cannot be read, so its files cannot be determined.
     """
     unreadable = tuple(name for name in dict.fromkeys(names) if _is_damaged(table, name))
-    tags = {tag.name: tag for tag in table.tags.tags(excluded=unreadable)}
+    tags = {tag.name: tag for tag in table.tags.tags(excluded_names=unreadable)}
     existing_names = [*tags, *unreadable]
     for name in names:
         if name not in existing_names:
@@ -205,7 +205,7 @@ def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
     ):
         return  # another branch has this version, or has just begun at it
     cleans_folders = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
-    delete_files(table, deletion.files, clean_folders=cleans_folders)
+    delete_files(table, deletion.files, cleans_folders=cleans_folders)
 
 
 def _files(

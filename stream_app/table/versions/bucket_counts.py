@@ -43,7 +43,7 @@ def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:
     """Return the basis by which a snapshot routes rows: its index, or its bucket counts."""
     index = snapshot.index_manifest
     counts: Mapping[bytes, int] = {}
-    if table.kind.has_bucket_number:
+    if table.kind_traits.has_bucket_number:
         live = FileStoreScan(table).iterate_live(snapshot)
         counts = counts_after({}, live, table.options.bucket)
     return BucketBasis(routed_on=index, written_on=index, bucket_counts=counts)

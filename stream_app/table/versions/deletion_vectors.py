@@ -66,7 +66,7 @@ def index_changes(
         [entry for entry in live if entry.bucket_id == bucket_id],
         deleted_files=deleted_files,
         changed_files=deleted_rows.keys(),
-        needs_one_file=table.kind.has_buckets,
+        needs_one_file=table.kind_traits.has_buckets,
     )
     files = table.deletion_vector_files
     moved_vectors: BucketVectors = {}
@@ -80,7 +80,7 @@ def index_changes(
                 moved_vectors[name] = vector
     changes = [rewrite.entry.as_delete() for rewrite in plan]
     vectors = moved_vectors | changed_vectors
-    return changes + files.write(*bucket_id, vectors, in_one_file=table.kind.has_buckets)
+    return changes + files.write(*bucket_id, vectors, in_one_file=table.kind_traits.has_buckets)
 
 
 def new_index_manifest(

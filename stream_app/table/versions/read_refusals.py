@@ -31,11 +31,11 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     options = table.schema.options
     table_problems = []
     engine = table.options.merge_engine
-    if merges and table.kind.merges_by_key and engine not in MERGE_ENGINES:
+    if merges and table.kind_traits.merges_by_key and engine not in MERGE_ENGINES:
         table_problems.append(f"merge-engine = {engine}")
-    elif merges and table.kind.merges_by_key:
+    elif merges and table.kind_traits.merges_by_key:
         table_problems += merge_problems(table.schema.fields, table.schema.primary_keys, options)
-    if table.kind.merges_by_key and table.schema.joins_files:
+    if table.kind_traits.merges_by_key and table.schema.joins_files:
         table_problems.append(f"{DATA_EVOLUTION_ENABLED.key} = true with a primary key")
     check_purpose(options, Purpose.READ, table_problems, table.location)
 

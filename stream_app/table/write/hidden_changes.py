@@ -23,7 +23,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.recent_files import RecentFiles
 from stream_app.mergetree.key_value_batch import (
     integer_view,
-    key_order,
+    merge_order,
     rows_at,
     with_sequence_number,
 )
@@ -152,7 +152,7 @@ class HiddenChangesOfBucket:
     def _newest_changes(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the newest change of each start, in order, without changes that are too old."""
         rows = pa.concat_batches(parts)
-        order, last = key_order(rows, self.table.layout())
+        order, last = merge_order(rows, self.table.layout())
         rows = rows_at(rows, order[last])
         starts = rows.column(self.columns.valid_from)
         oldest_start = self._oldest_start(pc.max(integer_view(starts)).as_py(), starts.type)

@@ -91,7 +91,7 @@ class WriteConstraints:
         Returns:
             The files that were read.
         """
-        if not self.table.schema.kind.has_buckets:
+        if not self.table.schema.kind_traits.has_buckets:
             return ()
         entries = FileStoreScan(self.table).live(snapshot)
         self.live.begin(entries)
@@ -112,7 +112,7 @@ class WriteConstraints:
             self.add(entry.file)
             if entry.kind is FileKind.ADD and self._compactable is not None:
                 self._compactable.check(entry.file)
-        if self.table.kind.has_bucket_number:
+        if self.table.kind_traits.has_bucket_number:
             table_count = self.table.options.bucket
             self.bucket_counts = counts_after(self.bucket_counts, entries, table_count)
 
@@ -126,7 +126,7 @@ class WriteConstraints:
         Raises:
             UnsupportedTableError: a partition has another number of buckets.
         """
-        if not self.table.kind.looks_up_partition:
+        if not self.table.kind_traits.looks_up_partition:
             return
         for partition in partitions & self.bucket_counts.keys():
             raise UnsupportedTableError(

@@ -67,7 +67,7 @@ def show_levels(levels: Levels) -> str:
             f"{file.file_name}[{keys_of(file)}]" for file in run.run.files
         )
     drawn = [f"L{level}  {' '.join(files)}" for level, files in lines.items()]
-    return "\n".join([*drawn, f"{levels.number_of_sorted_runs()} sorted runs"])
+    return "\n".join([*drawn, f"{levels.sorted_run_count} sorted runs"])
 
 
 # universal_compaction.txt
@@ -299,7 +299,7 @@ class Bucket:
     def waits(self, _: Case) -> str:
         manager = self.manager
         return (
-            f"{manager.levels.number_of_sorted_runs()} runs: "
+            f"{manager.levels.sorted_run_count} runs: "
             f"writes {'wait' if manager.should_wait_for_latest_compaction() else 'go on'}"
         )
 
@@ -326,7 +326,7 @@ class Bucket:
         else:
             outputs = tuple(self.merged(request.unit))
             future.set_result(request.change(removed=request.unit.files, added=outputs))
-        finished = self.manager.finished()
+        finished = self.manager.begun_if_done()
         return f"finished: {finished is not None and finished.future is future}"
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
@@ -336,7 +336,7 @@ class Bucket:
         yield file_of(f"c{self.file_count} {least}-{greatest} L{unit.output_level}")
 
     def apply(self, _: Case) -> None:
-        finished = self.manager.finished()
+        finished = self.manager.begun_if_done()
         assert finished is not None
         self.manager.apply(finished.future.result())
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, merge_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.mergetree.write.history_versions import HistoryRule, written_versions
@@ -78,7 +78,7 @@ class HistoryInMemory:
         outcome = written_versions(changes, self.rule, self.find, self.hidden)
         written = outcome.window.batch
         rows = pa.concat_batches([self.rows, written])
-        order, last = key_order(rows, LAYOUT)
+        order, last = merge_order(rows, LAYOUT)
         newest = order[last]
         is_kept = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
         self.rows = rows_at(rows, newest[is_kept])

@@ -85,7 +85,7 @@ def compact(case: Case) -> str:
             unit=CompactUnit(output, tuple(unit), "a test"),
             drop_deletes=table.merges_by_vectors or output == 5,
             max_level=5,
-            above=tuple(above),
+            files_above=tuple(above),
         ),
     )
     texts = [f"data: {shown(table, change.added)}"]

@@ -96,7 +96,7 @@ def table(case: Case) -> str:
     )
     lines = [f"{column.name} {column.data_type}" for column in schema.fields]
     keys = ", ".join(schema.bucket_keys)
-    lines += [f"bucket by {keys}" if schema.kind.has_buckets else "no buckets"]
+    lines += [f"bucket by {keys}" if schema.kind_traits.has_buckets else "no buckets"]
     keys = ", ".join(schema.trimmed_primary_keys)
     lines += [f"sorted by {keys}" if keys else "not sorted"]
     lines += [f"files of {schema.target_file_size}, small below {schema.compaction_file_size}"]

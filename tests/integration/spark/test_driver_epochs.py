@@ -149,6 +149,6 @@ def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
 
 def test_an_index_of_all_keys_stays_with_the_executors(tmp_path: Path) -> None:
     across = small_table(tmp_path / "a", COLUMNS, ("k",), ("p",), bucket=-1)
-    assert across.table.kind is CROSS_PARTITION_KEYED
+    assert across.table.kind_traits is CROSS_PARTITION_KEYED
     assert plan_of(across).indexes_all_keys
     assert not plan_of(a_table(tmp_path / "b")).indexes_all_keys

@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.model.snapshot import ROW_SUM_PROPERTY
 from stream_app.table.analyze.row_checksum import publish_row_checksum
-from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.table_writer import TableWriter, by_content, read_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -43,5 +43,5 @@ def test_paimon_goes_on_and_the_checksum_comes_back(
     assert publish_row_checksum(table, threads=1)
     writer.write([("-U", {"k": 1, "v": "x"}), ("+U", {"k": 1, "v": "y"})])
     latest = table.snapshots.latest()
-    assert base_sum_record(table, latest) == summed_rows(table, latest, threads=1)
+    assert base_sum_record(table, latest) == sum_record_of_rows(table, latest, threads=1)
     assert by_content(paimon_java.read(table.location)) == by_content(read_rows(table))

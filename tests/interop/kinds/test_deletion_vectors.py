@@ -210,7 +210,7 @@ def publish(
     index = table.manifests.read_index_manifest(latest.index_manifest)
     problem = index_conflict(
         index, changes, deleted_files=deleted, live_files=names,
-        needs_one_file=table.kind.has_buckets,
+        needs_one_file=table.kind_traits.has_buckets,
     )  # fmt: skip
     assert problem is None
     files = table.manifests
@@ -350,7 +350,7 @@ def test_rows_that_java_deletes_while_we_compact_are_a_conflict(
     def problem(changes: Sequence[IndexManifestEntry]) -> str | None:
         return index_conflict(
             index(), changes, deleted_files={name}, live_files=(),
-            needs_one_file=table.kind.has_buckets,
+            needs_one_file=table.kind_traits.has_buckets,
         )  # fmt: skip
 
     bucket = first.bucket_id

@@ -267,7 +267,7 @@ def test_planning_looks_at_so_many_files_at_a_time(tmp_path: Path) -> None:
     assert len(joined) == 3
     # A restarted writer sees all files.
     names = {file.file_name for file in joined}
-    assert len(planner.plan(starts_anew=True, excluded=names).tasks) == 1
+    assert len(planner.plan(starts_anew=True, excluded_names=names).tasks) == 1
 
 
 def test_the_planner_leaves_out_files_that_another_writer_deletes(tmp_path: Path) -> None:

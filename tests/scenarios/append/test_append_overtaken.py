@@ -77,11 +77,11 @@ def test_files_that_are_gone_when_they_are_tried_again_are_not_planned(
     )
     assert other_compactor.compact_fully()
     waiting = {file.file_name for file in failed[1]}
-    assert planner.plan(excluded=waiting, starts_anew=starts_anew).tasks == ()
-    assert planner.plan(failed=[failed]).tasks == ()
+    assert planner.plan(excluded_names=waiting, starts_anew=starts_anew).tasks == ()
+    assert planner.plan(failed_tasks=[failed]).tasks == ()
     for epoch in range(5, 9):
         writer.write(rows(epoch))
-    [(_, files)] = planner.plan(failed=[failed]).tasks
+    [(_, files)] = planner.plan(failed_tasks=[failed]).tasks
     assert waiting.isdisjoint(file.file_name for file in files)
 
 

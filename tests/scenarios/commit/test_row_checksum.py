@@ -20,7 +20,7 @@ from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.summed_rows import summed_rows
+from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.versions.row_sum_records import base_sum_record
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.small_table import Change, small_table
@@ -55,7 +55,7 @@ def newest(table: FileStoreTable) -> Snapshot:
 
 def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
     snapshot = snapshot or newest(table)
-    record, rows = base_sum_record(table, snapshot), summed_rows(table, snapshot, threads=1)
+    record, rows = base_sum_record(table, snapshot), sum_record_of_rows(table, snapshot, threads=1)
     return record.is_whole and record == rows
 
 
@@ -145,7 +145,7 @@ def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
     writer = TableWriter(table)
     snapshot = newest(table)
-    rows, record = summed_rows(table, snapshot, threads=1), base_sum_record(table, snapshot)
+    rows, record = sum_record_of_rows(table, snapshot, threads=1), base_sum_record(table, snapshot)
     writer.write(SECOND)
     assert not base_sum_record(table, newest(table)).is_whole
     published = publish_row_checksum(table, threads=1)
@@ -174,4 +174,4 @@ def test_many_partitions_share_one_checksum(tmp_path: Path) -> None:
     TableWriter(table).write([("+I", row(1, "a", f"day {day}")) for day in range(70)])
     record = base_sum_record(table, newest(table))
     assert record.partitions is None
-    assert record.total == summed_rows(table, newest(table), threads=1).total
+    assert record.total == sum_record_of_rows(table, newest(table), threads=1).total

@@ -66,7 +66,11 @@ def recorded_commits(table: FileStoreTable) -> list[tuple[object, ...]]:
         return entry.kind.name, day, entry.bucket, file.level, file.row_count, keys
 
     def ends(entry: ManifestEntry) -> list[bytes]:
-        return [entry.file.min_key, entry.file.max_key] if table.schema.kind.merges_by_key else []
+        return (
+            [entry.file.min_key, entry.file.max_key]
+            if table.schema.kind_traits.merges_by_key
+            else []
+        )
 
     return [
         (
@@ -122,7 +126,7 @@ def test_a_job_that_forgets_after_every_epoch_makes_the_same_snapshots(
         for epoch in range(EPOCHS):
             if forgets:
                 writer.restart()
-            writer.write(changes(rng, epoch, deletes=writer.table.schema.kind.merges_by_key))
+            writer.write(changes(rng, epoch, deletes=writer.table.schema.kind_traits.merges_by_key))
             writer.commit.compact_due()
             other_writers(writer.table, epoch)
         tables.append(writer.table)

@@ -254,5 +254,5 @@ def test_no_more_runs_are_open_than_the_threshold(
     assert counting.most == [most]
     executor = writer.executor
     assert isinstance(executor, CompactInCaller)
-    assert [request.runs for request in executor.requests] == [5]
+    assert [request.sorted_run_count for request in executor.requests] == [5]
     assert_table_is(writer)

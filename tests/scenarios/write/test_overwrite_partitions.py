@@ -64,7 +64,7 @@ def filled(table: FileStoreTable) -> TableWriter:
 
 
 def move_if_postponed(table: FileStoreTable) -> None:
-    if table.kind.postpones:
+    if table.kind_traits.postpones:
         move_postponed(table)
 
 

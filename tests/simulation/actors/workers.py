@@ -179,15 +179,15 @@ class Job:
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.state.is_committed(epoch):
-            first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
-            has_index = not self.table.kind.has_bucket_number
-            basis = NO_BASIS if empties and has_index else commit.bucket_state.basis
-            messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
+            first, truncates = commit.follow_and_wait(), (self.user, epoch) in self.emptying
+            has_index = not self.table.kind_traits.has_bucket_number
+            basis = NO_BASIS if truncates and has_index else commit.bucket_state.basis
+            messages = self._write(process, self.epochs[epoch], first, basis, truncates=truncates)
             commit.commit_epoch(
                 epoch,
                 messages,
                 properties={SOURCE_END_PROPERTY: str(epoch)},
-                empties=empties,
+                truncates=truncates,
                 basis=basis,
             )
         if commit.state.commit_user == self.user:
@@ -239,12 +239,12 @@ class Job:
         first: int,
         basis: BucketBasis,
         *,
-        empties: bool,
+        truncates: bool,
     ) -> list[BucketChange]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
             task = self.world.process(f"{self.name}/task", process)
-            table = replace(seen_by(self.table, self.world, task), is_emptied=empties)
+            table = replace(seen_by(self.table, self.world, task), is_emptied=truncates)
             try:
                 with writing(table, first, basis) as write:
                     for bucket, rows in by_bucket(table, changes, basis):
@@ -314,12 +314,17 @@ def by_bucket(
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    kind = schema.kind
-    if kind.indexes_hashes or kind.crosses_partitions or kind.postpones or basis.bucket_counts:
+    traits = schema.kind_traits
+    if (
+        traits.indexes_hashes
+        or traits.crosses_partitions
+        or traits.postpones
+        or basis.bucket_counts
+    ):
         assigned = bucket_assigner(table, basis).assign(batch)
         return [(BucketId(partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)
-    if schema.kind.has_buckets:
+    if traits.has_buckets:
         keys = [rows.column(name) for name in schema.bucket_keys]
         types = schema.fields.project(schema.bucket_keys).types
         buckets = bucket_of(keys, types, table.options.bucket).tolist()

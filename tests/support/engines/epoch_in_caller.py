@@ -45,7 +45,7 @@ class EpochHere:
             written = (row for task in tasks.values() for row in _written(task, plan))
             return output_of(written)
 
-        tables = {block.table for blocks in tasks.values() for block in blocks}
+        tables = {block.table_index for blocks in tasks.values() for block in blocks}
         return RoutedEpoch(sum(part.num_rows for part in messages), write, tables)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Parts:
@@ -65,7 +65,7 @@ def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
     ordered = sorted(blocks, key=lambda block: block.position)
     return write_in_task(
         (
-            TaskBlock(block.table, block.kind, block.partition, block.bucket, block.data)
+            TaskBlock(block.table_index, block.kind, block.partition, block.bucket, block.data)
             for block in ordered
         ),
         plan,

@@ -72,7 +72,7 @@ class History:
         return history
 
     def step(self) -> None:
-        keyed = self.table.schema.kind.merges_by_key
+        keyed = self.table.schema.kind_traits.merges_by_key
         changes = self.changes.epoch(6)
         if not keyed:
             changes = [("+I", {"k": self.rng.randrange(9), "v": "x", "p": 0}) for _ in range(5)]

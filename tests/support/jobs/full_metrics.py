@@ -30,7 +30,7 @@ COMPACTION = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.5,
 )  # fmt: skip
-PROOF = SourceProof(source="a database", rows="7 rows", time_ms=1000)
+PROOF = SourceProof(source="a database", checksum="7 rows", time_ms=1000)
 PROVEN = replace(a_snapshot(1), properties={PROOF_PROPERTY: encode_proof(PROOF)})
 BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 7)
 

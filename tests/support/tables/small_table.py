@@ -125,7 +125,7 @@ def write_changes(
         [dict(row) for _, row in changes], arrow_schema(schema.fields)
     )
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    if schema.kind.indexes_hashes or schema.kind.postpones or basis.bucket_counts:
+    if schema.kind_traits.indexes_hashes or schema.kind_traits.postpones or basis.bucket_counts:
         with table_write(table, next_sequence_number=first, basis=basis) as write:
             for partition, bucket, part in bucket_assigner(table, basis).assign(batch):
                 write.write(BucketId(partition, bucket), part)
@@ -133,7 +133,7 @@ def write_changes(
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types
     buckets = [0] * len(changes)
-    if schema.kind.has_buckets:
+    if schema.kind_traits.has_buckets:
         buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[tuple[bytes, int], list[int]] = {}

@@ -18,7 +18,9 @@ from stream_app.filestore.versions.announcement_files import (
 from stream_app.filestore.versions.tag_manager import TagManager
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 
-EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))
+EXPIRY = ExpiryAnnouncement(
+    begin=3, end=7, end_list="manifest-list-a-0", tagged_ids=frozenset({4, 6})
+)
 ROLLBACK = RollbackAnnouncement(target=3, delta_lists={4: "manifest-list-a-1", 5: ""})
 ANNOUNCEMENTS: dict[str, tuple[Any, Any]] = {
     "expiry": (EXPIRY, ExpiryAnnouncement(begin=3, end=9, end_list="manifest-list-b-0")),

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from stream_app.filestore.data.file_stats import value_stats
+from stream_app.filestore.data.file_stats import value_stats_by_name
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, SimpleStats
@@ -57,11 +57,11 @@ def test_statistics_are_of_the_columns_that_the_file_has(
     file = dataclasses.replace(
         FILE, value_stats_cols=stats_columns, write_cols=written, value_stats=stats_of(*columns)
     )
-    stats = value_stats(file, SCHEMA)
+    stats = value_stats_by_name(file, SCHEMA)
     assert list(stats) == named
     assert stats["w"] == W
 
 
 def test_a_column_of_the_format_leaves_them_unknown() -> None:
     file = dataclasses.replace(FILE, write_cols=("w", "_ROW_ID"), value_stats=stats_of("w"))
-    assert value_stats(file, SCHEMA) == {}
+    assert value_stats_by_name(file, SCHEMA) == {}

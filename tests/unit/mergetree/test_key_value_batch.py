@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stream_app.mergetree.key_value_batch import (
     PACKED_BITS_MAX,
     KeyValueLayout,
-    key_order,
+    merge_order,
     retract_mask,
     rows_at,
 )
@@ -31,7 +31,7 @@ def order_of(layout: Any, keys: list[tuple[int, ...]], sequence: list[int]) -> l
     for index, name in enumerate(layout.key_names):
         columns.append(pa.array([key[index] for key in keys], layout.schema.field(name).type))
     batch = pa.RecordBatch.from_arrays(columns, schema=layout.schema)
-    return [int(index) for index in key_order(batch, layout)[0]]
+    return [int(index) for index in merge_order(batch, layout)[0]]
 
 
 def expected(keys: list[tuple[int, ...]], sequence: list[int]) -> list[int]:
@@ -99,12 +99,12 @@ def test_floating_sequence_fields(kind: str, values: list[float | None]) -> None
         schema=layout.schema,
     )
     ascending = sorted(range(len(values)), key=lambda row: (as_java_compares(values[row]), row))
-    assert key_order(batch, layout)[0].tolist() == ascending
+    assert merge_order(batch, layout)[0].tolist() == ascending
     # The other way round nulls stay the oldest.
     ranks = sorted({as_java_compares(value) for value in values}, reverse=True)
     ranks.sort(key=lambda rank: rank[0])
     places = [(ranks.index(as_java_compares(value)), row) for row, value in enumerate(values)]
-    descending = key_order(batch, replace(layout, sequence_descending=True))[0].tolist()
+    descending = merge_order(batch, replace(layout, sequence_descending=True))[0].tolist()
     assert descending == [row for _, row in sorted(places)]
 
 

@@ -242,7 +242,9 @@ def _applicable_definitions(
             continue
         argument = referenced_column(definition)
         has_column = argument is None or argument in names
-        if has_column or (existing_names is None and not applies_to_all):
+        # `rules_of_new_table` reports a new table's own definition that does not fit.
+        must_fit = existing_names is None and not applies_to_all
+        if has_column or must_fit:
             computed_columns.append(definition_texts[definition.name])
             names.add(definition.name)
         else:

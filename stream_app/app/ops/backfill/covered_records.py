@@ -18,9 +18,9 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.quarantine.quarantine_folder import (
     Identity,
     Quarantine,
-    QuarantinedRecord,
     RecordMark,
     RecordOutcome,
+    identity_of,
 )
 
 
@@ -91,7 +91,6 @@ def _identities(
     )
     for row in batch.filter(pa.array(has_offset)).to_pylist():
         if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
-            message_fields = {
-                key: row[key] for key in ("topic", "partition", "offset", "key", "value")
-            }
-            yield QuarantinedRecord(file="", timestamp=None, reason="", **message_fields).identity
+            yield identity_of(
+                row["topic"], row["partition"], row["offset"], row["key"], row["value"]
+            )

@@ -212,7 +212,7 @@ class Replay:
             kafka_partition: [record.offset for record in records]
             for kafka_partition, records in _by_partition(unresolved_records).items()
         }
-        keys, merges = self.table.schema.primary_keys, self.table.schema.kind.merges_by_key
+        keys, merges = self.table.schema.primary_keys, self.table.schema.kind_traits.merges_by_key
         later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
@@ -255,7 +255,7 @@ class Replay:
         Nothing shows whether another job has stored the records.
         """
         jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
-        if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
+        if len(jobs) > 1 and not self.table.schema.kind_traits.merges_by_key:
             raise UnsupportedTableError(
                 f"{len(jobs)} jobs have written the table, which has no primary key: it is not "
                 "certain that none of them has appended the records of this quarantine",
@@ -298,7 +298,7 @@ def check_replayable(table: FileStoreTable) -> None:
         UnsupportedTableError: an option has this effect; the error names it.
     """
     schema = table.schema
-    if not schema.kind.merges_by_key:
+    if not schema.kind_traits.merges_by_key:
         return
     problem = ""
     if not traits_of(schema.core_options.merge_engine).keeps_newest:

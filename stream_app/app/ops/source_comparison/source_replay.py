@@ -151,4 +151,4 @@ def own_messages(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages that the splitter assigns to index 0."""
     for messages in batches:
-        yield from (part.messages for part in splitter.split(messages) if part.table == 0)
+        yield from (part.messages for part in splitter.split(messages) if part.table_index == 0)

@@ -181,8 +181,8 @@ class Comparison:
             return
         for messages in topic_messages(self._source, readers, self.progress):
             for part in splitter.split(messages):
-                if part.table >= 0 and part.messages.num_rows:
-                    self._tables[part.table].add_messages(part.messages)
+                if part.table_index >= 0 and part.messages.num_rows:
+                    self._tables[part.table_index].add_messages(part.messages)
             while sum(table.buffered_rows for table in self._tables) >= self.chunk_rows:
                 fullest = max(self._tables, key=lambda table: table.buffered_rows)
                 fullest.run_step(SourceReplay.flush)

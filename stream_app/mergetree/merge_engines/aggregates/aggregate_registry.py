@@ -40,8 +40,11 @@ from stream_app.mergetree.merge_engines.aggregates.unions import union_of
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 Aggregate = Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]
-"""The column of the window's batch, the changes of all segments, the column's options → one value a
-segment."""
+"""An aggregate function over the segments of a window, which are the runs of rows with equal keys.
+
+It gets a column of the window's batch, the changes of all segments, and the column's options. It
+returns one value for each segment.
+"""
 
 AGGREGATES: Mapping[str, Aggregate] = {
     "bool_and": smallest("bool_and"),

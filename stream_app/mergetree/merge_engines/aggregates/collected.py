@@ -31,7 +31,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
     SegmentValues,
 )
-from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.mergetree.value_codes import combined_codes, value_codes
 from stream_app.model.options.merge_options import NO_LIMIT
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
@@ -162,7 +162,7 @@ def update_rows_partially(
 
 def key_codes(rows: pa.Array, nested_key: Sequence[str]) -> Int64s:
     """Return a number for each row's key: int64 [n]."""
-    return row_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
+    return combined_codes([value_codes(rows.field(name)) for name in nested_key], len(rows))
 
 
 def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, pa.Array]:

@@ -28,7 +28,7 @@ from stream_app.mergetree.merge_engines.aggregates.segment_changes import (
     SegmentChanges,
     SegmentValues,
 )
-from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.mergetree.value_codes import combined_codes, value_codes
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 
 
@@ -82,7 +82,7 @@ def limited_update(
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in aggregate.nested_key] or [rows]
-    codes = row_codes([value_codes(key) for key in keys], len(rows))
+    codes = combined_codes([value_codes(key) for key in keys], len(rows))
 
     def add(present: SegmentElements, added: SegmentElements) -> SegmentElements:
         sizes = present.sizes(len(changes.starts))

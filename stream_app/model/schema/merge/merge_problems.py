@@ -30,6 +30,7 @@ from stream_app.model.schema.merge.merge_rules import (
     configured_function,
     nested_key,
     sequence_groups,
+    split_names,
 )
 from stream_app.model.traits.merge_engine import AGGREGATION, PARTIAL_UPDATE, traits_of
 
@@ -101,7 +102,7 @@ def _partial_update_problems(
     groups = sequence_groups(options)
     sequence_columns = {name for sequence, _ in groups for name in sequence}
     following_columns = {name for _, names in groups for name in names}
-    for name in _split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]):
+    for name in split_names(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]):
         if name not in sequence_columns:
             key = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key
             yield f"{key} names {name!r}, which no sequence-group is ordered by"
@@ -229,7 +230,3 @@ def _row_problems(
             f"{function} of column {name!r} compares the field {time_field!r}, which is "
             f"{field_types[time_field]}: name a field of type STRING as {prefix}ts-field"
         )
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(names.split(",")) if names else ()

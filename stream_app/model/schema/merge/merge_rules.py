@@ -169,7 +169,7 @@ def _partial_update_rules(
 ) -> MergeRules:
     """Return the rules of partial-update; only columns of a group have functions."""
     core = CoreOptions(options)
-    removing_columns = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
+    removing_columns = set(split_names(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
     groups = tuple(
         SequenceGroup(
             sequence=sequence,
@@ -205,7 +205,7 @@ def sequence_groups(
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return the sequence groups in the options: sequence columns, and those that follow them."""
     return [
-        (_split(key.removeprefix(COLUMN_PREFIX).removesuffix(_GROUP)), _split(value))
+        (split_names(key.removeprefix(COLUMN_PREFIX).removesuffix(_GROUP)), split_names(value))
         for key, value in options.items()
         if key.startswith(COLUMN_PREFIX) and key.endswith(_GROUP)
     ]
@@ -250,5 +250,6 @@ def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     return () if names is None else tuple(part.strip() for part in names.split(","))
 
 
-def _split(names: str) -> tuple[str, ...]:
+def split_names(names: str) -> tuple[str, ...]:
+    """Split names at their commas; an empty text has none."""
     return tuple(names.split(",")) if names else ()

@@ -127,9 +127,9 @@ class AppendCompactCoordinator:
         is_due = self.planner_runs.is_due or bool(self.failures.due_tasks())
         if self.planner_runs.running_round is None and has_capacity and is_due:
             units = [running.request.unit for running in self._running.values()]
-            excluded = {file.file_name for unit in units for file in unit.files}
-            failed = self.failures.take_due_tasks()
-            self.planner_runs.begin(excluded | self.failures.skipped_files(), failed)
+            running_names = {file.file_name for unit in units for file in unit.files}
+            failed_tasks = self.failures.take_due_tasks()
+            self.planner_runs.begin(running_names | self.failures.skipped_files(), failed_tasks)
         return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
@@ -165,7 +165,10 @@ class AppendCompactCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         return current_metrics(
             (),
-            [OpenCompaction(work.future, work.start_s) for work in list(self._running.values())],
+            [
+                OpenCompaction(running.future, running.start_s)
+                for running in list(self._running.values())
+            ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
             dropped=self.dropped.total,

@@ -106,16 +106,16 @@ class AppendCompactPlanner:
     def plan(
         self,
         *,
-        excluded: Collection[str] = (),
-        failed: Sequence[Task] = (),
+        excluded_names: Collection[str] = (),
+        failed_tasks: Sequence[Task] = (),
         starts_anew: bool = False,
         last_id: int | None = None,
     ) -> AppendPlan:
         """Plan one round over at most ``compaction.file-num-limit`` small files.
 
         Args:
-            excluded: names of files that a task is compacting, or that cannot be compacted.
-            failed: failed tasks, which are planned once more.
+            excluded_names: names of files that a task is compacting, or that cannot be compacted.
+            failed_tasks: the tasks that failed, which are planned once more.
             starts_anew: whether to forget all files and read the newest snapshot.
             last_id: the number of the last snapshot to read; None removes the limit.
 
@@ -127,8 +127,8 @@ class AppendCompactPlanner:
         self._last_id = last_id
         if starts_anew:
             self._next_id, self._entries, self._sub_coordinators = None, None, {}
-        planner_round = _Round(self._still_live(failed))
-        has_more = self._collect(planner_round, excluded)
+        planner_round = _Round(self._still_live(failed_tasks))
+        has_more = self._collect(planner_round, excluded_names)
         small_files = planner_round.small_files
         for partition, names in planner_round.deleted_names.items():
             small_files[partition] = [
@@ -144,25 +144,25 @@ class AppendCompactPlanner:
         seen_id = (self._next_id or 1) - (1 if self._entries is None else 2)
         return AppendPlan(tuple(tasks), has_more=has_more, seen_id=seen_id)
 
-    def _still_live(self, failed: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
+    def _still_live(self, failed_tasks: Sequence[Task]) -> dict[bytes, list[DataFileMeta]]:
         """Return the failed tasks, reduced to files that are still live.
 
         While a task waited, a round may have read the snapshot that deletes its files. No later
         round reads that snapshot again.
         """
-        latest = self.table.snapshots.latest() if failed else None
+        latest = self.table.snapshots.latest() if failed_tasks else None
         if latest is None:
             return {}
-        partitions = {partition for partition, _ in failed}
+        partitions = {partition for partition, _ in failed_tasks}
         live_entries = FileStoreScan(self.table).live_in(latest, partitions)
         live_names = {entry.file.file_name for entry in live_entries}
         small_files: dict[bytes, list[DataFileMeta]] = {}
-        for partition, files in failed:
+        for partition, files in failed_tasks:
             live_files = [file for file in files if file.file_name in live_names]
             small_files.setdefault(partition, []).extend(live_files)
         return small_files
 
-    def _collect(self, planner_round: _Round, excluded: Collection[str]) -> bool:
+    def _collect(self, planner_round: _Round, excluded_names: Collection[str]) -> bool:
         """Collect small files that are new to the planner, and return whether more may follow."""
         limit = self.table.options[COMPACTION_FILE_NUM_LIMIT]
         while True:
@@ -171,15 +171,15 @@ class AppendCompactPlanner:
             if self._entries is None:
                 return False
             for entry in self._entries:
-                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, excluded)
+                is_small = entry.kind is FileKind.ADD and self._is_small(entry.file, excluded_names)
                 if planner_round.add_entry(entry, is_small) == limit:
                     return True
             self._entries = None
 
-    def _is_small(self, file: DataFileMeta, excluded: Collection[str]) -> bool:
+    def _is_small(self, file: DataFileMeta, excluded_names: Collection[str]) -> bool:
         if file.schema_id <= self.table.schema.schema_id:
             self._compactable.check(file)
-        return file.file_name not in excluded and is_candidate(
+        return file.file_name not in excluded_names and is_candidate(
             self.table.schema, file, self._deletions
         )
 

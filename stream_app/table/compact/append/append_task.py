@@ -119,7 +119,7 @@ def sorted_requests(
 
 def _check_order(table: FileStoreTable, order: RowOrder) -> None:
     """Check that the table's rows can be sorted by these columns."""
-    if table.kind.merges_by_key or table.kind.has_buckets:
+    if table.kind_traits.merges_by_key or table.kind_traits.has_buckets:
         raise UnsupportedTableError(
             "rows of a primary key or of a bucket have an order already: only a table without both "
             "can be sorted",

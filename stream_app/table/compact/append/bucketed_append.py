@@ -88,30 +88,22 @@ class NeighbourPicker:
         reason = "full compaction" if full else f"{len(picked)} neighbours"
         return CompactUnit(0, picked, reason) if picked else None
 
-    def note_new(self, file: DataFileMeta) -> None:
+    def note_new(self, file: DataFileMeta, /) -> None:
         """See `Picker.note_new`."""
         self.queue = files_in_row_order((*self.queue, file))
 
-    def note_applied(
-        self,
-        levels: Levels,  # noqa: ARG002
-        unit: CompactUnit,  # noqa: ARG002
-        change: BucketChange,
-    ) -> None:
+    def note_applied(self, _levels: Levels, _unit: CompactUnit, change: BucketChange, /) -> None:
         """Put the last new file back into the queue if it is small."""
         for last_file in change.added[-1:]:
             if last_file.file_size < self.schema.compaction_file_size:
                 self.note_new(last_file)
 
-    def note_failed(self, unit: CompactUnit) -> None:
+    def note_failed(self, unit: CompactUnit, /) -> None:
         """See `Picker.note_failed`."""
         self.queue = files_in_row_order((*self.queue, *unit.files))
 
     def note_restored(
-        self,
-        old_levels: Levels,  # noqa: ARG002
-        new_levels: Levels,
-        running: CompactUnit | None,
+        self, _old_levels: Levels, new_levels: Levels, running: CompactUnit | None, /
     ) -> None:
         """See `Picker.note_restored`."""
         names = {file.file_name for file in running.files} if running else set()

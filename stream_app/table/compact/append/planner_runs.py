@@ -49,11 +49,11 @@ class PlannerRuns:
             self.request_round()
         self._last_id = last_id
 
-    def begin(self, excluded: Collection[str], failed: Sequence[Task]) -> None:
+    def begin(self, excluded_names: Collection[str], failed_tasks: Sequence[Task]) -> None:
         """Begin a round with the arguments of `AppendCompactPlanner.plan`."""
         starts_anew, self._starts_anew = self._starts_anew, False
         if starts_anew:
-            failed = ()  # the planner finds these files like any others
+            failed_tasks = ()  # the planner finds these files like any others
         self.is_due = False
         running_round, last_id = Future[AppendPlan](), self._last_id
 
@@ -61,8 +61,8 @@ class PlannerRuns:
             try:
                 running_round.set_result(
                     self._planner.plan(
-                        excluded=excluded,
-                        failed=failed,
+                        excluded_names=excluded_names,
+                        failed_tasks=failed_tasks,
                         starts_anew=starts_anew,
                         last_id=last_id,
                     )

@@ -145,7 +145,7 @@ class BucketCoordinator:
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
-            self._managers.items(), key=lambda item: -item[1].levels.number_of_sorted_runs()
+            self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
         started = 0
         for bucket_id, manager in by_urgency:
@@ -187,10 +187,10 @@ class BucketCoordinator:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         unfinished = []
         for (partition, bucket), manager in list(self._managers.items()):
-            work = manager.begun
-            if work is not None and not work.future.done():
+            begun = manager.begun
+            if begun is not None and not begun.future.done():
                 path = self.table.paths.partition_path(partition)
-                unfinished.append(compaction_under_way(path, bucket, work.unit, work.future))
+                unfinished.append(compaction_under_way(path, bucket, begun.unit, begun.future))
         return unfinished
 
     def waiting_rows(self) -> int:
@@ -208,14 +208,14 @@ class BucketCoordinator:
         """Return metrics of open work and failed attempts. Any thread may call it."""
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
-        open_work = [
-            OpenCompaction(work.future, self._start_s.get(bucket_id, now_s))
+        open_compactions = [
+            OpenCompaction(begun.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
-            if (work := manager.begun)
+            if (begun := manager.begun)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
-            open_work,
+            open_compactions,
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped.total,
@@ -236,13 +236,13 @@ class BucketCoordinator:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         results = []
         for bucket_id, manager in self._managers.items():
-            work = manager.finished()
-            if work is None:
+            begun = manager.begun_if_done()
+            if begun is None:
                 continue
-            error = work.future.exception()
+            error = begun.future.exception()
             if error is None:
-                change = work.future.result()
-                results.append(FinishedCompaction(work.unit, change, manager.is_overtaken))
+                change = begun.future.result()
+                results.append(FinishedCompaction(begun.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket_id)
                 continue
             self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)

@@ -37,7 +37,7 @@ from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
 )
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.table.compact.record_expiry import expiry_of_rows, has_expired_rows
+from stream_app.table.compact.expired_rows import expired_rows_check, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.versions.deletion_vectors import index_changes
@@ -58,7 +58,7 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
         if before_rows is None
         else _changelog_rewriter(table, merging_rewriter, before_rows)
     )
-    return _run_task(table, request, rewriter, has_expired_rows(table))
+    return _run_task(table, request, rewriter, expired_rows_check(table))
 
 
 def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
@@ -67,7 +67,7 @@ def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter
         layout=table.layout(),
         merge_function=table.merge_function,
         files=files,
-        expire=expiry_of_rows(table),
+        expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )
@@ -86,11 +86,11 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     rows_above = _rows_above(table, request, vectors)
     before_rows = _before_rows(table, request, rows_above)
     assert before_rows is not None, "deletion vectors need the rows before a compaction"
-    expired = has_expired_rows(table)
+    has_expired_rows = expired_rows_check(table)
     is_full = request.unit.output_level == request.max_level
 
     def must_rewrite(file: DataFileMeta) -> bool:
-        return (is_full and file.file_name in vectors) or expired(file)
+        return (is_full and file.file_name in vectors) or has_expired_rows(file)
 
     change = _run_task(
         table, request, _changelog_rewriter(table, merging_rewriter, before_rows), must_rewrite
@@ -132,7 +132,7 @@ def _rows_above(
         copies=lookup_copies(table),
     )
     layout = table.layout(columns, system_columns=system_columns)
-    return RowsAbove(layout, reader, request.above, table.key_of)
+    return RowsAbove(layout, reader, request.files_above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:

@@ -19,7 +19,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
 )
 from stream_app.table.compact.buckets.idle_buckets import LiveBucket
-from stream_app.table.compact.record_expiry import has_expired_rows
+from stream_app.table.compact.expired_rows import expired_rows_check
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -56,13 +56,13 @@ def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFile
     The check finds expired rows, and rows that deletion vectors mark. A pick reads the newest
     snapshot at most once.
     """
-    expired = has_expired_rows(table)
+    has_expired_rows = expired_rows_check(table)
     if not table.merges_by_vectors:
-        return lambda: expired
+        return lambda: has_expired_rows
 
     def check_of_pick() -> Callable[[DataFileMeta], bool]:
         marked_files = functools.cache(lambda: _marked_files(table))
-        return lambda file: file.file_name in marked_files() or expired(file)
+        return lambda file: file.file_name in marked_files() or has_expired_rows(file)
 
     return check_of_pick
 

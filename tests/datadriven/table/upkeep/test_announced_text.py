@@ -42,7 +42,7 @@ def _expiry(line: str) -> ExpiryAnnouncement:
         begin=int(fields["from"]),
         end=int(fields["to"]),
         end_list=fields.get("at", fields["to"]),
-        tagged=frozenset(map(int, tagged.split(",") if tagged else [])),
+        tagged_ids=frozenset(map(int, tagged.split(",") if tagged else [])),
     )
 
 

@@ -114,7 +114,7 @@ def test_columns_that_do_not_fit_stop_only_their_own_table(
     assert database.feeds(*creates("shop.orders", [1]), others) == ["others"]
     splitter = database.database_tables.splitter([])
     [part] = splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0])
-    assert part.table == UNREADABLE_INDEX
+    assert part.table_index == UNREADABLE_INDEX
     assert why in part.messages.column("reason")[0].as_py()
 
 

@@ -65,7 +65,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
 
     splitter = database.database_tables.splitter(database.database_tables.known_feeds())
     parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
-    assert {part.table: part.messages.num_rows for part in parts} == {
+    assert {part.table_index: part.messages.num_rows for part in parts} == {
         1: 1,
         2: 1,
         UNREADABLE_INDEX: 298,
@@ -123,7 +123,8 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     assert "partition keys must be part of the primary key" in caplog.text
     splitter = database.database_tables.splitter([])
     parts = {
-        part.table: part.messages for part in splitter.split(table_of(messages).to_batches()[0])
+        part.table_index: part.messages
+        for part in splitter.split(table_of(messages).to_batches()[0])
     }
     reasons = parts[UNREADABLE_INDEX].column("reason").to_pylist()
     assert len(reasons) == 3

@@ -107,7 +107,7 @@ def test_a_second_reading_of_the_topic_leaves_the_refused_table_out(tmp_path: Pa
     first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
     job.sent[:] = [first, second]
     parts = list(splitter.split(job.messages(0, 2)))
-    assert [part.messages["offset"].to_pylist() for part in parts if part.table == 0] == [[1]]
+    assert [part.messages["offset"].to_pylist() for part in parts if part.table_index == 0] == [[1]]
 
 
 def test_columns_that_differ_in_their_case_alone_keep_their_table_back(tmp_path: Path) -> None:

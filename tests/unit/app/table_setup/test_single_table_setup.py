@@ -57,7 +57,7 @@ def table_of(config: AppConfig) -> FileStoreTable:
 def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
-    assert table_of(left_open).kind is DYNAMIC_KEYED
+    assert table_of(left_open).kind_traits is DYNAMIC_KEYED
     assert "bucket" not in open_file_store_table(left_open.job_tables.location).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7

@@ -318,7 +318,9 @@ def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
     plan = EpochPlan(tables=dict.fromkeys(range(6), part), settings=settings)
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
-    assert [(block["table"], block["rows"]) for block in changes] == [(n, 10) for n in range(6)]
+    assert [(block["table_index"], block["rows"]) for block in changes] == [
+        (n, 10) for n in range(6)
+    ]
     assert {block["task"] for block in changes} == set(task_addresses(6))
 
 
@@ -329,7 +331,7 @@ def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
     )
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
     counts = {
-        block["table"]: counts_of(block["block"])
+        block["table_index"]: counts_of(block["block"])
         for block in blocks
         if block["kind"] == BlockKind.COUNTS
     }
@@ -338,4 +340,4 @@ def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
         2: (3, 3),
     }
     assert counts[2].last_offsets() == {"t": {"0": 8}}
-    assert {block["table"] for block in blocks} == {0, 2}
+    assert {block["table_index"] for block in blocks} == {0, 2}

@@ -91,7 +91,7 @@ class Bucket:
         )
         request = CompactRequest(
             partition=b"", bucket=0, unit=compacted, drop_deletes=False, max_level=5,
-            above=looked_up,
+            files_above=looked_up,
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()
         rows = self.files.rows_of(list(change.added))

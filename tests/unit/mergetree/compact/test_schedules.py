@@ -131,7 +131,7 @@ class BucketModel:
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""
-        finished = self.manager.finished()
+        finished = self.manager.begun_if_done()
         if finished is None:
             return
         future = finished.future
@@ -244,7 +244,7 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
             break
         bucket.settle(lost=False)
     assert not bucket.manager.begun, "it must end"
-    assert bucket.manager.levels.number_of_sorted_runs() <= bucket.policy.run_count_trigger
+    assert bucket.manager.levels.sorted_run_count <= bucket.policy.run_count_trigger
     bucket.check()
     bucket.picker.rewrite_all = False
     bucket.trigger(full=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, rows_at
+from stream_app.mergetree.key_value_batch import KeyValueLayout, merge_order, rows_at
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys, rows_with_keys
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.mergetree.write.history_versions import HistoryRule, history_windows
@@ -68,7 +68,7 @@ class TableOfVersions:
         windows = history_windows(drained, self.rule, self.find, self.hidden)
         written = pa.concat_batches([window.window.batch for window in windows])
         rows = pa.concat_batches([self.rows, written])
-        order, last = key_order(rows, LAYOUT)
+        order, last = merge_order(rows, LAYOUT)
         newest = order[last]
         deleted = rows.column(VALUE_KIND).to_numpy()[newest] == int(RowKind.DELETE)
         self.rows = rows_at(rows, newest[~deleted])

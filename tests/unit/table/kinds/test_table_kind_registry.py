@@ -51,25 +51,25 @@ def schema(
 def test_keys_and_buckets_say_the_kind(
     keys: tuple[str, ...], bucket: str, traits: KindTraits
 ) -> None:
-    assert schema(keys, bucket=bucket).kind == traits
+    assert schema(keys, bucket=bucket).kind_traits == traits
 
 
 def test_without_the_option_bucket_there_is_no_fixed_number() -> None:
-    assert schema(("id",)).kind == DYNAMIC_KEYED
-    assert schema(()).kind == APPEND
+    assert schema(("id",)).kind_traits == DYNAMIC_KEYED
+    assert schema(()).kind_traits == APPEND
 
 
 def test_a_key_without_the_partition_crosses_partitions() -> None:
     key = ("id", "name")
-    assert schema(key, ("name",), bucket="-1").kind == DYNAMIC_KEYED
-    assert schema(("id",), ("name",), bucket="-1").kind == CROSS_PARTITION_KEYED
+    assert schema(key, ("name",), bucket="-1").kind_traits == DYNAMIC_KEYED
+    assert schema(("id",), ("name",), bucket="-1").kind_traits == CROSS_PARTITION_KEYED
 
 
 def test_partitions_are_looked_up_where_the_number_of_buckets_is_fixed() -> None:
     looked_up = {"partition-lookup": "true"}
-    assert schema(("id",), (), bucket="4", **looked_up).kind == PARTITION_LOOKUP_KEYED
-    assert schema(("id",), (), bucket="-1", **looked_up).kind == DYNAMIC_KEYED
-    assert schema((), (), bucket="4", **looked_up).kind == BUCKETED_APPEND
+    assert schema(("id",), (), bucket="4", **looked_up).kind_traits == PARTITION_LOOKUP_KEYED
+    assert schema(("id",), (), bucket="-1", **looked_up).kind_traits == DYNAMIC_KEYED
+    assert schema((), (), bucket="4", **looked_up).kind_traits == BUCKETED_APPEND
 
 
 def test_keys_of_any_partition_are_placed_by_an_index() -> None:

@@ -92,7 +92,7 @@ def buckets_argument(text: str | None, table: FileStoreTable) -> int | None:
     Raises:
         UsageError: the argument is not a number, or the table requires a number.
     """
-    if text is None and table.kind.postpones:
+    if text is None and table.kind_traits.postpones:
         raise UsageError(
             "with bucket = -2 no option gives the number of buckets that a partition gets",
             where=table.location,
@@ -115,7 +115,7 @@ def new_option(
     """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
     if bucket_count is None and not table.schema.partition_keys and plan:
         bucket_count = plan[0].new_buckets
-    if bucket_count is None or table.kind.postpones:
+    if bucket_count is None or table.kind_traits.postpones:
         return None
     option = SetOption("bucket", str(bucket_count))
     is_same = next_schema(table, [option]).schema_id == table.schema.schema_id

@@ -18,7 +18,9 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 
 
-def summed_rows(table: FileStoreTable, snapshot: Snapshot | None, *, threads: int) -> SumRecord:
+def sum_record_of_rows(
+    table: FileStoreTable, snapshot: Snapshot | None, *, threads: int
+) -> SumRecord:
     """Read a version and return the checksum of its rows.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Finds expired rows, and files with such rows, by a table's ``record-level.expire-time``.
+"""Makes the record-level expire of a table by its options, and finds files with expired rows.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -19,8 +19,8 @@ from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, TypeRoot
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def expiry_of_rows(table: FileStoreTable) -> RecordLevelExpire | None:
-    """Return the filter of rows that have expired by now; None if rows do not expire."""
+def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
+    """Return the rule of ``record-level.expire-time`` as of now; None if rows do not expire."""
     expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
         return None
@@ -28,13 +28,13 @@ def expiry_of_rows(table: FileStoreTable) -> RecordLevelExpire | None:
     return RecordLevelExpire(table.options[RECORD_LEVEL_TIME_FIELD], time_min_s)
 
 
-def has_expired_rows(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
+def expired_rows_check(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
     """Return a check that decides by a file's statistics whether it has expired rows."""
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is None:
         return lambda _: False
 
     def check(file: DataFileMeta) -> bool:
-        expire = expiry_of_rows(table)
+        expire = record_level_expire(table)
         oldest = _oldest_seconds(table, file)
         return expire is not None and oldest is not None and oldest < expire.time_min_s
 

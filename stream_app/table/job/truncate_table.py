@@ -1,4 +1,4 @@
-"""Empties a table whose source was truncated, before later rows are written."""
+"""Truncates a table whose source was truncated, before later rows are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stream_app.table.job.table_state import read_newest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
+def truncate_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
     """Delete all rows of a table and its key index in one OVERWRITE snapshot.
 
     Args:

@@ -11,9 +11,9 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_table_commit import StreamTableCommit
+from stream_app.table.job.truncate_table import truncate_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.tables.small_table import CompactHere, small_table
 
@@ -40,7 +40,7 @@ def test_an_index_without_rows_goes_too(tmp_path: Path) -> None:
     assert latest is not None
     assert not FileStoreScan(table).live(latest)
     assert table.manifests.read_index_manifest(latest.index_manifest)
-    emptied = empty_table(table, "job")
-    assert emptied is not None
-    assert not table.manifests.read_index_manifest(emptied.index_manifest)
-    assert empty_table(table, "job") is None
+    truncated = truncate_table(table, "job")
+    assert truncated is not None
+    assert not table.manifests.read_index_manifest(truncated.index_manifest)
+    assert truncate_table(table, "job") is None
