@@ -53,7 +53,7 @@ class EndMarkers:
         positions: int64 [e, 3]; the positions of the commits. Changes of a transaction are at or
             before its commit; changes of later transactions are after it.
         owners: int64 [m]; the marker of each count, by its number in `message_index`.
-        collections: strings [m]; tables as the markers name them.
+        tables: strings [m]; the table of each count, as the marker names it.
         counts: int64 [m]; the changes of the transaction in that table.
     """
 
@@ -63,7 +63,7 @@ class EndMarkers:
     logs: pa.Array
     positions: LogPositions
     owners: Int64s
-    collections: pa.Array
+    tables: pa.Array
     counts: Int64s
 
 

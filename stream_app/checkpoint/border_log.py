@@ -66,7 +66,7 @@ class BorderLog:
 def _encode(border: Border) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
     for (topic, partition), progress in border.progress.partitions.items():
-        topics.setdefault(topic, {})[str(partition)] = [progress.state, *progress.top]
+        topics.setdefault(topic, {})[str(partition)] = [progress.state, *progress.highest_position]
     doubt = border.doubt
     return {
         "newest": {

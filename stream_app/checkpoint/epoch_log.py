@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.model.job_epoch import Offsets
 
 LOST_FIX = (
@@ -42,7 +43,7 @@ class EpochLog:
         return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:
-        """Return the end of an epoch: a line of JSON for each source."""
+        """Return the text of an epoch's end: a line of JSON for each source."""
         lines = self._text(f"offsets/{epoch}").splitlines()
         return "\n".join(lines[2:])  # the lines before are the version and Spark's settings
 
@@ -53,16 +54,16 @@ class EpochLog:
         """
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
-    def source_begin(self, epoch: int) -> Offsets:
+    def begin_offsets(self, epoch: int) -> Offsets:
         """Return the offsets at which an epoch begins, without its new partitions."""
         if epoch:
-            begin: Offsets = json.loads(self.source_end(epoch - 1))
-            return begin
+            return self.end_offsets(epoch - 1)
         text = self._text("sources/0/0")
-        first_offsets: Offsets = json.loads(
-            text[text.index("{") :]
-        )  # the line before is the version
-        return first_offsets
+        return offsets_of_topics(text[text.index("{") :])  # the line before is the version
+
+    def end_offsets(self, epoch: int) -> Offsets:
+        """Return the offsets at which an epoch of topics ends."""
+        return offsets_of_topics(self.source_end(epoch))
 
     def is_done(self, epoch: int) -> bool:
         """Return whether the log records the epoch as done; then the stream continues after it."""

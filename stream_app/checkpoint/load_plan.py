@@ -74,12 +74,14 @@ class LoadPlan:
         return f"first load: epoch {epoch + 1} of {len(self.epochs)}, of {relations}"
 
 
-def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[list[LoadPart]]:
+def split_into_epochs(
+    tables: Iterable[Sequence[LoadPart]], task_count: int
+) -> list[list[LoadPart]]:
     """Distribute parts over epochs, in their order.
 
     Args:
         tables: the parts of each table.
-        tasks: number of concurrent tasks; each gets a part of a large table, or several small
+        task_count: number of concurrent tasks; each gets a part of a large table, or several small
             tables.
     """
     epochs: list[list[LoadPart]] = []
@@ -89,7 +91,7 @@ def split_into_epochs(tables: Iterable[Sequence[LoadPart]], tasks: int) -> list[
         for part in parts:
             if free_slots < slots:
                 epochs.append([])
-                free_slots = _TABLES_A_TASK * tasks
+                free_slots = _TABLES_A_TASK * task_count
             epochs[-1].append(part)
             free_slots -= slots
     return epochs
@@ -120,7 +122,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     raise CheckpointError(
         f"{FILE} of the checkpoint {problem}",
         where=str(folder),
-        fix="restore it with the checkpoint, or begin anew: another checkpoint, and a new table",
+        fix="restore it with the checkpoint, or begin again: another checkpoint, and a new table",
     )
 
 

@@ -180,8 +180,8 @@ def _decimal_part(
         lengths[is_null] = 0
     digits = np.zeros_like(big_endian)
     for length in np.unique(lengths):  # at most 17 of them
-        rows = lengths == length
-        digits[rows, :length] = big_endian[rows, LONG_DECIMAL_BYTES - length :]
+        has_length = lengths == length
+        digits[has_length, :length] = big_endian[has_length, LONG_DECIMAL_BYTES - length :]
     pairs = digits.view(np.uint64)
     tail: list[Words | np.uint64] = [pairs[:, 0], pairs[:, 1]]
     return _Part(lengths.astype(np.uint64), is_null, tail)

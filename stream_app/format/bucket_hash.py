@@ -230,10 +230,10 @@ def bucket_of(
     return share_of(hash_columns(columns, types), num_buckets)
 
 
-def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32]:
-    """Return the key share of each hash, from 0 to `shares` - 1: int32 [n]."""
+def share_of(hashes: npt.NDArray[np.int32], share_count: int) -> npt.NDArray[np.int32]:
+    """Return the key share of each hash, from 0 to `share_count` - 1: int32 [n]."""
     # This is abs(hash % n) with Java's truncating %. The smallest int's magnitude only fits
     # unsigned.
     magnitudes = np.abs(hashes).view(np.uint32)
-    remainders: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
+    remainders: npt.NDArray[np.int32] = (magnitudes % np.uint32(share_count)).view(np.int32)
     return remainders

@@ -92,12 +92,12 @@ class StatsSource(Protocol):
     """The source of the statistics of one file's columns."""
 
     def column(
-        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+        self, name: str, data_type: DataType, mode: StatsMode, *, reads_bounds: bool
     ) -> ColumnStats:
         """Return the statistics of a column of the file.
 
         Args:
-            bounds: whether the caller needs minimum and maximum.
+            reads_bounds: whether the caller needs minimum and maximum.
         """
         ...
 
@@ -131,7 +131,10 @@ def value_stats(
         UNKNOWN_STATS
         if name in without_stats or not stats_mode.has_counts
         else source.column(
-            name, data_type, stats_mode, bounds=name not in without_bounds and stats_mode.has_bounds
+            name,
+            data_type,
+            stats_mode,
+            reads_bounds=name not in without_bounds and stats_mode.has_bounds,
         )
         for name, data_type in columns
     ]
@@ -153,7 +156,7 @@ def key_stats(source: StatsSource, columns: Sequence[tuple[str, DataType]]) -> S
     """
     stats_mode = _parse_mode(_KEY_MODE)
     all_stats = [
-        source.column(name, data_type, stats_mode, bounds=True) for name, data_type in columns
+        source.column(name, data_type, stats_mode, reads_bounds=True) for name, data_type in columns
     ]
     # Parquet has no statistics of INT96 columns, but most key columns have no nulls anyway.
     all_stats = [
@@ -172,7 +175,7 @@ def row_group_stats(
         columns: names in the file, and their types in the file's schema.
     """
     mode, source = _parse_mode("full"), FooterStats(footer, groups=(group,))
-    return [source.column(name, data_type, mode, bounds=True) for name, data_type in columns]
+    return [source.column(name, data_type, mode, reads_bounds=True) for name, data_type in columns]
 
 
 def bounds_of_footer(low: Any, high: Any, data_type: DataType) -> tuple[object, object]:
@@ -204,7 +207,7 @@ class FooterStats:
         }
 
     def column(
-        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+        self, name: str, data_type: DataType, mode: StatsMode, *, reads_bounds: bool
     ) -> ColumnStats:
         """See `StatsSource.column`."""
         index = self._column_indices.get(name)
@@ -212,7 +215,7 @@ class FooterStats:
             return UNKNOWN_STATS
         null_count = 0
         group_bounds: list[tuple[Any, Any]] = []
-        bounds = bounds and has_usable_bounds(self._footer, index, data_type)
+        reads_bounds = reads_bounds and has_usable_bounds(self._footer, index, data_type)
         for group in self._groups:
             chunk = self._footer.row_group(group).column(index)
             statistics = chunk.statistics if chunk.is_stats_set else None
@@ -222,8 +225,8 @@ class FooterStats:
             if statistics.has_min_max:
                 group_bounds.append((statistics.min_raw, statistics.max_raw))
             elif statistics.null_count < chunk.num_values:
-                bounds = False  # this row group has values with unknown bounds
-        if not bounds or not group_bounds:
+                reads_bounds = False  # this row group has values with unknown bounds
+        if not reads_bounds or not group_bounds:
             return ColumnStats(null_count=null_count)
         minimum, maximum = _bounds(group_bounds, data_type, mode)
         return ColumnStats(minimum, maximum, null_count)
@@ -251,13 +254,13 @@ class GatheredStats:
                 )
 
     def column(
-        self, name: str, data_type: DataType, mode: StatsMode, *, bounds: bool
+        self, name: str, data_type: DataType, mode: StatsMode, *, reads_bounds: bool
     ) -> ColumnStats:
         """See `StatsSource.column`."""
         if name not in self._nulls or data_type.is_nested:
             return UNKNOWN_STATS
         null_count = self._nulls[name]
-        if not bounds or not self._bounds[name]:
+        if not reads_bounds or not self._bounds[name]:
             return ColumnStats(null_count=null_count)
         minimum, maximum = _bounds(self._bounds[name], data_type, mode)
         return ColumnStats(minimum, maximum, null_count)

@@ -62,13 +62,13 @@ SEE_BROKERS = (
 )
 
 
-def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
+def login_refused(text: str, where: str, hosts_text: str) -> WrongSourceError:
     """Return the error of a client that cannot log in from these hosts."""
     return WrongSourceError(
         f"Kafka's client cannot log in: {text}",
         where=where,
         fix="check security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
-        f"and the files that they name, on the {hosts}",
+        f"and the files that they name, on the {hosts_text}",
     )
 
 

@@ -119,7 +119,7 @@ class RangeReader:
         self._stamps = message_stamps()
         self._heads = HeaderHeads(settings.headers)
         self._started_ranges: deque[OffsetRange] = deque()
-        self._batch_messages = _FIRST_MESSAGES
+        self._batch_size = _FIRST_MESSAGES
         self._has_answered = False
 
     def read(self, ranges: Sequence[OffsetRange]) -> Generator[pa.RecordBatch, None, None]:
@@ -179,14 +179,14 @@ class RangeReader:
         target = self._started_ranges[0]
         progress = _Progress(target, target.begin, self._clock.steady_seconds())
         while progress.next_offset < target.end:
-            message_count = min(self._batch_messages, target.end - progress.next_offset)
+            message_count = min(self._batch_size, target.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
             count = self._client.consume(target.topic, target.partition, pointers, wait_ms=_WAIT_MS)
             if count:
                 self._has_answered = True
                 batch = self._take_batch(pointers[:count], progress)
                 if batch is not None:
-                    self._batch_messages = _next_size(self._batch_messages, batch)
+                    self._batch_size = _next_size(self._batch_size, batch)
                     yield batch
                     # The time without progress excludes the consumer's work.
                     progress.reached_s = self._clock.steady_seconds()
@@ -366,10 +366,10 @@ def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
     return is_in_range
 
 
-def _next_size(messages: int, batch: pa.RecordBatch) -> int:
-    """Return the number of messages for a batch of the usual size, if messages keep their size."""
+def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
+    """Return the messages of a batch of the usual bytes, if messages keep their size."""
     fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
-    return max(1, min(fitting, messages * 8, BATCH_MESSAGES))
+    return max(1, min(fitting, batch_size * 8, BATCH_MESSAGES))
 
 
 def reader_of_process(settings: ReaderSettings) -> RangeReader:

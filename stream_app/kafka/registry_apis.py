@@ -1,6 +1,6 @@
 """Requests a schema by its number, with the schemas to which it refers, from a registry.
 
-`schema_registry` sends the requests; this module has their paths and answers. An address that
+`schema_registry` sends the requests; this module has their paths and responses. An address that
 ends with ``/apis/registry/v2`` or ``v3`` is Apicurio's, and any other is Confluent's.
 
 Source: Confluent's "Schema Registry API reference"; "REST API" of Apicurio Registry 2 and 3.
@@ -54,17 +54,17 @@ def number_of_guid(get: Get, guid: UUID) -> int:
         ValueError: the response does not follow the interface.
     """
     reason_prefix = f"names schema {guid}, which"
-    answer = json.loads(get(f"/schemas/guids/{guid}/ids", reason_prefix))
-    if not isinstance(answer, list) or not all(isinstance(entry, dict) for entry in answer):
-        raise ValueError("the answer has no numbers")
-    numbers = [entry["id"] for entry in answer if entry.get("context") in _DEFAULT_CONTEXT]
+    response = json.loads(get(f"/schemas/guids/{guid}/ids", reason_prefix))
+    if not isinstance(response, list) or not all(isinstance(entry, dict) for entry in response):
+        raise ValueError("the response has no numbers")
+    numbers = [entry["id"] for entry in response if entry.get("context") in _DEFAULT_CONTEXT]
     if not numbers or not isinstance(numbers[0], int):
         raise RegistryRefusalError(f"{reason_prefix} the schema registry does not have")
     return numbers[0]
 
 
 def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
-    answer = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
+    response = _object(get(f"/schemas/ids/{number}", f"names schema {number}, which"), number)
     references: dict[str, str] = {}
 
     def read(reference: Mapping[str, Any], reason_prefix: str) -> tuple[str, Any]:
@@ -74,9 +74,9 @@ def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
         )
         return _text(inner), inner.get("references")
 
-    _collect_references(number, answer.get("references"), references, read)
-    schema_type = str(answer.get("schemaType") or SchemaKind.AVRO.value)
-    return RegisteredSchema(number, schema_type, _text(answer), tuple(references.items()))
+    _collect_references(number, response.get("references"), references, read)
+    schema_type = str(response.get("schemaType") or SchemaKind.AVRO.value)
+    return RegisteredSchema(number, schema_type, _text(response), tuple(references.items()))
 
 
 def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
@@ -149,13 +149,13 @@ def _document(body: bytes, number: int) -> Any:
 
 
 def _object(body: bytes, number: int) -> Mapping[str, Any]:
-    answer = _document(body, number)
-    if not isinstance(answer, dict):
-        raise ValueError("the answer has no schema")
-    return answer
+    response = _document(body, number)
+    if not isinstance(response, dict):
+        raise ValueError("the response has no schema")
+    return response
 
 
-def _text(answer: Mapping[str, Any]) -> str:
-    if not isinstance(answer.get("schema"), str):
-        raise ValueError("the answer has no schema")
-    return str(answer["schema"])
+def _text(response: Mapping[str, Any]) -> str:
+    if not isinstance(response.get("schema"), str):
+        raise ValueError("the response has no schema")
+    return str(response["schema"])

@@ -4,7 +4,7 @@ The schema of a number never changes, so a process fetches each once. Producers 
 so an unknown number only makes its messages bad, and is requested again after a while. A registry
 that does not answer raises an error and makes no message bad.
 
-Source: none. The treatment of missing answers is stream_app's.
+Source: none. The treatment of missing responses is stream_app's.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from stream_app.kafka.registry_apis import (
     number_of_guid,
     registered_at,
 )
-from stream_app.network.http_request import LongAnswerError, answer_to
+from stream_app.network.http_request import LongResponseError, response_body
 
 _TIMEOUT_S = 10
-_ANSWER_MAX = 16 << 20
+_RESPONSE_BYTES_MAX = 16 << 20
 
 _REFUSED_S = 10.0
 _REFUSED_MAX = 10_000
@@ -63,9 +63,9 @@ _FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
 _SchemaId = int | bytes
 """The number of a schema, or its GUID."""
-_RegistryAnswer = RegisteredSchema | int
-_RegistryAnswerT = TypeVar("_RegistryAnswerT", RegisteredSchema, int)
-_answers: dict[tuple[SchemaRegistry, _SchemaId], _RegistryAnswer] = {}
+_RegistryValue = RegisteredSchema | int
+_RegistryValueT = TypeVar("_RegistryValueT", RegisteredSchema, int)
+_values: dict[tuple[SchemaRegistry, _SchemaId], _RegistryValue] = {}
 _refusals: dict[tuple[SchemaRegistry, _SchemaId], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
@@ -105,30 +105,30 @@ class SchemaRegistry:
         if number > _NUMBER_MAX:
             reason = f"names schema {number}, which the schema registry does not have"
             raise UnreadableRecordError(reason)
-        return self._cached_answer(number, RegisteredSchema, ask)
+        return self._cached_value(number, RegisteredSchema, ask)
 
     def number_of(self, guid: bytes) -> int:
         """See `Schemas.number_of`."""
-        return self._cached_answer(
+        return self._cached_value(
             guid, int, lambda _, get: number_of_guid(get, uuid.UUID(bytes=guid))
         )
 
-    def _cached_answer(
+    def _cached_value(
         self,
         schema_id: _SchemaId,
-        answer_type: type[_RegistryAnswerT],
-        ask: Callable[[str, Get], _RegistryAnswerT],
-    ) -> _RegistryAnswerT:
-        """Return the response for a number or a GUID, for which a server is asked only once."""
+        value_type: type[_RegistryValueT],
+        ask: Callable[[str, Get], _RegistryValueT],
+    ) -> _RegistryValueT:
+        """Return the schema of a number, or the number of a GUID, and request it only once."""
         key = (self, schema_id)
         with _lock:
-            known_answer, refusal = _answers.get(key), _refusals.get(key)
-        if isinstance(known_answer, answer_type):
-            return known_answer
+            known_value, refusal = _values.get(key), _refusals.get(key)
+        if isinstance(known_value, value_type):
+            return known_value
         if refusal is not None and self.clock.steady_seconds() - refusal[0] < self.refused_s:
             raise UnreadableRecordError(refusal[1])
         try:
-            answer = self._fetch(schema_id, ask)
+            value = self._fetch(schema_id, ask)
         except RegistryRefusalError as error:
             with _lock:
                 _refusals.pop(key, None)
@@ -137,12 +137,12 @@ class SchemaRegistry:
                     del _refusals[next(iter(_refusals))]
             raise UnreadableRecordError(str(error)) from None
         with _lock:
-            _answers[key] = answer
-        return answer
+            _values[key] = value
+        return value
 
     def _fetch(
-        self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryAnswerT]
-    ) -> _RegistryAnswerT:
+        self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryValueT]
+    ) -> _RegistryValueT:
         for pause_s in (*self.pauses_s, None):
             failures, may_pass = [], False
             for url in self.urls:
@@ -177,8 +177,8 @@ class SchemaRegistry:
             login = base64.b64encode(self.user_info.encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
         try:
-            return answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
-        except LongAnswerError:
+            return response_body(request, timeout_s=_TIMEOUT_S, bytes_max=_RESPONSE_BYTES_MAX)
+        except LongResponseError:
             raise RegistryRefusalError(f"{reason_prefix} is larger than 16 MiB") from None
         except urllib.error.HTTPError as error:
             error.close()

@@ -170,7 +170,7 @@ def blank_end(position: int, limit: int) -> int:
 
 @compiled
 def _escaped_byte(letter: int) -> int:
-    """Return the byte for which a letter after a backslash stands; 0 if it is no single byte."""
+    """Return the byte that a letter after a backslash means; 0 if it is not a single byte."""
     if letter in (QUOTE, BACKSLASH, SLASH):
         return letter
     if letter == ESCAPED_LINE_FEED:

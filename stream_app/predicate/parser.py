@@ -207,8 +207,10 @@ class _Parser(TokenCursor):
             return Not(test(column)) if negated else test(column)
         if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
-        words = "IN, BETWEEN or LIKE"
-        raise self.expected_error(words if negated else f"=, <>, <, <=, >, >=, IS, NOT, {words}")
+        operators_text = "IN, BETWEEN or LIKE"
+        if not negated:
+            operators_text = f"=, <>, <, <=, >, >=, IS, NOT, {operators_text}"
+        raise self.expected_error(operators_text)
 
     def _column(self) -> DataField:
         token = self.next

@@ -1,4 +1,4 @@
-"""Converts file system errors to errors with place and advice, and locates merge errors."""
+"""Converts errors of the file system to errors with place and advice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from stream_app.errors import MergeError, NoAccessError, StorageError
+from stream_app.errors import NoAccessError, StorageError
 from stream_app.fileio.store_registry import store_of
 
 _START_AGAIN = "then start again, a job continues where it was"
@@ -67,13 +67,3 @@ def storage_errors(where: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error(error, where) from error
-
-
-@contextmanager
-def merge_errors(bucket: str) -> Iterator[None]:
-    """Add the bucket's folder, which a merge does not know, to errors that the block raises."""
-    try:
-        yield
-    except MergeError as error:
-        error.locate(bucket)
-        raise

@@ -101,7 +101,7 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
     assert facts.kinds.tolist() == kinds
     assert facts.ends.message_index.tolist() == [2, 3]
     assert facts.ends.owners.tolist() == [0, 0, 1]
-    assert facts.ends.collections.to_pylist() == ["s.a", "s.b", "s.a"]
+    assert facts.ends.tables.to_pylist() == ["s.a", "s.b", "s.a"]
     assert facts.ends.counts.tolist() == [1, 2, 3]
 
 

@@ -38,7 +38,7 @@ class WaitStage(Enum):
     """The event for which a connection waits."""
 
     HEAD = "the rest of a request's head"
-    ANSWER = "the end of the answer"
+    RESPONSE = "the end of the response"
     EVENTS = "events, as long as the client listens"
 
 
@@ -48,20 +48,20 @@ class PortLimits:
 
     Attributes:
         connections: the maximum number of connections at the same time.
-        head_s, answer_s: the time limits of these stages; the stage of events has none.
+        head_s, response_s: the time limits of these stages; the stage of events has none.
     """
 
     connections: int
     head_s: float = 5.0
-    answer_s: float = 120.0
+    response_s: float = 120.0
 
     def seconds(self, stage: WaitStage) -> float | None:
         """Return the time limit of a stage, or None without one."""
         match stage:
             case WaitStage.HEAD:
                 return self.head_s
-            case WaitStage.ANSWER:
-                return self.answer_s
+            case WaitStage.RESPONSE:
+                return self.response_s
             case WaitStage.EVENTS:
                 return None
 
@@ -86,7 +86,7 @@ def connection_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None
     """
     if len(stages) < limit:
         return None
-    for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.ANSWER):
+    for stage in (WaitStage.HEAD, WaitStage.EVENTS, WaitStage.RESPONSE):
         for connection, waits_for in stages.items():
             if waits_for is stage:
                 return connection
@@ -185,7 +185,7 @@ class _Guarded(asyncio.Protocol):
 
     def eof_received(self) -> bool | None:
         # A client that has closed its sending side, such as `nc -N`, still gets its response.
-        return self._server_protocol.eof_received() or self._stage is WaitStage.ANSWER
+        return self._server_protocol.eof_received() or self._stage is WaitStage.RESPONSE
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._deadline is not None:
@@ -212,7 +212,7 @@ class _Guarded(asyncio.Protocol):
             return
         line = bytes(self._head[:_LINE_MAX]).partition(b"\r\n")[0]
         self._head.clear()
-        self._stage = WaitStage.EVENTS if self._guard.has_events(line) else WaitStage.ANSWER
+        self._stage = WaitStage.EVENTS if self._guard.has_events(line) else WaitStage.RESPONSE
         self._guard.set_stage(self, self._stage)
         self._set_deadline()
 

@@ -114,18 +114,20 @@ def _derive_row(
     snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
 ) -> CompactionRow:
     """Derive one compaction of the bucket from the files that the snapshot deletes and adds."""
-    before = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
-    after = [entry.file for entry in entries if entry.kind is FileKind.ADD]
-    upgraded_names = {file.file_name for file in before} & {file.file_name for file in after}
-    input_files = [file for file in before if file.file_name not in upgraded_names]
-    output_files = [file for file in after if file.file_name not in upgraded_names]
+    deleted_files = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
+    added_files = [entry.file for entry in entries if entry.kind is FileKind.ADD]
+    upgraded_names = {file.file_name for file in deleted_files} & {
+        file.file_name for file in added_files
+    }
+    input_files = [file for file in deleted_files if file.file_name not in upgraded_names]
+    output_files = [file for file in added_files if file.file_name not in upgraded_names]
     return _row(
         snapshot,
         partition=partition,
         bucket=bucket,
         reason=None,
-        levels=_levels_text(_levels(before)),
-        output_level=max((file.level for file in after), default=None),
+        levels=_levels_text(_levels(deleted_files)),
+        output_level=max((file.level for file in added_files), default=None),
         files_in=len(input_files),
         bytes_in=sum(file.file_size for file in input_files),
         files_out=len(output_files),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +20,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobWarning, state_or_empty
 from stream_app.errors import StreamAppError, TableNotFoundError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.kafka.offset_ranges import messages_behind
 from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.source.origin import Origin
@@ -297,8 +297,7 @@ class JobStatus:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
                 end = _epoch_log(self.checkpoint).source_end(job_state.epoch)
-        position: Offsets = json.loads(end) if end else {}
-        return position
+        return offsets_of_end(end)
 
 
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:

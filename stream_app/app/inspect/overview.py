@@ -156,13 +156,13 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     unseen = unseen_rows(entries, levels)
     if not unseen.rows:
         return None
-    buckets = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
+    buckets_text = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
     newest = time_text(unseen.seen_ms, zone="")
     visible = f"files of {newest} or later" if newest else "no file yet in some"
-    rows = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
+    rows_text = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
-        f"readers lack {rows} in {buckets} until a compaction to level {levels.min_level}; "
-        f"they see {visible}"
+        f"readers lack {rows_text} in {buckets_text} until a compaction to level "
+        f"{levels.min_level}; they see {visible}"
     )
 
 

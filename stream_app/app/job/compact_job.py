@@ -169,7 +169,7 @@ class _Compaction:
             for report in self._reports(snapshots):
                 self._print(report_line(report), progress.console)
                 progress.advance(task)
-        if not self.summary.units:
+        if not self.summary.compaction_count:
             self.table_job.upkeep.after_commit()  # upkeep may become due by time alone
 
     def _compact_continuously(self) -> None:

@@ -21,7 +21,7 @@ class CompactionSummary:
     """
 
     runs_before: dict[object, int] = field(default_factory=dict)
-    units: int = 0
+    compaction_count: int = 0
     files_in: int = 0
     files_out: int = 0
     bytes_in: int = 0
@@ -31,7 +31,7 @@ class CompactionSummary:
 
     def add(self, report: CompactionReport) -> None:
         """Add a finished compaction to the totals."""
-        self.units += 1
+        self.compaction_count += 1
         self.files_in += report.files_in
         self.files_out += report.files_out
         self.bytes_in += report.bytes_in
@@ -52,7 +52,7 @@ class CompactionSummary:
         """
         before, after = self.runs_before.values(), runs_after.values()
         lines = [
-            f"{self.units} compactions in {seconds:.1f} s: {self.files_in} files "
+            f"{self.compaction_count} compactions in {seconds:.1f} s: {self.files_in} files "
             f"({size_text(self.bytes_in)}) → {self.files_out} files "
             f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
         ]

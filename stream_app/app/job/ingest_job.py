@@ -44,7 +44,7 @@ from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
 from stream_app.epochs.rounds.epoch_tables import EpochTables
 from stream_app.epochs.stages.epoch_plan import EpochSettings
-from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.epochs.stream.epoch_pace import Pace
 from stream_app.epochs.stream.running_stream import RunningStream
 from stream_app.model.options.compaction_options import COMPACTION_MAX_PARALLELISM
@@ -170,7 +170,7 @@ class _IngestJob:
             state_file=self.checked_job.state_file,
             reader=self.checked_job.reader_settings,
             clock=self.clock,
-            tasks=self._task_count,
+            task_count=self._task_count,
         )
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:
@@ -223,9 +223,9 @@ class _IngestJob:
 
     def _run_stream(
         self,
-        epoch_committer: EpochCommitter[Messages],
+        epoch_committer: EpochCommitter[MessagesT],
         feeds: JobFeeds,
-        source_reader: SourceReader[Messages],
+        source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
@@ -272,7 +272,7 @@ class _IngestJob:
         self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())
 
 
-def _activity_of(epoch_committer: EpochCommitter[Messages]) -> Activity | None:
+def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:
     epoch = epoch_committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")

@@ -23,7 +23,7 @@ from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import Clock
-from stream_app.epochs.stages.epoch_runner import JobRunner, Messages
+from stream_app.epochs.stages.epoch_runner import JobRunner, MessagesT
 from stream_app.epochs.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.epochs.stream.running_stream import RunningStream, Stream
 from stream_app.epochs.stream.whole_borders import MESSAGES_MAX, TRANSACTION_WAIT_S, WholeBorders
@@ -59,11 +59,11 @@ class StreamSettings:
     clock: Clock
 
 
-class SourceReader(Protocol[Messages]):
+class SourceReader(Protocol[MessagesT]):
     """A way to read a job's source: its epochs, and the stream that cuts the source into them."""
 
     @property
-    def runner(self) -> JobRunner[Messages]:
+    def runner(self) -> JobRunner[MessagesT]:
         """Runs the epochs."""
         ...
 
@@ -72,7 +72,7 @@ class SourceReader(Protocol[Messages]):
         """Whether the messages of earlier epochs can be read again."""
         ...
 
-    def stream(self, settings: StreamSettings, running: RunningStream[Messages]) -> Stream:
+    def stream(self, settings: StreamSettings, running: RunningStream[MessagesT]) -> Stream:
         """Return the stream that cuts the source into epochs and passes them to the committer."""
         ...
 
@@ -108,14 +108,14 @@ class NativeSourceReader:
     Attributes:
         reader_settings: settings of the native reader; the client's options may contain passwords.
         offsets: asks the brokers for the topics' end offsets.
-        load_epochs: the number of epochs of the first load; 0 without one.
+        load_epoch_count: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
     runner: DriverEpochs | LoadEpochs
     reader_settings: ReaderSettings
     offsets: ClusterOffsets | JoinedOffsets
-    load_epochs: int = 0
+    load_epoch_count: int = 0
 
     can_reread: ClassVar[bool] = True
 
@@ -131,7 +131,7 @@ class NativeSourceReader:
                 limit=self.source.max_offsets_per_trigger if borders is None else borders.limit,
                 fails_on_loss=self.source.fail_on_data_loss,
                 drains=settings.trigger is None,
-                load_epochs=self.load_epochs,
+                load_epoch_count=self.load_epoch_count,
             ),
             source=self.offsets,
             epoch_log=epoch_committer.epoch_log,

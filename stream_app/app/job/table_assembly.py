@@ -26,7 +26,7 @@ from stream_app.epochs.rounds.epoch_tables import (
 )
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
-from stream_app.epochs.stages.epoch_runner import EpochRunner, Messages
+from stream_app.epochs.stages.epoch_runner import EpochRunner, MessagesT
 
 
 class RoundSetup(NamedTuple):
@@ -65,12 +65,12 @@ def prepare_tables(
 def job_rounds(
     prepared_tables: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
-    runner: EpochRunner[Messages],
+    runner: EpochRunner[MessagesT],
     epoch_log: EpochLog,
     settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
-) -> EpochRounds[Messages]:
+) -> EpochRounds[MessagesT]:
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
@@ -95,7 +95,7 @@ def job_rounds(
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.report_held,
-        load_epochs=0 if load is None else load.epochs,
+        load_epoch_count=0 if load is None else load.epochs,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
     return EpochRounds(

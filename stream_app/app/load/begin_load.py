@@ -137,7 +137,7 @@ def begin_or_resume_load(
     state_file: JobStateFile,
     reader: ReaderSettings | None,
     clock: Clock,
-    tasks: int,
+    task_count: int,
 ) -> JobLoad | None:
     """Resume the first load in the checkpoint, or plan and record a configured one.
 
@@ -146,7 +146,7 @@ def begin_or_resume_load(
     Args:
         prepared_tables: the table of the job, or the maker of a whole database's tables.
         reader: settings of the native reader, or None if only Spark can read the topics.
-        tasks: the number of parts of a table that are read at the same time.
+        task_count: the number of parts of a table that are read at the same time.
 
     Raises:
         UsageError: the job has begun without a first load, a table has rows already, or only Spark
@@ -167,7 +167,7 @@ def begin_or_resume_load(
             reader=_native_reader(reader),
             clock=clock,
         )
-        plan = planner.plan(tasks)
+        plan = planner.plan(task_count)
         write_load_plan(folder, plan)
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
@@ -196,7 +196,7 @@ class _LoadPlanner:
     reader: ReaderSettings
     clock: Clock
 
-    def plan(self, tasks: int) -> LoadPlan:
+    def plan(self, task_count: int) -> LoadPlan:
         """Plan the load.
 
         The topics' ends are read first: the topics then have all changes of tables that are created
@@ -239,7 +239,7 @@ class _LoadPlanner:
             log_position=position,
             begun_ms=begun_ms,
             offsets=offsets,
-            epochs=split_into_epochs(parts, tasks),
+            epochs=split_into_epochs(parts, task_count),
         )
 
     def _open_tables(

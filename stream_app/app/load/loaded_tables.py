@@ -285,7 +285,7 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
         settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )
     omitted_steps = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
-    return replace(settings, source=source, leaves_out=omitted_steps).pipeline()
+    return replace(settings, source=source, left_out_steps=omitted_steps).pipeline()
 
 
 def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:

@@ -201,11 +201,11 @@ class BrokerConnection:
         Times are milliseconds since 1970, of the producer or the broker, depending on the topic's
         settings.
         """
-        answers = self._offsets_by(topics, OffsetSpec.MAX_TIMESTAMP)
+        newest = self._offsets_by(topics, OffsetSpec.MAX_TIMESTAMP)
         return {
-            (key.topic, key.partition): answer.timestamp
-            for key, answer in answers.items()
-            if answer.timestamp > 0
+            (key.topic, key.partition): place.timestamp
+            for key, place in newest.items()
+            if place.timestamp > 0
         }
 
     def offsets_since(self, times: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
@@ -216,13 +216,13 @@ class BrokerConnection:
         Args:
             times: (topic, partition) → milliseconds since 1970.
         """
-        answers = self._list_offsets(
+        first_places = self._list_offsets(
             {TopicPartition(*kafka_partition): time for kafka_partition, time in times.items()}
         )
         return {
-            (key.topic, key.partition): answer.offset
-            for key, answer in answers.items()
-            if answer.offset >= 0
+            (key.topic, key.partition): place.offset
+            for key, place in first_places.items()
+            if place.offset >= 0
         }
 
     def group_offsets(
@@ -235,11 +235,11 @@ class BrokerConnection:
         partitions_of = {
             group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
         }
-        answers = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
+        places_of = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
-            (key.topic, key.partition): answer.offset
-            for key, answer in answers.get(group, {}).items()
-            if answer.offset >= 0
+            (key.topic, key.partition): place.offset
+            for key, place in places_of.get(group, {}).items()
+            if place.offset >= 0
         }
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
@@ -253,8 +253,8 @@ class BrokerConnection:
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-        answers = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
-        refused = {answer.__name__ for answer in answers.values() if answer is not NoError}
+        errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
+        refused = {error.__name__ for error in errors.values() if error is not NoError}
         if refused:
             raise SourceError(
                 f"group {group!r} does not take the job's offsets: {', '.join(sorted(refused))}",
@@ -276,8 +276,8 @@ class BrokerConnection:
     def _offsets(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
     ) -> dict[KafkaPartition, int]:
-        answers = self._offsets_by(topics, spec)
-        return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
+        places = self._offsets_by(topics, spec)
+        return {(key.topic, key.partition): place.offset for key, place in places.items()}
 
     def _offsets_by(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
@@ -293,28 +293,28 @@ class BrokerConnection:
     def _list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec | int]
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        answers: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
+        places: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
             lambda: self._client.list_partition_offsets(
                 specs, IsolationLevel.READ_COMMITTED, timeout_ms=int(self._timeout_s * 1000)
             )
         )
-        return answers
+        return places
 
     def _topic_names(self) -> list[str]:
         descriptions = self._ask(lambda: self._client.describe_topics(None))
         return sorted(topic["name"] for topic in descriptions if not topic["is_internal"])
 
-    def _ask_coordinator(self, question: Callable[[], Any]) -> Any:
+    def _ask_coordinator(self, request: Callable[[], Any]) -> Any:
         """Ask the group's coordinator, and retry while a new cluster is still choosing it."""
         for wait_s in _COORDINATOR_WAITS_S:
             with contextlib.suppress(*_COORDINATOR_ERRORS):
-                return question()
+                return request()
             self._clock.sleep(wait_s)
-        return self._ask(question)
+        return self._ask(request)
 
-    def _ask(self, question: Callable[[], Any]) -> Any:
+    def _ask(self, request: Callable[[], Any]) -> Any:
         try:
-            return question()
+            return request()
         except (KafkaError, OSError) as error:
             raise SourceError(
                 f"{self._bootstrap} does not answer any more ({error})",

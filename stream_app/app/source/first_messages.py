@@ -28,7 +28,7 @@ _TIMEOUT_S = 5.0
 _MESSAGES = 20
 """The number of messages that are read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
-"""The number of partitions that are sample in each topic."""
+"""The number of partitions that are sampled in each topic."""
 _ORDER = [("partition", "ascending"), ("offset", "ascending")]
 
 
@@ -108,18 +108,24 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
     filled_partitions = sorted(
         partition for partition, end in ends.items() if end > begins[partition]
     )
-    sample = [
+    partitions = [
         partition
-        for _, partitions in itertools.groupby(filled_partitions, key=itemgetter(0))
-        for partition in itertools.islice(partitions, _PARTITIONS_MAX)
+        for _, of_topic in itertools.groupby(filled_partitions, key=itemgetter(0))
+        for partition in itertools.islice(of_topic, _PARTITIONS_MAX)
     ]
     middles = {
-        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in sample
+        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in partitions
     }
     last_begins = {
-        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in sample
+        partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in partitions
     }
     return [
-        *(OffsetRange(*partition, begins[partition], middles[partition]) for partition in sample),
-        *(OffsetRange(*partition, last_begins[partition], ends[partition]) for partition in sample),
+        *(
+            OffsetRange(*partition, begins[partition], middles[partition])
+            for partition in partitions
+        ),
+        *(
+            OffsetRange(*partition, last_begins[partition], ends[partition])
+            for partition in partitions
+        ),
     ]

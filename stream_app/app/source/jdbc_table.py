@@ -59,14 +59,14 @@ class _DatabaseKind:
 
     Attributes:
         schema: the default schema of tables; empty means the URL's database.
-        columns: the query of a table's columns.
-        tables: the query of the tables of the database.
+        columns_query: the query of a table's columns.
+        tables_query: the query of the tables of the database.
         type_of: returns the column type for a type of the database, or None without one.
     """
 
     schema: str
-    columns: str
-    tables: str
+    columns_query: str
+    tables_query: str
     type_of: Callable[[str, MappingOptions], DataType | None]
 
 
@@ -121,12 +121,12 @@ def _columns(connection: Any, url: JdbcUrl, table: str | None) -> tuple[str, str
     with connection.cursor() as cursor:
 
         def read() -> Sequence[Any]:
-            cursor.execute(kind.columns, (schema, name))
+            cursor.execute(kind.columns_query, (schema, name))
             return list(cursor.fetchall())
 
         rows = read() if name else ()
         if not rows:
-            cursor.execute(kind.tables)
+            cursor.execute(kind.tables_query)
             relations = [(str(owner), str(relation)) for owner, relation in cursor.fetchall()]
         if table is None and len(relations) == 1:
             [(schema, name)] = relations
@@ -188,9 +188,14 @@ def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:
 
 
 _POSTGRES = _DatabaseKind(
-    schema="public", columns=_POSTGRES_COLUMNS, tables=_POSTGRES_TABLES, type_of=postgresql_type
+    schema="public",
+    columns_query=_POSTGRES_COLUMNS,
+    tables_query=_POSTGRES_TABLES,
+    type_of=postgresql_type,
 )
-_MYSQL = _DatabaseKind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, type_of=mysql_type)
+_MYSQL = _DatabaseKind(
+    schema="", columns_query=_MYSQL_COLUMNS, tables_query=_MYSQL_TABLES, type_of=mysql_type
+)
 _KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}
 
 
@@ -199,7 +204,7 @@ def with_enums(connection: Any, url: JdbcUrl, source_types: Mapping[str, str]) -
 
     ``enum[]`` is an array of them.
     """
-    query = dialect_of(url.driver).enums
+    query = dialect_of(url.driver).enums_query
     enums = {str(row[0]) for row in query_rows(connection, query)} if query else set()
     enum_types = {f"{name}{end}": f"enum{end}" for name in enums for end in ("", "[]")}
     return {column: enum_types.get(text, text) for column, text in source_types.items()}

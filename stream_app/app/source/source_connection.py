@@ -25,7 +25,7 @@ from stream_app.model.source.topic_name import cluster_and_name, in_cluster
 
 _Request = TypeVar("_Request")
 _Value = TypeVar("_Value")
-_Answers = dict[KafkaPartition, int]
+_ByPartition = dict[KafkaPartition, int]
 
 
 def unaskable_settings(source: SourceConfig) -> list[str]:
@@ -79,19 +79,19 @@ class SourceConnection:
             ).items()
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """See `BrokerConnection.begin_offsets`."""
         return self._of_topics(topics, BrokerConnection.begin_offsets)
 
-    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+    def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """See `BrokerConnection.end_offsets`."""
         return self._of_topics(topics, BrokerConnection.end_offsets)
 
-    def newest_times(self, topics: Mapping[str, TopicInfo]) -> _Answers:
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """See `BrokerConnection.newest_times`."""
         return self._of_topics(topics, BrokerConnection.newest_times)
 
-    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _Answers:
+    def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _ByPartition:
         """See `BrokerConnection.offsets_since`."""
         by_cluster = _by_cluster(times, itemgetter(0))
         return self._query(
@@ -105,7 +105,9 @@ class SourceConnection:
             BrokerConnection.offsets_since,
         )
 
-    def group_offsets(self, group: str, kafka_partitions: Collection[KafkaPartition]) -> _Answers:
+    def group_offsets(
+        self, group: str, kafka_partitions: Collection[KafkaPartition]
+    ) -> _ByPartition:
         """See `BrokerConnection.group_offsets`. The group has the same name in all clusters."""
         by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
         return self._query(
@@ -140,27 +142,27 @@ class SourceConnection:
     def _of_topics(
         self,
         topics: Mapping[str, TopicInfo],
-        question: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _Answers],
-    ) -> _Answers:
+        ask: Callable[[BrokerConnection, Mapping[str, TopicInfo]], _ByPartition],
+    ) -> _ByPartition:
         by_cluster = _by_cluster(topics, str)
         return self._query(
             {
                 cluster: {cluster_and_name(topic)[1]: topics[topic] for topic in cluster_topics}
                 for cluster, cluster_topics in by_cluster.items()
             },
-            question,
+            ask,
         )
 
     def _query(
         self,
         requests: Mapping[str, _Request],
-        question: Callable[[BrokerConnection, _Request], _Answers],
-    ) -> _Answers:
-        """Query each cluster with its request; return the answers under the job's topic names."""
+        ask: Callable[[BrokerConnection, _Request], _ByPartition],
+    ) -> _ByPartition:
+        """Query each cluster with its request; return the results under the job's topic names."""
         return {
-            (in_cluster(cluster, topic), partition): answer
+            (in_cluster(cluster, topic), partition): number
             for cluster, request in requests.items()
-            for (topic, partition), answer in question(self._clusters[cluster][1], request).items()
+            for (topic, partition), number in ask(self._clusters[cluster][1], request).items()
         }
 
 

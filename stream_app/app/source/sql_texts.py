@@ -51,7 +51,7 @@ class SumDialect:
         half: the sum of one half of all digests as numbers; ``{}`` is the half's first digit.
         array: the expression of an array's text; empty if the database has no arrays. ``{c}`` is
             the array, and ``{element}`` the text of its element `e`.
-        enums: the query of the names of enum types; empty without one.
+        enums_query: the query of the names of enum types; empty without one.
         settings: statements that run before the others.
         replica: the query that tells whether the database may be a lagging replica.
         gone_codes: the error codes of a missing table; empty if the catalog lists all tables.
@@ -64,7 +64,7 @@ class SumDialect:
     half: str
     replica: str
     array: str = ""
-    enums: str = ""
+    enums_query: str = ""
     settings: tuple[str, ...] = ()
     gone_codes: tuple[int, ...] = ()
 
@@ -85,23 +85,23 @@ class SumDialect:
         expression = expression_of(self.expressions, source_type, data_type)
         return expression and expression.format(c=value, zeros="0" * data_type.scale)
 
-    def hashes(
+    def hashes_query(
         self, relation: str, columns: Sequence[SummedColumn], keys: Sequence[SummedColumn]
     ) -> str:
         """Return the query of each row's key text `k`, key digest `g` and row digest `r`."""
         key, row = self.row(keys), self.row(columns)
-        digests = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
-        return f"select {key} as k, {digests} from {relation}"
+        digest_columns = f"{self.digest.format(key)} as g, {self.digest.format(row)} as r"
+        return f"select {key} as k, {digest_columns} from {relation}"
 
-    def sums_query(self, hashes: str) -> str:
+    def sums_query(self, hashes_query: str) -> str:
         """Return the query of each group's digits, number of rows, and two sums."""
         group, sums = "substr(g, 1, 3)", f"{self.half.format(1)}, {self.half.format(17)}"
-        return f"select {group}, count(*), {sums} from ({hashes}) h group by {group}"
+        return f"select {group}, count(*), {sums} from ({hashes_query}) h group by {group}"
 
-    def rows_query(self, hashes: str, groups: Iterable[int]) -> str:
+    def rows_query(self, hashes_query: str, groups: Iterable[int]) -> str:
         """Return the query of the key text and the digest of each row in some groups."""
         digits = ", ".join(f"'{group:03x}'" for group in groups)
-        return f"select k, r from ({hashes}) h where substr(g, 1, 3) in ({digits})"
+        return f"select k, r from ({hashes_query}) h where substr(g, 1, 3) in ({digits})"
 
 
 def expression_of(expressions: Expressions, source_type: str, data_type: DataType) -> str | None:
@@ -220,7 +220,7 @@ _POSTGRES = SumDialect(
     replica="select pg_is_in_recovery()",
     half="sum(('x' || substr(r, {}, 16))::bit(64)::bigint)",
     array=_POSTGRES_ARRAY,
-    enums="select format_type(oid, null) from pg_type where typtype = 'e'",
+    enums_query="select format_type(oid, null) from pg_type where typtype = 'e'",
 )
 MYSQL_MICROS = (
     "if({c} < '00:00:00', -1, 1) * "

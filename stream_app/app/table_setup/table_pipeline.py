@@ -66,7 +66,7 @@ class RowSettings:
         rules: the table's configuration, with its made columns and its filter.
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
-        leaves_out: the steps that the pipeline leaves out.
+        left_out_steps: the steps that the pipeline leaves out.
         choice: which source tables the job's only table accepts, or None to accept all records.
         restores: whether the writer looks up values that a change leaves out.
         keeps_update_before: whether the writer uses -U rows.
@@ -80,7 +80,7 @@ class RowSettings:
     rules: TableConfig
     schema: TableSchema
     expectations: Sequence[Expectation] = ()
-    leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB
+    left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB
     choice: SourceChoice | None = None
     restores: bool = False
     keeps_update_before: bool = True
@@ -112,7 +112,7 @@ class RowSettings:
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
         pipeline = format_pipeline(self.source.format, self._setup())
-        steps = {step: make() for step, make in makers.items() if step not in self.leaves_out}
+        steps = {step: make() for step, make in makers.items() if step not in self.left_out_steps}
         return replace(pipeline.with_steps(steps), own_messages=self._own_messages())
 
     @property
@@ -149,7 +149,7 @@ class RowSettings:
 
     def _setup(self) -> FormatSetup:
         """Return the setup of the format, without what only omitted steps need."""
-        is_filtered = FILTERS.isdisjoint(self.leaves_out)
+        is_filtered = FILTERS.isdisjoint(self.left_out_steps)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
         conditions = [expectation.condition for expectation in self.expectations]
         if rules.filter is not None:
@@ -161,7 +161,7 @@ class RowSettings:
             conditions=conditions,
             restores=self.restores,
         )
-        is_described = StepPlace.DESCRIBED_COLUMNS not in self.leaves_out
+        is_described = StepPlace.DESCRIBED_COLUMNS not in self.left_out_steps
         evolution = self.evolution if is_described else None
         return replace(
             setup,
@@ -276,7 +276,7 @@ def job_pipeline(
     job_tables: JobTables,
     table: FileStoreTable,
     *,
-    leaves_out: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
+    left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB,
     choice: SourceChoice | None = None,
     restores: bool = False,
     quarantines_non_inserts: bool = False,
@@ -284,7 +284,9 @@ def job_pipeline(
     """Return the pipeline that fills a table of a job.
 
     Args:
-        leaves_out, choice, restores, quarantines_non_inserts: see `RowSettings`.
+        left_out_steps, choice, restores, quarantines_non_inserts: see `RowSettings`.
     """
     settings = row_settings(job_tables, table, quarantines_non_inserts=quarantines_non_inserts)
-    return replace(settings, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()
+    return replace(
+        settings, left_out_steps=left_out_steps, choice=choice, restores=restores
+    ).pipeline()

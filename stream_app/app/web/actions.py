@@ -43,7 +43,7 @@ class ActionKind:
         effect: its effect, as text for the confirmation.
         asks_name: whether it needs the name of a tag.
         is_remedy: whether it may solve a table's problem.
-        opens: whether it needs a table that can be opened.
+        needs_open_table: whether it needs a table that can be opened.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ActionKind:
     effect: str
     asks_name: bool = False
     is_remedy: bool = False
-    opens: bool = True
+    needs_open_table: bool = True
 
 
 RESUME = ActionKind(
@@ -60,7 +60,7 @@ RESUME = ActionKind(
     effect="The job tries the held table again within seconds, and gives it everything since it "
     "was held back. Fix the cause first: else the same error holds it again.",
     is_remedy=True,
-    opens=False,
+    needs_open_table=False,
 )
 TAG = ActionKind(
     name="tag",
@@ -156,20 +156,20 @@ class ActionRun:
 
     Attributes:
         lines: the last lines of the output.
-        count: the number of all lines.
+        line_count: the number of all lines.
     """
 
     action: str
     time_ms: int
     state: RunState = RunState.RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
-    count: int = 0
+    line_count: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
 
     def add_line(self, line: str) -> None:
         """Add a line."""
         self.lines.append(line)
-        self.count += 1
+        self.line_count += 1
 
     def end(self, state: RunState) -> None:
         """Set the final state, for which `begin` of `Actions` waits."""
@@ -244,7 +244,7 @@ class Actions:
             runners = {"replay": runners["replay"]}
         if action not in runners:
             raise UsageError(f"there is no action {action!r}", fix=f"choose {', '.join(runners)}")
-        if name and ACTIONS[action].opens:
+        if name and ACTIONS[action].needs_open_table:
             self.site.open(name)
         elif name and self.site.status(name) is None:
             raise TableNotFoundError(
@@ -271,7 +271,7 @@ class Actions:
 
     def pulse(self, name: str) -> Hashable:
         """Return a value that changes whenever an action has a new line."""
-        return tuple((run.state, run.count) for run in self.runs(name))
+        return tuple((run.state, run.line_count) for run in self.runs(name))
 
     def close(self, patience_s: float = 10.0) -> None:
         """End the processes of compactions; their uncommitted files become orphans.

@@ -55,29 +55,29 @@ _MISSING_IN_DATABASE_FIX = (
     "start the job again: it creates the table with the next message of its source; "
     "stream-app backfill brings the earlier rows"
 )
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
-class _CachedAnswer(Generic[_Answer]):
-    """A cache of an answer that takes time; it asks again after a pause. Thread-safe."""
+class _CachedResult(Generic[_Result]):
+    """A cache of a result that takes time; it asks again after a pause. Thread-safe."""
 
-    def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
+    def __init__(self, ask: Callable[[], _Result], clock: Clock) -> None:
         self._ask, self._clock = ask, clock
-        self._answer: tuple[_Answer, float] | None = None  # with the time until which it is valid
+        self._result: tuple[_Result, float] | None = None  # with the time until which it is valid
         self._lock = threading.Lock()
 
-    def current(self) -> _Answer:
-        """Return the current or a recent answer."""
+    def current(self) -> _Result:
+        """Return the current or a recent result."""
         with self._lock:
             start_s = self._clock.steady_seconds()
-            if self._answer is not None:
-                answer, valid_until_s = self._answer
+            if self._result is not None:
+                result, valid_until_s = self._result
                 if start_s < valid_until_s:
-                    return answer
-            answer = self._ask()
+                    return result
+            result = self._ask()
             now_s = self._clock.steady_seconds()
-            self._answer = answer, now_s + max(_PAUSE_MIN_S, _PAUSE_RATIO * (now_s - start_s))
-            return answer
+            self._result = result, now_s + max(_PAUSE_MIN_S, _PAUSE_RATIO * (now_s - start_s))
+            return result
 
 
 class JobSite(Site):
@@ -105,8 +105,8 @@ class JobSite(Site):
         self.job, self.checkpoint, self.clock = job, checkpoint, clock
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, job.job_tables.source)
-        self._ends = _CachedAnswer(self._ask_for_ends, clock)
-        self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
+        self._ends = _CachedResult(self._ask_for_ends, clock)
+        self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned = UnassignedRecords(
             partial(self.quarantine, ""),

@@ -132,7 +132,7 @@ class _Pages:
             )  # fmt: skip
 
         live = await self._live_updates("")
-        return await self._answer(read, live)
+        return await self._response(read, live)
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -150,7 +150,7 @@ class _Pages:
             )  # fmt: skip
 
         live = await self._live_updates(name)
-        return await self._answer(read, live, name)
+        return await self._response(read, live, name)
 
     async def confirm_action(self, request: Request) -> Response:
         """Return the page with an action's effect, and the form that begins it."""
@@ -205,7 +205,7 @@ class _Pages:
         watch = asyncio.create_task(_set_when_gone(request, client_gone))
         try:
             async with self._reads:
-                return await self._answer(read)
+                return await self._response(read)
         finally:
             watch.cancel()
 
@@ -224,10 +224,10 @@ class _Pages:
 
         live = await self._live_updates(name)
         async with self._reads:
-            return await self._answer(read, live)
+            return await self._response(read, live)
 
     async def settings(self, _: Request) -> Response:
-        return await self._answer(lambda: self._page("settings"))
+        return await self._response(lambda: self._page("settings"))
 
     async def healthy(self, _: Request) -> Response:
         return PlainTextResponse("alive\n", headers=_HEADERS)
@@ -257,7 +257,7 @@ class _Pages:
             self._versions[name] = version  # checking all tables is expensive
         return LiveUpdates(path, await version.now())
 
-    async def _answer(
+    async def _response(
         self, read: Callable[[], str], live: LiveUpdates | None = None, name: str = ""
     ) -> Response:
         """Return a page, or the page of its error.

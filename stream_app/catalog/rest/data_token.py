@@ -38,12 +38,12 @@ class DataToken:
             StorageError: the catalog returns no token.
             NoAccessError: the catalog refuses this user.
         """
-        answer = self.api.get(*table_path(self.identifier, "token"))
-        if not answer.is_success:
+        response = self.api.get(*table_path(self.identifier, "token"))
+        if not response.is_success:
             raise StorageError(
                 f"the catalog gives no login for the files of {self.identifier}",
-                where=answer.where,
+                where=response.where,
                 fix="check that the table exists, or set data-token.enabled = false",
             )
-        token = answer.field("token", dict)
+        token = response.field("token", dict)
         return {str(key): str(value) for key, value in token.items()}

@@ -30,10 +30,10 @@ from stream_app.errors import (
     UnsupportedTableError,
     UsageError,
 )
-from stream_app.network.http_request import LongAnswerError, answer_to
+from stream_app.network.http_request import LongResponseError, response_body
 
 _TIMEOUT_S = 60.0
-_ANSWER_BYTES_MAX = 64 << 20
+_RESPONSE_BYTES_MAX = 64 << 20
 _REASON_BYTES_MAX = 1 << 16
 _SHOWN_MAX = 500
 """The characters of a server's explanation that an error shows."""
@@ -46,7 +46,7 @@ MISSING, EXISTS = 404, 409
 
 
 @dataclass(frozen=True, slots=True)
-class JsonAnswer:
+class RestResponse:
     """The JSON object of a response; empty if the server sends no body.
 
     Attributes:
@@ -76,7 +76,7 @@ class JsonAnswer:
         value = self.value.get(name)
         if not isinstance(value, value_type):
             raise StorageError(
-                f"the catalog's answer has no {value_type.__name__} {name!r}",
+                f"the catalog's response has no {value_type.__name__} {name!r}",
                 where=self.where,
                 fix="check that 'uri' is the address of a Paimon REST catalog",
             )
@@ -103,7 +103,7 @@ class RestApi:
     headers: Mapping[str, str] = field(repr=False)
     prefix: str = ""
 
-    def get(self, *path: str, query: Mapping[str, str] | None = None) -> JsonAnswer:
+    def get(self, *path: str, query: Mapping[str, str] | None = None) -> RestResponse:
         """Send a GET request.
 
         Raises:
@@ -112,28 +112,28 @@ class RestApi:
             UsageError: the server says that the request is wrong.
             UnsupportedTableError: the server does not implement the request.
         """
-        return self._answer(Request(self._url(path, query), headers=dict(self.headers)))
+        return self._response(Request(self._url(path, query), headers=dict(self.headers)))
 
-    def post(self, *path: str, body: Mapping[str, object]) -> JsonAnswer:
+    def post(self, *path: str, body: Mapping[str, object]) -> RestResponse:
         """Send a POST request, which the server may have executed even after a StorageError.
 
         Raises:
             NoAccessError, StorageError, UsageError, UnsupportedTableError: as `get`.
         """
         headers = {**self.headers, "Content-Type": "application/json"}
-        return self._answer(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
+        return self._response(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
 
     def names(self, *path: str) -> list[str]:
         """Return all names of a paged list, ascending; empty if the list does not exist."""
         names: list[str] = []
         query: dict[str, str] = {}
         while True:
-            answer = self.get(*path, query=query)
-            if not answer.is_success:
+            response = self.get(*path, query=query)
+            if not response.is_success:
                 return []
-            page = [] if answer.value.get(path[-1]) is None else answer.field(path[-1], list)
+            page = [] if response.value.get(path[-1]) is None else response.field(path[-1], list)
             names += map(str, page)
-            token = answer.value.get("nextPageToken")
+            token = response.value.get("nextPageToken")
             if not (token and page):
                 return sorted(names)
             query = {"pageToken": str(token)}
@@ -143,7 +143,7 @@ class RestApi:
         url = "/".join((self.uri, "v1", *map(quote_plus, components)))
         return f"{url}?{urlencode(query)}" if query else url
 
-    def _answer(self, request: Request) -> JsonAnswer:
+    def _response(self, request: Request) -> RestResponse:
         status, body = self._send(request)
         where = f"{request.get_method()} {request.full_url}"
         if status not in (*_SUCCESS, MISSING, EXISTS):
@@ -154,11 +154,11 @@ class RestApi:
             value = None if status in _SUCCESS else {}
         if not isinstance(value, dict):
             raise StorageError(
-                "the catalog's answer is not a JSON object",
+                "the catalog's response is not a JSON object",
                 where=where,
                 fix="check that 'uri' is the address of a Paimon REST catalog",
             )
-        return JsonAnswer(status, value, where)
+        return RestResponse(status, value, where)
 
     def _send(self, request: Request) -> tuple[int, bytes]:
         """Return status and body of the response, after retries while the server is busy."""
@@ -168,9 +168,9 @@ class RestApi:
                 status, body, retry_after = _send_once(request)
             except (ConnectionResetError, IncompleteRead) as error:
                 if request.get_method() != "GET":
-                    raise _no_answer_error(request, error) from error
-            except (OSError, HTTPException, LongAnswerError) as error:
-                raise _no_answer_error(request, error) from error
+                    raise _no_response_error(request, error) from error
+            except (OSError, HTTPException, LongResponseError) as error:
+                raise _no_response_error(request, error) from error
             else:
                 if status not in _BUSY:
                     return status, body
@@ -178,21 +178,21 @@ class RestApi:
             self.clock.sleep(min(wait_s, _WAIT_MAX_S))
         try:
             return _send_once(request)[:2]
-        except (OSError, HTTPException, LongAnswerError) as error:
-            raise _no_answer_error(request, error) from error
+        except (OSError, HTTPException, LongResponseError) as error:
+            raise _no_response_error(request, error) from error
 
 
 def _send_once(request: Request) -> tuple[int, bytes, str | None]:
     """Send a request once, and return status, body and ``Retry-After`` of the response."""
     try:
-        body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_BYTES_MAX)
+        body = response_body(request, timeout_s=_TIMEOUT_S, bytes_max=_RESPONSE_BYTES_MAX)
     except HTTPError as error:
         with error:
             return error.code, error.read(_REASON_BYTES_MAX), error.headers.get("Retry-After")
     return _SUCCESS.start, body, None
 
 
-def _no_answer_error(request: Request, error: Exception) -> StorageError:
+def _no_response_error(request: Request, error: Exception) -> StorageError:
     return StorageError(
         f"the catalog does not answer: {getattr(error, 'reason', error)}",
         where=f"{request.get_method()} {request.full_url}",

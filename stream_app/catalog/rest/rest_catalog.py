@@ -77,10 +77,10 @@ class RestCatalog(Catalog):
         # A dollar sign precedes the name of a branch or a system table, which writers cannot use.
         if "$" in identifier.table:
             return None
-        answer = self.api.get(*table_path(identifier))
-        if answer.status == MISSING:
+        response = self.api.get(*table_path(identifier))
+        if response.status == MISSING:
             return None
-        options = answer.field("schema", dict).get("options")
+        options = response.field("schema", dict).get("options")
         table_type = options.get("type", "table") if isinstance(options, dict) else "table"
         if table_type not in _FILE_STORE_TYPES:
             raise UnsupportedTableError(
@@ -88,7 +88,7 @@ class RestCatalog(Catalog):
                 where=self.label,
                 fix="use the engine that created it",
             )
-        is_external = answer.value.get("isExternal") is True
+        is_external = response.value.get("isExternal") is True
         token: DataToken | None = None
         file_io_options = self.file_io_options
         # Paimon also opens an external table's files by the catalog's own options.
@@ -96,9 +96,9 @@ class RestCatalog(Catalog):
             token = DataToken(self.api, identifier)
             file_io_options = {**file_io_options, **store_options(token.options())}
         return CatalogTable(
-            location=answer.field("path", str),
+            location=response.field("path", str),
             catalog_environment=RestEnvironment(
-                self.api, identifier, answer.field("id", str), is_external=is_external
+                self.api, identifier, response.field("id", str), is_external=is_external
             ),
             file_io_options=file_io_options,
             option_source=token,
@@ -117,17 +117,17 @@ class RestCatalog(Catalog):
             },
         }
         path = ("databases", identifier.database, "tables")
-        answer = self.api.post(*path, body=body)
-        if answer.status == MISSING:
+        response = self.api.post(*path, body=body)
+        if response.status == MISSING:
             self.create_database(identifier.database)
-            answer = self.api.post(*path, body=body)
-        if answer.status == EXISTS and self.table(identifier) is not None:
+            response = self.api.post(*path, body=body)
+        if response.status == EXISTS and self.table(identifier) is not None:
             return False
-        if not answer.is_success:
-            reason, fix = _REFUSALS[answer.status]
+        if not response.is_success:
+            reason, fix = _REFUSALS[response.status]
             raise UsageError(
                 f"the catalog refuses to create {identifier}: "
-                f"{answer.value.get('message') or reason}",
+                f"{response.value.get('message') or reason}",
                 where=self.label,
                 fix=fix,
             )

@@ -41,14 +41,14 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
         uri=_address(URI.read(options)), clock=clock, headers={**_headers(options), **login}
     )
     # Paimon's client encodes the name twice, and servers expect that.
-    answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
-    if not answer.is_success:
+    response = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
+    if not response.is_success:
         raise UsageError(
             f"the catalog's server has no warehouse {WAREHOUSE.read(options)!r}",
-            where=answer.where,
+            where=response.where,
             fix="check 'warehouse' and 'uri' of the catalog",
         )
-    merged_options = merge_options(answer.value, options)
+    merged_options = merge_options(response.value, options)
     headers = {**_headers(options), **_headers(merged_options), **login}
     return replace(api, headers=headers, prefix=PREFIX.read(merged_options)), merged_options
 

@@ -16,7 +16,7 @@ import orjson
 
 from stream_app.catalog.catalog_environment import CatalogPartition
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.rest.rest_api import EXISTS, MISSING, JsonAnswer, RestApi, table_path
+from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, RestResponse, table_path
 from stream_app.catalog.rest.schema_change_json import change_object
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
@@ -50,26 +50,26 @@ class RestEnvironment:
 
     def latest(self) -> Snapshot | None:
         """See `SnapshotLoader.latest`."""
-        answer = self.api.get(*table_path(self.identifier, "snapshot"))
-        if answer.is_missing("SNAPSHOT"):
+        response = self.api.get(*table_path(self.identifier, "snapshot"))
+        if response.is_missing("SNAPSHOT"):
             return None
-        self._check_table_exists(answer)
-        if answer.value.get("snapshot") is None:
+        self._check_table_exists(response)
+        if response.value.get("snapshot") is None:
             return None
-        snapshot_with_totals = answer.field("snapshot", dict)
+        snapshot_with_totals = response.field("snapshot", dict)
         return decode_snapshot(orjson.dumps(snapshot_with_totals.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
         """See `SnapshotLoader.roll_back`."""
         body = {"instant": {"type": "snapshot", "snapshotId": target}, "fromSnapshot": newest}
-        answer = self.api.post(*table_path(self.identifier, "rollback"), body=body)
-        if answer.is_missing("SNAPSHOT"):
+        response = self.api.post(*table_path(self.identifier, "rollback"), body=body)
+        if response.is_missing("SNAPSHOT"):
             raise UsageError(
                 f"the catalog has no snapshot {target}",
-                where=answer.where,
+                where=response.where,
                 fix="roll back to a snapshot that has not expired",
             )
-        self._check_table_exists(answer)
+        self._check_table_exists(response)
 
     def publish_snapshot(
         self,
@@ -86,9 +86,9 @@ class RestEnvironment:
             "snapshot": {key: value for key, value in fields if value is not None},
             "statistics": [_statistics_object(partition) for partition in statistics()],
         }
-        answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
-        self._check_table_exists(answer)
-        return bool(answer.field("success", bool))
+        response = self.api.post(*table_path(self.identifier, "commit"), body=body)
+        self._check_table_exists(response)
+        return bool(response.field("success", bool))
 
     def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
         """See `CatalogEnvironment.add_partitions`; the server reads them in commits' statistics."""
@@ -98,26 +98,26 @@ class RestEnvironment:
     ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
         body = {"changes": [change_object(change) for change in changes]}
-        answer = self.api.post(*table_path(self.identifier), body=body)
+        response = self.api.post(*table_path(self.identifier), body=body)
         newest = schemas.latest()
-        if answer.is_success:
+        if response.is_success:
             return newest
         if newest is not None and newest.schema_id >= schema.schema_id:
             return None  # another writer has just altered the table
-        if answer.status == EXISTS or answer.is_missing("COLUMN"):
+        if response.status == EXISTS or response.is_missing("COLUMN"):
             raise UsageError(
-                f"the catalog refuses the change: {answer.value.get('message') or 'no reason'}",
-                where=answer.where,
+                f"the catalog refuses the change: {response.value.get('message') or 'no reason'}",
+                where=response.where,
                 fix="compare the table's columns in the catalog with the change",
             )
-        self._check_table_exists(answer)
+        self._check_table_exists(response)
         return None
 
-    def _check_table_exists(self, answer: JsonAnswer) -> None:
-        if answer.status == MISSING:
+    def _check_table_exists(self, response: RestResponse) -> None:
+        if response.status == MISSING:
             raise TableNotFoundError(
                 f"the table {self.identifier} is not in the catalog any more, or was replaced",
-                where=answer.where,
+                where=response.where,
                 fix="create the table again, or give another name",
             )
 

@@ -88,8 +88,8 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     is_refused = bool((left > _PAIR_BITS).any() or (flags > 2).any())
     if is_refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
         is_wrong = _rows_with_bad_groups(offsets, left, flags, pads)
-        decoded, _ = decode_base64(null_where(texts, is_wrong), url_safe=url_safe)
-        return decoded, any_of(is_wrong, failed)
+        binary, _ = decode_base64(null_where(texts, is_wrong), url_safe=url_safe)
+        return binary, any_of(is_wrong, failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
     data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
     if pads.any():
@@ -124,8 +124,8 @@ def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     if is_refused.any():
         is_wrong: Bools = np.zeros(len(texts), np.bool_)
         is_wrong[np.searchsorted(offsets, np.flatnonzero(is_refused), side="right") - 1] = True
-        decoded, _ = decode_hex(null_where(texts, is_wrong))
-        return decoded, any_of(is_wrong, failed)
+        binary, _ = decode_hex(null_where(texts, is_wrong))
+        return binary, any_of(is_wrong, failed)
     binary = np.frombuffer(binascii.unhexlify(data.data), np.uint8)
     return _binary_array(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
 

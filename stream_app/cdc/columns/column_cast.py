@@ -142,8 +142,8 @@ def _float_number(reading: ColumnReading, wire: pa.Array) -> CastResult:
 
 def _float_text(reading: ColumnReading, wire: pa.Array) -> CastResult:
     if reading.encoding is Encoding.BASE64:
-        decoded, failed = decode_base64(wire)
-        texts, unfit = decimal_texts(decoded, reading.scale)
+        binary, failed = decode_base64(wire)
+        texts, unfit = decimal_texts(binary, reading.scale)
         values, out_of_range = _floats_from_texts(texts, reading.arrow_type)
         return values, any_of(failed, unfit, out_of_range)
     is_single = reading.encoding is Encoding.FLOAT32

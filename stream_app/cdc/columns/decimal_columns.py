@@ -156,9 +156,9 @@ def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
 def _is_at_least(high: Int64s, low: Int64s, bound: int) -> Bools:
     """Return the mask of 128-bit numbers, given as two words, that are ≥ `bound`."""
     bound_high, bound_low = bound >> 64, np.uint64(bound & 0xFFFF_FFFF_FFFF_FFFF)
-    result: Bools = high > bound_high
-    result |= (high == bound_high) & (low.view(np.uint64) >= bound_low)
-    return result
+    is_at_least: Bools = high > bound_high
+    is_at_least |= (high == bound_high) & (low.view(np.uint64) >= bound_low)
+    return is_at_least
 
 
 def _convert_one_by_one(

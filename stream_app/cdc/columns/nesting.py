@@ -22,16 +22,16 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _SEARCH_BYTES = 1 << 17
 
 
-def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
+def nests_too_deeply(value: bytes, levels_max: int = NESTING_MAX) -> bool:
     """Return whether brackets outside of strings nest deeper than the limit."""
-    if value.count(b"[") + value.count(b"{") <= levels:
+    if value.count(b"[") + value.count(b"{") <= levels_max:
         return False
     data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # turns brackets into braces
     steps = (data == ord("{")).astype(np.int8) - (data == ord("}")).astype(np.int8)
-    return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0)) > levels_max
 
 
-def are_too_deep(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
+def are_too_deep(values: pa.Array, levels_max: int = NESTING_MAX) -> Bools:
     """Mark the values that nest deeper than the limit: bool [n].
 
     Args:
@@ -40,8 +40,8 @@ def are_too_deep(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
     is_too_deep: Bools = np.zeros(len(values), np.bool_)
     # Few values have so many brackets; they are examined one by one.
     openings = _openings(values)
-    for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
-        is_too_deep[row] = nests_too_deeply(values[row].as_py(), levels)
+    for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels_max):
+        is_too_deep[row] = nests_too_deeply(values[row].as_py(), levels_max)
     return is_too_deep
 
 
@@ -58,13 +58,13 @@ def _openings(values: pa.Array) -> Int64s:
 
 
 def _rows_of_many_brackets(
-    offsets: Int32s, openings: Int64s, lengths: Int32s, levels: int
+    offsets: Int32s, openings: Int64s, lengths: Int32s, levels_max: int
 ) -> list[int]:
-    if len(openings) <= levels:
+    if len(openings) <= levels_max:
         return []
     # Two brackets of one value are at most as far apart as the longest value is long.
-    distances = openings[levels:] - openings[:-levels]
+    distances = openings[levels_max:] - openings[:-levels_max]
     starts = np.flatnonzero(distances < lengths.max())
     rows = np.searchsorted(offsets, openings[starts], side="right")
-    are_of_one_value = rows == np.searchsorted(offsets, openings[starts + levels], side="right")
+    are_of_one_value = rows == np.searchsorted(offsets, openings[starts + levels_max], side="right")
     return [int(row) - 1 for row in np.unique(rows[are_of_one_value])]

@@ -154,7 +154,7 @@ class AvroLayout:
 
         Args:
             images: the root's fields that are images before and after the change.
-            columns: the maximum digits of each column of the images; 0 if it is no decimal.
+            columns: the maximum digits of each column of the images; 0 if it is not a decimal.
             texts: the paths of fields outside of images.
         """
         steps = _AvroSteps(columns, texts)

@@ -27,7 +27,7 @@ def mark_of(number: int) -> int:
 
 @compiled
 def mark_of_unknown(position: int, end: int, column: int) -> int:
-    """Return the mark of a name that is no column of the table, by its entry if it has one."""
+    """Return the mark of a name that is not a column of the table, by its entry if it has one."""
     if column != UNKNOWN:
         return mark_of(column)
     position = blank_end(position, end)

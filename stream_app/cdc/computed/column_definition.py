@@ -68,8 +68,7 @@ def sort_definitions(references: Sequence[tuple[str, str | None]]) -> tuple[str,
     names = {name for name, _ in references}
     followers: dict[str, list[str]] = {}
     for name, reference in references:
-        if reference in names:
-            assert reference is not None
+        if reference is not None and reference in names:
             followers.setdefault(reference, []).append(name)
     postorder: list[str] = []
     visited: set[str] = set()

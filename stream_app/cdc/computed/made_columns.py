@@ -107,12 +107,12 @@ class MadeColumns:
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the source columns that decide the values of some columns, each once."""
-        by_name = {definition.name: definition for definition in self.computed}
+        definitions_by_name = {definition.name: definition for definition in self.computed}
         origins: dict[str, None] = {}
         for name in names:
             column: str | None = name
-            while column in by_name:
-                column = referenced_column(by_name[column])
+            while column in definitions_by_name:
+                column = referenced_column(definitions_by_name[column])
             if (
                 column is not None
                 and column not in self.metadata
@@ -123,12 +123,12 @@ class MadeColumns:
 
     def is_stable(self, name: str) -> bool:
         """Return whether a column keeps its value as long as its origins do."""
-        by_name = {definition.name: definition for definition in self.computed}
+        definitions_by_name = {definition.name: definition for definition in self.computed}
         column: str | None = name
-        while column in by_name:
-            if not function_of(by_name[column]).is_stable:
+        while column in definitions_by_name:
+            if not function_of(definitions_by_name[column]).is_stable:
                 return False
-            column = referenced_column(by_name[column])
+            column = referenced_column(definitions_by_name[column])
         key = None if column is None else self.metadata.get(column)
         return column not in self.writer_columns and (key is None or METADATA[key].is_stable)
 
@@ -207,12 +207,12 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
             is_metadata = name in (prefix + key for key in keys)
             error = MetadataError if is_metadata else DefinitionError
             raise error(f"the column {name!r} is defined twice")
-    by_name = {definition.name: definition for definition in definitions}
+    definitions_by_name = {definition.name: definition for definition in definitions}
     order = sort_definitions(
         [(definition.name, referenced_column(definition)) for definition in definitions]
     )
     return MadeColumns(
-        computed=tuple(by_name[name] for name in order),
+        computed=tuple(definitions_by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},
     )
 

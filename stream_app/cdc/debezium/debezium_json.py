@@ -56,10 +56,11 @@ from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.debezium.schema_envelopes import SCHEMAS_MAX, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart, DecodedRecords
-from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder
+from stream_app.cdc.json_records.decoder import PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
 from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields
@@ -177,20 +178,20 @@ class DebeziumJson:
             )
         return self._groups[prefix]
 
-    def decode_fast(self, placed_values: PlacedValues, group: Group) -> DecodedPart | None:
-        """Decode values by their images alone (step 2); None if too few have a known frame."""
-        assert isinstance(group, FastGroup)
+    def decode_fast(self, placed_values: PlacedValues, group: FastGroup) -> DecodedPart | None:
+        """Decode values by their images alone; see `ValueDecoder.decode_fast`."""
         return decode_group_fast(placed_values.values, group, self._settings)
 
-    def decode_whole(self, placed_values: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values (step 2); None if they do not parse as the group's shape."""
-        assert group.shape is not None
-        return decode_whole(placed_values.values, group.shape, self._settings)
+    def decode_whole(
+        self, placed_values: PlacedValues, shape: RecordShape
+    ) -> DecodedRecords | None:
+        """See `ValueDecoder.decode_whole`."""
+        return decode_whole(placed_values.values, shape, self._settings)
 
     def decode_one_by_one(
-        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome
+        self, placed_values: PlacedValues, group: FastGroup, outcome: BatchOutcome
     ) -> None:
-        """Read values one by one, into the outcome of the batch (step 3)."""
+        """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
         result = decode_one_by_one(placed_values.values, group.readings, self._settings)
         outcome.add_result(result, placed_values.message_index)
         for position, record in result.enveloped:

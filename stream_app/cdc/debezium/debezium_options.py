@@ -17,9 +17,9 @@ from stream_app.cdc.column_drift import INEXACT, DriftReaction
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
 from stream_app.cdc.debezium.placeholders import (
-    PLACEHOLDER,
+    DEFAULT_PLACEHOLDER,
     Placeholder,
-    is_placeholder,
+    is_placeholder_property,
     placeholder_of,
 )
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
@@ -106,7 +106,7 @@ OPTIONS: tuple[Option[Any], ...] = (
     Option(
         PLACEHOLDER_VALUE,
         TEXT,
-        PLACEHOLDER,
+        DEFAULT_PLACEHOLDER,
         "The connector's stand-in for an unchanged value; behind `hex:` its bytes.",
     ),
     ENCODING_OPTION,
@@ -161,7 +161,7 @@ class DebeziumOptions(CheckedOptions):
     @property
     def placeholder(self) -> Placeholder:
         """The stand-in for an unchanged value."""
-        return placeholder_of(self.values.get(PLACEHOLDER_VALUE, PLACEHOLDER))
+        return placeholder_of(self.values.get(PLACEHOLDER_VALUE, DEFAULT_PLACEHOLDER))
 
     @property
     def decoder(self) -> str:
@@ -192,8 +192,8 @@ def parse_options(
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
     checked_options = check_options(name, SECTION, format_options, current_options, columns)
-    placeholder = checked_options.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
-    if not is_placeholder(placeholder):
+    placeholder = checked_options.values.get(PLACEHOLDER_VALUE, DEFAULT_PLACEHOLDER)
+    if not is_placeholder_property(placeholder):
         raise UsageError(
             f"{PLACEHOLDER_VALUE} = {placeholder!r} is not a placeholder",
             where=f"source.{SECTION}",

@@ -158,7 +158,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
 def remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
-    full_images = (
+    images_remedy = (
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
@@ -173,7 +173,7 @@ def remedies(rules: KeyRules, fields: KeyFields) -> str:
         alternative += (
             "; or, if it lacks only partition columns, set the option partition-lookup = true"
         )
-    return f"{full_images}; or {alternative}"
+    return f"{images_remedy}; or {alternative}"
 
 
 @dataclass(slots=True)

@@ -132,14 +132,14 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
         kinds          [BEGIN, CHANGE, END, END]
         message_index  [2, 3]
         owners         [0, 0, 1]
-        collections    ["s.a", "s.b", "s.a"]
+        tables         ["s.a", "s.b", "s.a"]
         counts         [1, 2, 3]
     """
     message_index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
     ids, times, count_lists = (column.take(pa.array(message_index)) for column in markers)
-    collections, counts = children_of(pc.list_flatten(count_lists))
+    tables, counts = children_of(pc.list_flatten(count_lists))
     # A marker counts logical messages under a name that no topic has.
-    is_table_count = bools_of(pc.invert(pc.starts_with(collections, _OF_CONNECTOR)))
+    is_table_count = bools_of(pc.invert(pc.starts_with(tables, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
         message_index=message_index,
@@ -148,7 +148,7 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
         positions=positions,
         times=pc.fill_null(times, 0).to_numpy(),
         owners=pc.list_parent_indices(count_lists).to_numpy().astype(np.int64)[is_table_count],
-        collections=collections.filter(pa.array(is_table_count)),
+        tables=tables.filter(pa.array(is_table_count)),
         counts=pc.fill_null(counts, 0).to_numpy()[is_table_count],
     )
 

@@ -14,20 +14,21 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, bools_of, lengths_of, null_where, valid_of
+from stream_app.arrow_buffers import Bools, Int64s, bools_of, lengths_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
 from stream_app.cdc.rows.images import StackedImages
 from stream_app.cdc.rows.row_assembly import UPDATE
 
 _HEX = "hex:"
 
-PLACEHOLDER = "__debezium_unavailable_value"
-"""The connector's default."""
+DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
+"""The value of `unavailable.value.placeholder` if the connector does not set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +70,19 @@ class Placeholder:
         """
         forms = (self.raw,) if pa.types.is_binary(texts.type) else self._forms(reading)
         lengths = lengths_of(texts)
-        may_be_form = np.isin(lengths, sorted({_bytes_of(form) for form in forms}))
-        if not may_be_form.any():
+        rows = np.flatnonzero(np.isin(lengths, sorted({_bytes_of(form) for form in forms})))
+        if not len(rows):
             return None
-        rows = np.flatnonzero(may_be_form)
-        is_form = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
-        if not is_form.any():
+        has_form = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
+        if not has_form.any():
             return None
-        is_stand_in: Bools = np.zeros(len(texts), np.bool_)
-        is_stand_in[rows[is_form]] = True
-        return is_stand_in
+        is_placeholder: Bools = np.zeros(len(texts), np.bool_)
+        is_placeholder[rows[has_form]] = True
+        return is_placeholder
 
     def in_lists(self, lists: pa.Array) -> Bools:
         """Return the mask of the placeholders in a column of lists: bool [n]."""
-        is_form: Bools = np.zeros(len(lists), np.bool_)
+        is_placeholder: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
             elements = json.loads(form)
@@ -98,8 +98,8 @@ class Placeholder:
                 continue
             repeated = element_values.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
             is_equal = bools_of(pc.equal(actual, repeated))
-            is_form[rows] |= is_equal.reshape(len(rows), -1).all(axis=1)
-        return is_form
+            is_placeholder[rows] |= is_equal.reshape(len(rows), -1).all(axis=1)
+        return is_placeholder
 
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
         is_text = reading.family in (Family.NESTED, Family.VARIANT) or (
@@ -108,7 +108,7 @@ class Placeholder:
         return self.texts if is_text else self.binaries
 
 
-def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
+def placeholder_of(value: str = DEFAULT_PLACEHOLDER) -> Placeholder:
     """Return the forms of a connector's ``unavailable.value.placeholder``.
 
     Args:
@@ -154,39 +154,84 @@ def restore_images(
         has_old_values: whether images before the change hold more than the key.
     """
     columns, suspects = list(images.columns), images.suspects
-    lacks_before = (images.ops == UPDATE) & ~images.has_before
-    omitted: dict[str, Bools] = {}
+    unchanged: dict[str, Bools] = {}
     for index, (reading, kind) in enumerate(zip(readings, images.json_kinds, strict=True)):
-        if pa.types.is_list(columns[index].type):
-            is_form = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
-            suspects = suspects | is_form[images.before_at] | is_form[images.after_at]
-        if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(columns[index].type):
+        column = columns[index]
+        if pa.types.is_list(column.type):
+            is_placeholder = np.append(placeholder.in_lists(column), False)  # for images at -1
+            suspects = suspects | is_placeholder[images.before_at] | is_placeholder[images.after_at]
+        if not pa.types.is_string(reading.wire_type(kind)) or not _is_text(column.type):
             continue
-        is_stand_in = placeholder.in_column(reading, columns[index])
-        if is_stand_in is None:
+        in_column = placeholder.in_column(reading, column)
+        if in_column is None:
             continue
-        is_nulled = np.zeros(len(is_stand_in), np.bool_)
-        before_rows = images.before_at[images.has_before]
-        is_nulled[before_rows] = is_stand_in[before_rows]
-        column = null_where(columns[index], is_nulled)
-        is_unchanged = images.has_after & is_stand_in[images.after_at]
-        if has_old_values:
-            is_restored = is_unchanged & images.has_before & valid_of(column)[images.before_at]
-            image_positions = np.arange(len(column))
-            image_positions[images.after_at[is_restored]] = images.before_at[is_restored]
-            column, is_unchanged = (
-                column.take(pa.array(image_positions)),
-                is_unchanged & ~is_restored,
-            )
-        if reading.name in restored_columns and (is_unchanged & lacks_before).any():
-            is_looked_up = is_unchanged & lacks_before
-            is_nulled = np.zeros(len(column), np.bool_)
-            is_nulled[images.after_at[is_looked_up]] = True
-            column, is_unchanged = null_where(column, is_nulled), is_unchanged & ~is_looked_up
-            omitted[reading.name] = is_looked_up
-        suspects = suspects | is_unchanged
-        columns[index] = column
-    return replace(images, columns=columns, suspects=suspects, unchanged=omitted)
+        restored = _restore_column(
+            images,
+            column,
+            in_column,
+            has_old_values=has_old_values,
+            may_look_up=reading.name in restored_columns,
+        )
+        columns[index] = restored.values
+        suspects = suspects | restored.is_remaining
+        if restored.is_looked_up.any():
+            unchanged[reading.name] = restored.is_looked_up
+    return replace(images, columns=columns, suspects=suspects, unchanged=unchanged)
+
+
+class _RestoredColumn(NamedTuple):
+    """A column of images [s], and the placeholders that it had in after-images.
+
+    Attributes:
+        values: the values of the images.
+        is_looked_up: bool [n]; records whose value the table's writer looks up. It is null here.
+        is_remaining: bool [n]; records that still have a placeholder.
+    """
+
+    values: pa.Array
+    is_looked_up: Bools
+    is_remaining: Bools
+
+
+def _restore_column(
+    images: StackedImages,
+    column: pa.Array,
+    is_placeholder: Bools,
+    *,
+    has_old_values: bool,
+    may_look_up: bool,
+) -> _RestoredColumn:
+    """Replace the placeholders of one column.
+
+    1. Those of before-images become null.
+    2. Those of after-images become the values before the change, where the record has them.
+    3. Those of other updates become null, if the writer may look the values up.
+
+    Args:
+        is_placeholder: bool [s].
+    """
+    before_rows = images.before_at[images.has_before]
+    values = _null_at(column, before_rows[is_placeholder[before_rows]])  # step 1
+    is_remaining = images.has_after & is_placeholder[images.after_at]
+    if has_old_values:  # step 2
+        is_copied = is_remaining & images.has_before & valid_of(values)[images.before_at]
+        image_positions = np.arange(len(values))
+        image_positions[images.after_at[is_copied]] = images.before_at[is_copied]
+        values, is_remaining = values.take(pa.array(image_positions)), is_remaining & ~is_copied
+    is_looked_up = np.zeros(len(is_remaining), np.bool_)
+    if may_look_up:  # step 3
+        is_looked_up = is_remaining & (images.ops == UPDATE) & ~images.has_before
+        values = _null_at(values, images.after_at[is_looked_up])
+    return _RestoredColumn(values, is_looked_up, is_remaining & ~is_looked_up)
+
+
+def _null_at(values: pa.Array, rows: Int64s) -> pa.Array:
+    """Return values [n] with null at these rows: int64 [m]."""
+    if not len(rows):
+        return values
+    is_nulled = np.zeros(len(values), np.bool_)
+    is_nulled[rows] = True
+    return null_where(values, is_nulled)
 
 
 def _is_text(data_type: pa.DataType) -> bool:
@@ -194,7 +239,7 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(data_type) or pa.types.is_binary(data_type))
 
 
-def is_placeholder(value: str) -> bool:
+def is_placeholder_property(value: str) -> bool:
     """Return whether a property has a value from which a placeholder can be made."""
     try:
         return bool(_raw_bytes(value))

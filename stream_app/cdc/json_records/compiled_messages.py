@@ -53,10 +53,11 @@ def parse_messages(
     layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.layout_class))
     if layout is None or fields is None:
         return None
-    rows = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.check_share(None if rows is None else rows.is_parsed):
+    rows = choice.unless_few(
+        layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    )
+    if rows is None:
         return None
-    assert rows is not None
     positions = np.flatnonzero(rows.is_parsed)
     nulls = dict(zip([*fields.objects, *fields.lists], rows.nulls, strict=True))
     return CompiledMessages(positions, list(rows.columns), nulls, rows.marks[positions])

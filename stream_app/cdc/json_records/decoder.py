@@ -20,15 +20,13 @@ Step 2 tries three parsers in turn. Each passes the records that it declines to 
   (`ColumnPolicy.examines_records`).
 * The parse of whole messages leaves messages of other shapes to step 3. All three parsers also
   leave records with a value that does not fit to step 3.
-
-Formats that implement `ValueDecoder` refer to the steps by these numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +50,7 @@ _HALVE_ROWS_MIN = 64
 
 
 @dataclass(slots=True)
-class Group:
+class SchemaGroup:
     """Messages of one schema, with the readings of their columns and the shape last seen."""
 
     readings: tuple[ColumnReading, ...]
@@ -64,6 +62,10 @@ class Group:
             sample = values.slice(0, SAMPLE_ROWS).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)
         return self.shape
+
+
+GroupT = TypeVar("GroupT", bound=SchemaGroup)
+Group_contra = TypeVar("Group_contra", bound=SchemaGroup, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,19 @@ class PlacedValues:
             start = stop
 
 
-class ValueDecoder(Protocol):
+class ValueDecoder(Protocol[Group_contra]):
     """A format's decoder of values, with its three parsers."""
 
-    def decode_fast(self, placed_values: PlacedValues, group: Group, /) -> DecodedPart | None:
+    def decode_fast(
+        self, placed_values: PlacedValues, group: Group_contra, /
+    ) -> DecodedPart | None:
         """Decode values by machine code or by frames; None if these accept too few values."""
         ...
 
-    def decode_whole(self, placed_values: PlacedValues, group: Group, /) -> DecodedRecords | None:
-        """Parse whole values of the group's shape; None if they do not parse as this shape.
+    def decode_whole(
+        self, placed_values: PlacedValues, shape: RecordShape, /
+    ) -> DecodedRecords | None:
+        """Parse whole values of a shape; None if they do not parse as this shape.
 
         Args:
             placed_values: each value is `json_lines.looks_like_object`.
@@ -122,20 +128,20 @@ class ValueDecoder(Protocol):
         ...
 
     def decode_one_by_one(
-        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome, /
+        self, placed_values: PlacedValues, group: Group_contra, outcome: BatchOutcome, /
     ) -> None:
         """Read values one by one, into the outcome of the batch."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeDecoder:
+class ShapeDecoder(Generic[GroupT]):
     """A decoder of one group's values into the outcome of their batch."""
 
-    value_decoder: ValueDecoder
+    value_decoder: ValueDecoder[GroupT]
     images_of: ImagesOf
     policy: ColumnPolicy
-    group: Group
+    group: GroupT
     outcome: BatchOutcome
 
     def decode(self, values: pa.Array, message_index: Int32s) -> None:
@@ -175,34 +181,36 @@ class ShapeDecoder:
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         has_decimals = any(reading.holds_decimals for reading in group.readings)
         is_candidate &= ~may_be_misread(values, has_decimals=has_decimals)
-        if group.shape is None or policy.examines_records:
+        shape = group.shape
+        if shape is None or policy.examines_records:
             sample = np.flatnonzero(is_candidate)[
                 : None if policy.examines_records else SAMPLE_ROWS
             ]
-            has_shape = self._learn_shape(placed_values.take(sample))
+            shape, has_shape = self._learn_shape(placed_values.take(sample))
             if policy.examines_records:
                 is_candidate[sample] = has_shape
         if not is_candidate.any():
             return ~is_candidate
-        return self._decode_same_shape(placed_values, is_candidate)
+        return self._decode_same_shape(placed_values, is_candidate, shape)
 
-    def _learn_shape(self, placed_values: PlacedValues) -> Bools:
-        """Learn the commonest shape of these values, and return the mask of values with it."""
+    def _learn_shape(self, placed_values: PlacedValues) -> tuple[RecordShape, Bools]:
+        """Learn the commonest shape of these values; return it with the mask of values with it."""
         texts = placed_values.values.to_pylist()
-        self.group.shape, has_shape = shape_of(
-            texts, self.group.readings, self.policy, self.images_of
-        )
-        return has_shape
+        shape, has_shape = shape_of(texts, self.group.readings, self.policy, self.images_of)
+        self.group.shape = shape
+        return shape, has_shape
 
-    def _decode_same_shape(self, placed_values: PlacedValues, is_candidate: Bools) -> Bools:
+    def _decode_same_shape(
+        self, placed_values: PlacedValues, is_candidate: Bools, shape: RecordShape
+    ) -> Bools:
         """Decode the values of the same shape. Return the mask of values left for step 3."""
         suspects = ~is_candidate
 
-        def decode_together(rows: Int64s) -> bool:
+        def decode_together(rows: Int64s, shape: RecordShape) -> bool:
             if not len(rows):
                 return True
             part = placed_values.take(rows)
-            records = self.value_decoder.decode_whole(part, self.group)
+            records = self.value_decoder.decode_whole(part, shape)
             if records is None:
                 return False
             suspects[rows[records.from_images.suspects]] = True
@@ -210,14 +218,15 @@ class ShapeDecoder:
             return True
 
         rows = np.flatnonzero(is_candidate)
-        if decode_together(rows):
+        if decode_together(rows, shape):
             return suspects
-        has_shape = self._learn_shape(placed_values.take(rows))  # later batches begin with it
+        # Later batches begin with this shape.
+        shape, has_shape = self._learn_shape(placed_values.take(rows))
         suspects[rows[~has_shape]] = True
         parts = [rows[has_shape]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
             rows = parts.pop()
-            if decode_together(rows):
+            if decode_together(rows, shape):
                 continue
             if len(rows) <= _HALVE_ROWS_MIN:
                 suspects[rows] = True

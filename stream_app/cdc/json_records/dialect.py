@@ -190,7 +190,7 @@ class Dialect(Protocol):
             document: the document, as `json_message.load_document` returns it.
 
         Raises:
-            UnreadableRecordError: the document is no message of this format.
+            UnreadableRecordError: the document is not a message of this format.
         """
         ...
 
@@ -201,7 +201,7 @@ def read_message(
     """Read one message with a value.
 
     Raises:
-        UnreadableRecordError: the bytes are not JSON, or no message of this format.
+        UnreadableRecordError: the bytes are not JSON, or not a message of this format.
     """
     document = load_document(value)
     if document is None:

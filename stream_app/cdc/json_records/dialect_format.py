@@ -30,7 +30,12 @@ from stream_app.cdc.json_records.batch_outcome import (
 )
 from stream_app.cdc.json_records.changed_columns import first_values_after
 from stream_app.cdc.json_records.compiled_messages import parse_messages
-from stream_app.cdc.json_records.decoder import Group, PlacedValues, ShapeDecoder, ValueDecoder
+from stream_app.cdc.json_records.decoder import (
+    PlacedValues,
+    SchemaGroup,
+    ShapeDecoder,
+    ValueDecoder,
+)
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, compiled_layouts
 from stream_app.cdc.json_records.dialect import (
     Change,
@@ -63,7 +68,7 @@ from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
-class DialectDecoder(ValueDecoder):
+class DialectDecoder(ValueDecoder[SchemaGroup]):
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -101,7 +106,7 @@ class DialectDecoder(ValueDecoder):
             before_has_key_only=dialect.sends_keys_alone,
             cut_reaction=self._policy.cut,
         )
-        self._group = Group(self._table.readings)
+        self._group = SchemaGroup(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
         # The parser of keys has another type for decimals than machine code.
         has_decimal_keys = any(
@@ -142,8 +147,8 @@ class DialectDecoder(ValueDecoder):
         decoder.decode(values, present_rows)
         return outcome.decoded(self._rules.schema, {})
 
-    def decode_fast(self, placed_values: PlacedValues, group: Group) -> DecodedPart | None:
-        """Decode values by machine code (step 2); None if it accepts too few values."""
+    def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
+        """Decode values by machine code; see `ValueDecoder.decode_fast`."""
         if self._compiled is None:
             return None
         shape = group.shape_for(placed_values.values, self._policy, self._dialect.images_of)
@@ -159,15 +164,16 @@ class DialectDecoder(ValueDecoder):
             compiled_messages.positions, self._records(messages, shape, compiled_messages.marks)
         )
 
-    def decode_whole(self, placed_values: PlacedValues, group: Group) -> DecodedRecords | None:
-        """Parse whole values (step 2); None if they do not parse as the group's shape."""
-        assert group.shape is not None
-        fields = self._dialect.fields(self._table, group.shape.json_kinds)
+    def decode_whole(
+        self, placed_values: PlacedValues, shape: RecordShape
+    ) -> DecodedRecords | None:
+        """See `ValueDecoder.decode_whole`."""
+        fields = self._dialect.fields(self._table, shape.json_kinds)
         columns = None if fields is None else parse_objects(placed_values.values, fields.schema())
         if columns is None:
             return None
         messages = ParsedMessages(placed_values.values, self._keys(placed_values), columns)
-        return self._records(messages, group.shape)
+        return self._records(messages, shape)
 
     def _records(
         self, messages: ParsedMessages, shape: RecordShape, marks: Int64s | None = None
@@ -181,9 +187,9 @@ class DialectDecoder(ValueDecoder):
         return DecodedRecords(image_rows, questions=None, drift=drift)
 
     def decode_one_by_one(
-        self, placed_values: PlacedValues, group: Group, outcome: BatchOutcome
+        self, placed_values: PlacedValues, group: SchemaGroup, outcome: BatchOutcome
     ) -> None:
-        """Read values one by one, into the outcome of the batch (step 3)."""
+        """See `ValueDecoder.decode_one_by_one`."""
         keys = self._keys(placed_values)
 
         def read_value(position: int, value: bytes) -> Change | Truncate | NoRow:
@@ -191,7 +197,7 @@ class DialectDecoder(ValueDecoder):
             return read_message(self._dialect, value, key, self._table)
 
         result = RecordsResult()
-        changes = result.read_changes(placed_values.values, read_value, self._policy)  # step 3
+        changes = result.read_changes(placed_values.values, read_value, self._policy)
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.add_result(result, placed_values.message_index)

@@ -207,10 +207,10 @@ def _escaped_in(data: Bytes) -> int:
 def _name_counts(values: pa.Array) -> Classes:
     """Count the names in each value, modulo 256; a record without images has no bytes."""
     data, offsets = own_bytes(values)
-    ends: Bools = np.zeros(len(data) + 1, np.bool_)
-    np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-2])
-    ends[1:-1] &= data[:-1] != _BACKSLASH
-    counts = np.add.reduceat(ends.view(np.uint8), offsets[:-1], dtype=np.uint8)
+    ends_name: Bools = np.zeros(len(data) + 1, np.bool_)
+    np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends_name[:-2])
+    ends_name[1:-1] &= data[:-1] != _BACKSLASH
+    counts = np.add.reduceat(ends_name.view(np.uint8), offsets[:-1], dtype=np.uint8)
     counts[offsets[1:] == offsets[:-1]] = 0
     return counts
 

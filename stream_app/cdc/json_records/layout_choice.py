@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stream_app.arrow_buffers import Bools
 from stream_app.cdc.json_message import quick_document
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
 if TYPE_CHECKING:
-    from stream_app.cdc.compiled.image_columns import ImageLayout
+    from stream_app.cdc.compiled.image_columns import ImageColumns, ImageLayout, ParsedRows
+
+ParsedT = TypeVar("ParsedT", "ImageColumns", "ParsedRows")
 
 _SKIPPED_SLICES = 16
 """Slices without machine code after it declined most messages of a slice."""
@@ -52,16 +53,18 @@ class LayoutChoice:
             return None
         return self._layout
 
-    def check_share(self, is_parsed: Bools | None) -> bool:
-        """Return whether machine code parsed most messages of a slice; if not, begin a pause.
+    def unless_few(self, parsed: ParsedT | None) -> ParsedT | None:
+        """Return the messages that machine code parsed of a slice.
+
+        If they are less than half of the slice, return None, and begin a pause.
 
         Args:
-            is_parsed: bool [n]; None if machine code declined the whole slice.
+            parsed: None if machine code declined the whole slice.
         """
-        if is_parsed is not None and 2 * np.count_nonzero(is_parsed) >= len(is_parsed):
-            return True
+        if parsed is not None and 2 * np.count_nonzero(parsed.is_parsed) >= len(parsed.is_parsed):
+            return parsed
         self._slices_to_skip = _SKIPPED_SLICES
-        return False
+        return None
 
 
 def objects_in(values: Iterable[bytes]) -> list[dict[str, Any]]:

@@ -163,9 +163,8 @@ class OggDialect(dialect.Dialect):
             yield row, after
 
         names = [reading.name for reading in table.readings]
-        suspects = np.flatnonzero(omits_value)
         null_records, unreadable_messages = explicit_nulls(
-            messages.values, suspects, names, after_of
+            messages.values, np.flatnonzero(omits_value), names, after_of
         )
         is_unclear[unreadable_messages] = True
         if messages.nulls is not None:

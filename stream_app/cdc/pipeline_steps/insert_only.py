@@ -47,11 +47,11 @@ class InsertOnly:
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
         if not kinds.any():
             return decoded
-        skipped_messages = 0
+        skipped_count = 0
         is_dropped = np.zeros(len(kinds), np.bool_)
         if self.ignores_deletes:
             is_dropped = kinds == RowKind.DELETE
-            skipped_messages = len(np.unique(changes.message_index[is_dropped]))
+            skipped_count = len(np.unique(changes.message_index[is_dropped]))
         refused_rows = np.flatnonzero((kinds != RowKind.INSERT) & ~is_dropped)
         message_rows, firsts = np.unique(changes.message_index[refused_rows], return_index=True)
         first_kinds = kinds[refused_rows[firsts]]
@@ -65,7 +65,7 @@ class InsertOnly:
         remaining = replace(
             decoded,
             changes=changes.where(~is_dropped),
-            skipped=decoded.skipped + skipped_messages,
+            skipped=decoded.skipped + skipped_count,
         )
         return remaining.with_bad_records(messages, reasons)
 

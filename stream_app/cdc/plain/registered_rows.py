@@ -189,8 +189,8 @@ class RegisteredRows:
             key_groups: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
             if reads_keys:
                 key_groups = [*self._split_keys(messages.keys.take(pa.array(rows)))]
-            for key_schema, group_rows in key_groups:
-                plan = self._plan(op, schema_key, key_schema)
+            for schema_key_of_key, group_rows in key_groups:
+                plan = self._plan(op, schema_key, schema_key_of_key)
                 group = rows[group_rows]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(messages.message_index[group].tolist(), plan))
@@ -211,32 +211,34 @@ class RegisteredRows:
         if not is_present.all():
             yield _NO_KEY, np.flatnonzero(~is_present)
 
-    def _plan(self, op: int, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan | str:
+    def _plan(self, op: int, schema_key: SchemaKey, schema_key_of_key: SchemaKey) -> _Plan | str:
         """Return the plan for messages of these schemas, or the reason why they cannot be read."""
-        plan = self._plans.get((op, schema_key, key_schema))
+        plan = self._plans.get((op, schema_key, schema_key_of_key))
         if plan is not None:
             return plan
         try:
             plan = (
                 self._plan_of_deletes(schema_key)
                 if op == DELETE
-                else self._plan_of_rows(schema_key, key_schema)
+                else self._plan_of_rows(schema_key, schema_key_of_key)
             )
         except UnreadableRecordError as problem:
             return str(problem)  # not kept: the registry may learn of the schema later
-        self._plans[op, schema_key, key_schema] = plan
+        self._plans[op, schema_key, schema_key_of_key] = plan
         return plan
 
-    def _plan_of_rows(self, schema_key: SchemaKey, key_schema: SchemaKey) -> _Plan:
-        row = self._language.schema(self._schemas, schema_key, "")
-        missing_names = self._key_columns.difference(row.columns)
-        parts = [_KeyOrValue(schema=row, reads_key=False, columns=frozenset(row.columns))]
+    def _plan_of_rows(self, schema_key: SchemaKey, schema_key_of_key: SchemaKey) -> _Plan:
+        row_schema = self._language.schema(self._schemas, schema_key, "")
+        missing_names = self._key_columns.difference(row_schema.columns)
+        parts = [
+            _KeyOrValue(schema=row_schema, reads_key=False, columns=frozenset(row_schema.columns))
+        ]
         if missing_names:
-            if key_schema == _NO_KEY:
+            if schema_key_of_key == _NO_KEY:
                 raise UnreadableRecordError(f"has no key, from which {min(missing_names)!r} comes")
-            key = self._key(key_schema, missing_names)
-            columns = missing_names & key.columns.keys()
-            parts.append(_KeyOrValue(schema=key, reads_key=True, columns=columns))
+            schema_of_key = self._schema_of_key(schema_key_of_key, missing_names)
+            columns = missing_names & schema_of_key.columns.keys()
+            parts.append(_KeyOrValue(schema=schema_of_key, reads_key=True, columns=columns))
         fields = {name: part.schema.columns[name] for part in parts for name in part.columns}
         if self._policy.columns.isdisjoint(fields):
             raise UnreadableRecordError("has no column of the table")
@@ -248,20 +250,20 @@ class RegisteredRows:
         )
 
     def _plan_of_deletes(self, schema_key: SchemaKey) -> _Plan:
-        key = self._key(schema_key, self._primary_key)
-        missing_columns = self._primary_key.difference(key.columns)
+        schema_of_key = self._schema_of_key(schema_key, self._primary_key)
+        missing_columns = self._primary_key.difference(schema_of_key.columns)
         if missing_columns:
             raise UnreadableRecordError(
                 f"is a tombstone whose key lacks {min(missing_columns)!r} of the primary key"
             )
         return _Plan(
             op=DELETE,
-            parts=(_KeyOrValue(schema=key, reads_key=True, columns=self._primary_key),),
-            readings=apply_schema(self._readings, key.columns, self._encodings),
+            parts=(_KeyOrValue(schema=schema_of_key, reads_key=True, columns=self._primary_key),),
+            readings=apply_schema(self._readings, schema_of_key.columns, self._encodings),
             drift=NO_DRIFT,
         )
 
-    def _key(self, schema_key: SchemaKey, names: frozenset[str]) -> RowSchema:
+    def _schema_of_key(self, schema_key: SchemaKey, names: frozenset[str]) -> RowSchema:
         try:
             return self._key_language.schema(
                 self._schemas, schema_key, min(names) if len(names) == 1 else ""

@@ -79,9 +79,10 @@ class HeadedJson:
                 self._bad_batch(messages, {}),
                 skipped=messages.num_rows - len(rows) - len(tombstones),
             ),
-            *self._decode_parts(messages, values, rows, deletes=False),
-            *self._decode_parts(messages, keys, tombstones, deletes=True),
+            *self._decode_parts(messages, values, rows, self.make, deletes=False),
         ]
+        if self.make_deletes is not None:
+            parts += self._decode_parts(messages, keys, tombstones, self.make_deletes, deletes=True)
         joined = functools.reduce(join_results, parts)
         return replace(joined, bad=with_received_bytes(joined.bad, received))
 
@@ -90,6 +91,7 @@ class HeadedJson:
         messages: pa.RecordBatch,
         headed_values: pa.Array,
         chosen_rows: Int64s,
+        make: Callable[[int], MessageFormat],
         *,
         deletes: bool,
     ) -> Iterator[DecodedBatch]:
@@ -98,6 +100,7 @@ class HeadedJson:
         Args:
             headed_values: binary [n]; the values of all messages, or their keys.
             chosen_rows: int64 [m]; the messages to decode.
+            make: makes the format of a schema's number.
             deletes: whether the messages are tombstones.
         """
         numbers = schema_numbers(headed_values.take(pa.array(chosen_rows)))
@@ -106,7 +109,7 @@ class HeadedJson:
         for number, rows in by_number(numbers):  # a loop over schemas
             message_rows = chosen_rows[rows]
             try:
-                decoder = self._format(number, deletes=deletes)
+                decoder = self._format(number, make, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
                 yield self._bad_batch(messages, dict.fromkeys(message_rows.tolist(), reason))
@@ -128,11 +131,11 @@ class HeadedJson:
         changes, bad = no_changes(self.schema), bad_records(messages, reasons)
         return DecodedBatch(changes=changes, bad=bad, skipped=0)
 
-    def _format(self, number: int, *, deletes: bool) -> MessageFormat:
+    def _format(
+        self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool
+    ) -> MessageFormat:
         decoder = self._formats.get((deletes, number))
         if decoder is None:
-            make = self.make_deletes if deletes else self.make
-            assert make is not None
             decoder = self._formats[deletes, number] = make(number)
         return decoder
 

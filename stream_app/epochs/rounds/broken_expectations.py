@@ -50,7 +50,7 @@ class BrokenExpectations:
                     f"{sighting.partition}, offset {sighting.offset}",
                     fix=f"change expectations.{violation.expectation} (its action quarantine lets "
                     "the others go on), or correct the rows at their source before the job reads "
-                    "them anew",
+                    "them again",
                 )
         for violation in violations.keys() - self._warned_of:
             self._warned_of.add(violation)

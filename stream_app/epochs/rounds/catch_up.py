@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Generic, NamedTuple
@@ -15,7 +14,8 @@ from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import contain_failure
 from stream_app.epochs.rounds.round_commits import SourceEpoch
 from stream_app.epochs.rounds.table_feed import TableFeed
-from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stages.epoch_runner import MessagesT
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.model.job_epoch import Offsets
 
 _OffsetsKey = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
@@ -33,10 +33,10 @@ class _ResumingTables(NamedTuple):
     feeds: list[TableFeed]
 
 
-class CatchUp(Generic[Messages]):
+class CatchUp(Generic[MessagesT]):
     """The retries of held tables."""
 
-    def __init__(self, rounds: EpochRounds[Messages]) -> None:
+    def __init__(self, rounds: EpochRounds[MessagesT]) -> None:
         self._rounds = rounds
         self._tables = rounds.tables
 
@@ -78,14 +78,14 @@ class CatchUp(Generic[Messages]):
         """
         tables = self._tables
         source_end = tables.epoch_log.source_end(tables.newest_begun)
-        end: Offsets = json.loads(source_end)
+        end_offsets = offsets_of_topics(source_end)
         with contain_failure(partial(tables.hold, name)):
-            messages = self._rounds.runner.messages_between(held_table.begin, end)
+            messages = self._rounds.runner.messages_between(held_table.begin, end_offsets)
             source = SourceEpoch(tables.newest_begun, messages, source_end)
             if not self._rounds.create_table(name, source):
                 # The table lacks no message any more, for instance because the topic has deleted
                 # the messages.
-                tables.held.advance(name, end)
+                tables.held.advance(name, end_offsets)
                 if releases:
                     tables.held.release(name)
         tables.state_file.save()
@@ -101,7 +101,7 @@ class CatchUp(Generic[Messages]):
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                begin = with_new_partitions(json.loads(source_end), held_table.begin)
+                begin = with_new_partitions(offsets_of_topics(source_end), held_table.begin)
             else:
                 begin = held_table.begin
         return begin
@@ -117,7 +117,7 @@ class CatchUp(Generic[Messages]):
                 tables.fail(feed, error)
 
         with contain_failure(fail_all):
-            messages = self._rounds.runner.messages_between(begin, json.loads(source_end))
+            messages = self._rounds.runner.messages_between(begin, offsets_of_topics(source_end))
             decoded_epoch = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
             complete = self._rounds.finish(decoded_epoch, feeds)
         for feed in complete:

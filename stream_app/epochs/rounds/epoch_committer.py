@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,7 +32,7 @@ from stream_app.epochs.rounds.epoch_tables import contain_failure
 from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
-from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.epochs.task_errors import first_line, readable_error
 from stream_app.errors import StoppedError
 from stream_app.kafka.offset_ranges import JobOffsets
@@ -53,7 +52,7 @@ class _Phase(enum.Enum):
     """Some lack an epoch that is being committed, or whose commit has failed."""
 
 
-class EpochCommitter(Generic[Messages]):
+class EpochCommitter(Generic[MessagesT]):
     """The committer of a job's epochs.
 
     Attributes:
@@ -66,7 +65,7 @@ class EpochCommitter(Generic[Messages]):
 
     def __init__(
         self,
-        rounds: EpochRounds[Messages],
+        rounds: EpochRounds[MessagesT],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Call `on_committed` under the lock, with each epoch that the tables have."""
@@ -86,7 +85,7 @@ class EpochCommitter(Generic[Messages]):
         self._is_begun = self._is_stopping = False
         self._checked_at_s = float("-inf")
 
-    def process_epoch(self, messages: Messages, epoch: int) -> int:
+    def process_epoch(self, messages: MessagesT, epoch: int) -> int:
         """Decode an epoch, while the previous one is committed.
 
         If the runner does not overlap epochs, commit this one too.
@@ -219,26 +218,27 @@ class EpochCommitter(Generic[Messages]):
         """
         log, lost_epoch = self.epoch_log, self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
-            end: Offsets = json.loads(log.source_end(lost_epoch))
-            messages = self.rounds.runner.messages_between(log.source_begin(lost_epoch), end)
+            messages = self.rounds.runner.messages_between(
+                log.begin_offsets(lost_epoch), log.end_offsets(lost_epoch)
+            )
             try:
                 self._commit(self._decode(messages, lost_epoch))
             except Exception as error:
                 self.failure = readable_error(error)
                 raise self.failure from None
 
-    def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
+    def _decode(self, messages: MessagesT, epoch: int) -> DecodedEpoch[MessagesT]:
         """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
-        end = self.epoch_log.source_end(epoch)
+        source = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
         if self.epoch_log.can_reread:
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
-                    self._committed_offsets = self.epoch_log.source_begin(epoch)
-            self._begun_offsets = json.loads(end)
-        return self.rounds.decode(SourceEpoch(epoch, messages, end), feeds)
+                    self._committed_offsets = self.epoch_log.begin_offsets(epoch)
+            self._begun_offsets = source.end_offsets
+        return self.rounds.decode(source, feeds)
 
-    def _finish(self, decoded_epoch: DecodedEpoch[Messages]) -> None:
+    def _finish(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:
         """Write and commit an epoch, in the committer's thread."""
         with self.lock:
             try:
@@ -257,22 +257,24 @@ class EpochCommitter(Generic[Messages]):
         if self._is_stopping:
             raise StoppedError("the job is stopping")
 
-    def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
+    def _commit(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:
         """Commit an epoch to the tables that lack it, and let due held tables catch up."""
         self._phase = _Phase.AMID_EPOCH
-        self.epoch_log.sync(decoded.epoch)
-        begin, end = self._offsets(decoded)
-        self.tables.begin(decoded.epoch, begin, end)
-        if not self.tables.all_have(decoded.epoch):
-            lacking = self._lacking_tables(decoded)
-            self.tables.record_complete(self.rounds.finish(decoded, lacking, self.rounds.newcomers))
+        self.epoch_log.sync(decoded_epoch.epoch)
+        begin, end = self._offsets(decoded_epoch)
+        self.tables.begin(decoded_epoch.epoch, begin, end)
+        if not self.tables.all_have(decoded_epoch.epoch):
+            lacking = self._lacking_tables(decoded_epoch)
+            self.tables.record_complete(
+                self.rounds.finish(decoded_epoch, lacking, self.rounds.newcomers)
+            )
         self._phase = _Phase.ALIKE
         self._catch_up.run()
-        self._on_committed(decoded.epoch)
+        self._on_committed(decoded_epoch.epoch)
         if self.epoch_log.can_reread:
             self._committed_offsets = end
 
-    def _lacking_tables(self, decoded_epoch: DecodedEpoch[Messages]) -> list[TableFeed]:
+    def _lacking_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
         """Return the tables that lack the epoch, and report those that have it as skipped."""
         lacking = []
         for feed in self.tables.ready():
@@ -282,7 +284,7 @@ class EpochCommitter(Generic[Messages]):
                 lacking.append(feed)
         return lacking
 
-    def _offsets(self, decoded_epoch: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
+    def _offsets(self, decoded_epoch: DecodedEpoch[MessagesT]) -> tuple[Offsets, Offsets]:
         """Return the offsets at which an epoch begins and ends; a source without offsets has
         none.
         """
@@ -290,5 +292,5 @@ class EpochCommitter(Generic[Messages]):
             return {}, {}
         begin = self._committed_offsets
         if begin is None:
-            begin = self.epoch_log.source_begin(decoded_epoch.epoch)
-        return begin, json.loads(decoded_epoch.source_end)
+            begin = self.epoch_log.begin_offsets(decoded_epoch.epoch)
+        return begin, decoded_epoch.source.end_offsets

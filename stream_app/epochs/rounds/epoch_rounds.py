@@ -1,7 +1,7 @@
 """Brings the messages of one epoch into tables, in rounds: files written, then commits.
 
 Usually there is one round. Another follows for tables whose plan was outdated when their rows were
-written, and for tables that appear in the messages. Each round reads the messages anew, for those
+written, and for tables that appear in the messages. Each round reads the messages again, for those
 tables alone.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
@@ -31,7 +31,7 @@ from stream_app.epochs.rounds.round_commits import (
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TablePlan
-from stream_app.epochs.stages.epoch_runner import EpochOutput, EpochRunner, Messages, TableOutput
+from stream_app.epochs.stages.epoch_runner import EpochOutput, EpochRunner, MessagesT, TableOutput
 from stream_app.epochs.stages.epoch_seconds import epoch_seconds
 from stream_app.errors import CommitError, StoppedError
 from stream_app.kafka.offset_ranges import KafkaPartition
@@ -47,7 +47,7 @@ values of older rows (`DecodeCounts.restored`) still become outdated so.
 
 
 @dataclass(slots=True, kw_only=True)
-class _EpochWork(Generic[Messages]):
+class _EpochWork(Generic[MessagesT]):
     """An epoch between two rounds.
 
     Attributes:
@@ -59,7 +59,7 @@ class _EpochWork(Generic[Messages]):
         rounds: number of finished rounds.
     """
 
-    decoded_epoch: DecodedEpoch[Messages]
+    decoded_epoch: DecodedEpoch[MessagesT]
     lacking: list[TableFeed]
     newcomers: Newcomers | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
@@ -68,11 +68,15 @@ class _EpochWork(Generic[Messages]):
     rounds: int = 0
 
     @property
+    def epoch(self) -> int:
+        return self.decoded_epoch.epoch
+
+    @property
     def is_done(self) -> bool:
         return not self.lacking and self.newcomers is None
 
 
-class EpochRounds(Generic[Messages]):
+class EpochRounds(Generic[MessagesT]):
     """The rounds that bring epochs into tables.
 
     Attributes:
@@ -87,7 +91,7 @@ class EpochRounds(Generic[Messages]):
         *,
         tables: EpochTables,
         settings: EpochSettings,
-        runner: EpochRunner[Messages],
+        runner: EpochRunner[MessagesT],
         clock: Clock,
         newcomers: Newcomers | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
@@ -101,8 +105,8 @@ class EpochRounds(Generic[Messages]):
         self.totals = DecodeCounts()
 
     def decode(
-        self, source: SourceEpoch[Messages], feeds: Iterable[TableFeed]
-    ) -> DecodedEpoch[Messages]:
+        self, source: SourceEpoch[MessagesT], feeds: Iterable[TableFeed]
+    ) -> DecodedEpoch[MessagesT]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
         `decode` may run beside `finish` of the previous epoch, and fails no table. `finish` fails a
@@ -112,8 +116,8 @@ class EpochRounds(Generic[Messages]):
         return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
-        self, source: SourceEpoch[Messages], make_plan: Callable[[], EpochPlan]
-    ) -> DecodedEpoch[Messages]:
+        self, source: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
+    ) -> DecodedEpoch[MessagesT]:
         """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
         `make_plan` makes a plan by the tables' current state.
@@ -139,7 +143,7 @@ class EpochRounds(Generic[Messages]):
 
     def finish(
         self,
-        decoded: DecodedEpoch[Messages],
+        decoded_epoch: DecodedEpoch[MessagesT],
         feeds: Iterable[TableFeed],
         newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
@@ -153,7 +157,7 @@ class EpochRounds(Generic[Messages]):
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(decoded_epoch=decoded, lacking=list(feeds), newcomers=newcomers)
+        work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
                 work.decoded_epoch = self._decode_again(work)
@@ -162,19 +166,19 @@ class EpochRounds(Generic[Messages]):
             work.rounds += 1
         for feed in work.lacking:
             error = CommitError(
-                f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
+                f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
         if work.newcomers is not None:
             raise CommitError(
-                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
         return work.complete
 
-    def _run_round(self, work: _EpochWork[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
+    def _run_round(self, work: _EpochWork[MessagesT]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded_epoch, start_s = work.decoded_epoch, self.clock.steady_seconds()
         plan, unfit_feeds = self._plan_writes(work)
@@ -208,7 +212,7 @@ class EpochRounds(Generic[Messages]):
         work.complete += commits.complete
         return output, [*unfit_feeds, *outdated]
 
-    def _add_tables(self, work: _EpochWork[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+    def _add_tables(self, work: _EpochWork[MessagesT], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
 
         Once a round brings up none, messages without a table are final.
@@ -227,7 +231,7 @@ class EpochRounds(Generic[Messages]):
         self._open_created(outcome, newcomers)
         return [feed for feed in outcome.feeds if feed.name not in self.tables.held.by_name]
 
-    def _decode_again(self, work: _EpochWork[Messages]) -> DecodedEpoch[Messages]:
+    def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
         if work.newcomers and work.uncreated:
@@ -235,7 +239,7 @@ class EpochRounds(Generic[Messages]):
         make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
         return self._decode(work.decoded_epoch.source, make_plan)
 
-    def create_table(self, name: str, source: SourceEpoch[Messages]) -> bool:
+    def create_table(self, name: str, source: SourceEpoch[MessagesT]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
         held_names = self.tables.held.by_name.keys() - {name}
@@ -282,7 +286,7 @@ class EpochRounds(Generic[Messages]):
                 raise
             return None
 
-    def _plan_writes(self, work: _EpochWork[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
+    def _plan_writes(self, work: _EpochWork[MessagesT]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
         decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking}
         write_plans, unfit_feeds = dict[int, TablePlan](), list[TableFeed]()

@@ -9,7 +9,6 @@ calls this under its lock; to decode, it reads `feeds` without the lock.
 from __future__ import annotations
 
 import contextlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -66,20 +65,20 @@ class EpochTables(ABC):
         state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
-        load_epochs: int = 0,
+        load_epoch_count: int = 0,
     ) -> None:
         """Start from the state in the job's checkpoint.
 
         Args:
             on_change: see `HeldTables`.
-            load_epochs: the number of epochs of the first load, with which the job begins.
+            load_epoch_count: the number of epochs of the first load, with which the job begins.
         """
         self.feeds = list(feeds)
         self.epoch_log = epoch_log
         self.state_file = state_file
         self.held = HeldTables(state_file, now_ms, on_change)
         self.newest_begun = state_file.state.epoch
-        self._load_epochs = load_epochs
+        self._load_epoch_count = load_epoch_count
         self._begin: Offsets = {}
         self._checked_names = set[str]()
 
@@ -127,14 +126,14 @@ class EpochTables(ABC):
             CheckpointError: one of them is older than the other.
         """
 
-    def begin(self, epoch: int, source_begin: Offsets, source_end: Offsets) -> None:
+    def begin(self, epoch: int, begin_offsets: Offsets, end_offsets: Offsets) -> None:
         """Begin an epoch of the tables. A table that fails from now on lacks this epoch.
 
         Args:
-            source_begin, source_end: its offsets; none if the source has none.
+            begin_offsets, end_offsets: its offsets; none if the source has none.
         """
         self.newest_begun = epoch
-        self._begin = begins_for(source_begin, source_end)
+        self._begin = begins_for(begin_offsets, end_offsets)
         for name, table in list(self.held.by_name.items()):
             self.held.advance(name, with_new_partitions(table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
@@ -206,7 +205,7 @@ class EpochTables(ABC):
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._begin = json.loads(self.epoch_log.source_end(self.newest_begun))
+                self._begin = self.epoch_log.end_offsets(self.newest_begun)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
@@ -347,4 +346,4 @@ class LoadingTables(IndependentTables):
 
     @property
     def _load_lasts(self) -> bool:
-        return self.newest_begun < self._load_epochs
+        return self.newest_begun < self._load_epoch_count

@@ -24,10 +24,12 @@ from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.rounds.truncation import first_counting_offsets, partition_counts
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_plan import EpochPlan, TablePlan
-from stream_app.epochs.stages.epoch_runner import Messages, RoutedEpoch, TableOutput
+from stream_app.epochs.stages.epoch_runner import MessagesT, RoutedEpoch, TableOutput
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.errors import ExpectationError, OutdatedRowsError, StoppedError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.kafka.offset_ranges import KafkaPartition
+from stream_app.model.job_epoch import Offsets
 from stream_app.model.snapshot import (
     PACE_PROPERTY,
     SECONDS_PROPERTY,
@@ -62,7 +64,7 @@ class TableResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceEpoch(Generic[Messages]):
+class SourceEpoch(Generic[MessagesT]):
     """An epoch of the source.
 
     Attributes:
@@ -70,12 +72,17 @@ class SourceEpoch(Generic[Messages]):
     """
 
     epoch: int
-    messages: Messages
+    messages: MessagesT
     source_end: str
+
+    @property
+    def end_offsets(self) -> Offsets:
+        """The offsets of `source_end`, if the source has topics."""
+        return offsets_of_topics(self.source_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedEpoch(Generic[Messages]):
+class DecodedEpoch(Generic[MessagesT]):
     """An epoch whose messages are decoded.
 
     Attributes:
@@ -86,7 +93,7 @@ class DecodedEpoch(Generic[Messages]):
         began_ms: when reading began, in ms since 1970, in UTC.
     """
 
-    source: SourceEpoch[Messages]
+    source: SourceEpoch[MessagesT]
     plan: EpochPlan
     routed: RoutedEpoch
     route_s: float
@@ -113,7 +120,7 @@ class DecodedEpoch(Generic[Messages]):
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundCommits(Generic[Messages]):
+class RoundCommits(Generic[MessagesT]):
     """The commits of a round.
 
     Attributes:
@@ -125,7 +132,7 @@ class RoundCommits(Generic[Messages]):
             no snapshot.
     """
 
-    decoded_epoch: DecodedEpoch[Messages]
+    decoded_epoch: DecodedEpoch[MessagesT]
     times: EpochSeconds
     reserve: int
     first_offsets: dict[str, Mapping[KafkaPartition, int]]

@@ -6,12 +6,12 @@ an order. So all rows of the table must come from one partition and one source t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 
@@ -19,10 +19,7 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
     """Return the number of partitions of each topic in an epoch's end offsets; none for other
     sources.
     """
-    end = json.loads(source_end)
-    return {
-        topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)
-    }
+    return {topic: len(partitions) for topic, partitions in offsets_of_end(source_end).items()}
 
 
 def first_counting_offsets(

@@ -26,7 +26,7 @@ from stream_app.errors import StreamAppError
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.job_epoch import Offsets
 
-Messages = TypeVar("Messages")
+MessagesT = TypeVar("MessagesT")
 """The type in which a runner gets the messages of an epoch, such as a DataFrame of Spark."""
 
 
@@ -104,22 +104,22 @@ class RoutedEpoch:
     tables: Set[int] | None = None
 
 
-class EpochRunner(Protocol[Messages]):
-    """The runner of an epoch's tasks; `Messages` is the type of an epoch's messages."""
+class EpochRunner(Protocol[MessagesT]):
+    """The runner of an epoch's tasks; `MessagesT` is the type of an epoch's messages."""
 
     @property
     def overlaps(self) -> bool:
         """Whether an epoch can be routed while the previous one is written."""
         ...
 
-    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> RoutedEpoch:
+    def route(self, epoch: int, messages: MessagesT, plan: EpochPlan) -> RoutedEpoch:
         """Read the messages once, decode them, and assign their blocks to writing tasks.
 
         A runner that does not overlap may leave all the work to the writing.
         """
         ...
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Messages:
+    def messages_between(self, begin: Offsets, end: Offsets) -> MessagesT:
         """Return the messages from `begin` (inclusive) to `end` (exclusive).
 
         A partition that `begin` lacks is read from its first message.
@@ -127,7 +127,7 @@ class EpochRunner(Protocol[Messages]):
         ...
 
 
-class JobRunner(EpochRunner[Messages], Protocol[Messages]):
+class JobRunner(EpochRunner[MessagesT], Protocol[MessagesT]):
     """An epoch runner of a whole job, with workers and connections of its own."""
 
     def warm_up(self, plan: EpochPlan) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.stages.epoch_runner import Messages
+from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.model.job_epoch import Offsets
 
 POLL_SECONDS = 0.2
@@ -16,7 +16,7 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """The source's state after an epoch, or between epochs.
+    """The job's progress in its source after an epoch, or between epochs.
 
     Attributes:
         lag: unread messages over all partitions; None when unknown.
@@ -48,8 +48,8 @@ class Stream(Protocol):
         """
         ...
 
-    def reports(self) -> Sequence[SourceProgress]:
-        """Return the source's states since the last call, in order."""
+    def new_progress(self) -> Sequence[SourceProgress]:
+        """Return the progress since the last call, in order: after each epoch, and the newest."""
         ...
 
     def stop(self) -> None:
@@ -58,7 +58,7 @@ class Stream(Protocol):
 
 
 @dataclass(slots=True)
-class RunningStream(Generic[Messages]):
+class RunningStream(Generic[MessagesT]):
     """A stream while it runs, and the committer's work between its epochs.
 
     Attributes:
@@ -70,7 +70,7 @@ class RunningStream(Generic[Messages]):
         stop_requested: set it to end the job after the running epoch.
     """
 
-    epoch_committer: EpochCommitter[Messages]
+    epoch_committer: EpochCommitter[MessagesT]
     drains: bool
     on_progress: Callable[[SourceProgress], None]
     on_idle: Callable[[SourceProgress], None]
@@ -103,20 +103,20 @@ class RunningStream(Generic[Messages]):
     def _watch(self, stream: Stream) -> None:
         while not stream.wait_for_end(POLL_SECONDS):
             self.on_check(True)
-            self.report(stream.reports())
+            self.report(stream.new_progress())
             self.epoch_committer.while_idle()
             if self.epoch_committer.failure is not None:
                 raise self.epoch_committer.failure  # of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
-        self.report(stream.reports())
+        self.report(stream.new_progress())
 
-    def report(self, states: Sequence[SourceProgress]) -> None:
-        """Report the source's states: one for each epoch, and the newest state."""
-        for state in states:
-            self._newest = state
-            if state.epoch > self._reported_epoch and (state.messages or state.lag):
-                self._reported_epoch = state.epoch
-                self.on_progress(state)
-            elif state is states[-1]:
-                self.on_idle(state)
+    def report(self, new_progress: Sequence[SourceProgress]) -> None:
+        """Report the progress in the source: after each epoch, and the newest."""
+        for progress in new_progress:
+            self._newest = progress
+            if progress.epoch > self._reported_epoch and (progress.messages or progress.lag):
+                self._reported_epoch = progress.epoch
+                self.on_progress(progress)
+            elif progress is new_progress[-1]:
+                self.on_idle(progress)

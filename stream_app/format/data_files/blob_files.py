@@ -141,7 +141,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
     """
     size = source.seek(0, io.SEEK_END)
     if size < _END_BYTES:
-        raise damaged_file_error(f"a file of {size} bytes is no file of BLOBs")
+        raise damaged_file_error(f"a file of {size} bytes is not a file of BLOBs")
     source.seek(size - _END_BYTES)
     index_bytes, version = struct.unpack("<iB", source.read(_END_BYTES))
     if version != _VERSION:

@@ -146,9 +146,12 @@ class PagedGroups:
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for window in windows(ranges, rows_max):
-            decoded = self._decode(columns, window)
+            columns_and_starts = self._decode(columns, window)
             for index, (begin, end) in enumerate(window):
-                rows = [values.slice(starts[index], end - begin) for values, starts in decoded]
+                rows = [
+                    values.slice(starts[index], end - begin)
+                    for values, starts in columns_and_starts
+                ]
                 yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _has_small_condition(self, group: int) -> bool:

@@ -37,11 +37,11 @@ class FilterSize:
 
     Attributes:
         bits: the number of bits, a multiple of eight.
-        functions: the number of bits that a value sets.
+        hash_count: the number of bits that a value sets.
     """
 
     bits: int
-    functions: int
+    hash_count: int
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, str]) -> FilterSize:
@@ -59,10 +59,10 @@ class FilterSize:
         return cls(bits, max(1, math.floor(bits / items * _LN2 + 0.5)))
 
     def positions(self, hashes: XxHashes) -> npt.NDArray[np.int32]:
-        """Return the bit positions of values: int32 [functions, n]."""
+        """Return the bit positions of values: int32 [hash_count, n]."""
         low = hashes.astype(np.uint32).view(np.int32)
         high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
-        factors = np.arange(1, self.functions + 1, dtype=np.int32)[:, np.newaxis]
+        factors = np.arange(1, self.hash_count + 1, dtype=np.int32)[:, np.newaxis]
         with np.errstate(over="ignore"):
             combined = low + factors * high
         combined = np.where(combined < 0, ~combined, combined)
@@ -84,15 +84,15 @@ class _BloomBuilder:
 
     def body(self) -> bytes:
         """Return the bytes of the filter."""
-        return struct.pack(">i", self._size.functions) + self._bytes.tobytes()
+        return struct.pack(">i", self._size.hash_count) + self._bytes.tobytes()
 
 
 class _BloomReader:
     def __init__(self, body: bytes, data_type: DataType) -> None:
         self._data_type = data_type
-        (functions,) = struct.unpack_from(">i", body)
+        (hash_count,) = struct.unpack_from(">i", body)
         self._bytes = np.frombuffer(body, dtype=np.uint8, offset=4)
-        self._size = FilterSize(8 * len(self._bytes), functions)
+        self._size = FilterSize(8 * len(self._bytes), hash_count)
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return no rows if none of the values is in the file; else None, as for other tests."""

@@ -60,7 +60,9 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
         value_pieces = _value_pieces(plain_values(values, field.data_type))
         if values.null_count:
             pieces += [_constant(separator)] if separator else []
-            pieces.append(_join([_constant(prefix), *value_pieces, _constant(";")], nulls=True))
+            pieces.append(
+                _join([_constant(prefix), *value_pieces, _constant(";")], is_null_with_any=True)
+            )
             separator = ""
         else:
             pieces += [_constant(separator + prefix), *value_pieces]
@@ -71,13 +73,13 @@ def row_texts(rows: pa.RecordBatch, columns: Iterable[PlacedColumn]) -> tuple[By
     return own_bytes(_join(pieces))
 
 
-def _join(pieces: Sequence[pa.Array | pa.Scalar], *, nulls: bool = False) -> pa.Array:
+def _join(pieces: Sequence[pa.Array | pa.Scalar], *, is_null_with_any: bool = False) -> pa.Array:
     """Join pieces row by row.
 
     Args:
-        nulls: whether a null piece makes the whole text null; else it is omitted.
+        is_null_with_any: whether a null piece makes the whole text null; else it is omitted.
     """
-    handling = {"null_handling": "emit_null"} if nulls else {"null_handling": "replace"}
+    handling = {"null_handling": "emit_null"} if is_null_with_any else {"null_handling": "replace"}
     return pc.binary_join_element_wise(*pieces, _constant(""), **handling)
 
 
@@ -115,7 +117,7 @@ def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
 def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
     """Return the texts of arrays: binary [n], null where the array is null."""
     pieces = _value_pieces(plain_values(arrays.flatten(), element))
-    texts = _join(pieces, nulls=True).fill_null(b"null")
+    texts = _join(pieces, is_null_with_any=True).fill_null(b"null")
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
     element_texts = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), b",")

@@ -44,10 +44,10 @@ class PartitionProgress:
     """The progress of a partition up to an end.
 
     Attributes:
-        top: the highest position of its changes, or a higher one that it must pass first.
+        highest_position: that of its changes, or a higher one that it must pass first.
     """
 
-    top: LogPosition = BEFORE_ALL
+    highest_position: LogPosition = BEFORE_ALL
     state: PartitionState = PartitionState.READING
 
 
@@ -81,8 +81,11 @@ class LogProgress:
         """Connector → its newest transaction, as a database snapshot names it."""
         return {source: newest.position for source, newest in self.newest.items()}
 
-    def new_top(self, topic: str) -> LogPosition:
-        """Return the position after which a new partition's changes lie, except repeats."""
+    def newest_position(self, topic: str) -> LogPosition:
+        """Return the position of the newest transaction of a topic's connector.
+
+        The changes of a new partition lie after it, except repeats.
+        """
         sources = [source for source in self.newest if topic.startswith(f"{source}.")]
         if not sources:
             return BEFORE_ALL
@@ -91,7 +94,9 @@ class LogProgress:
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""
-        return self.partitions.get(partition) or PartitionProgress(self.new_top(partition[0]))
+        return self.partitions.get(partition) or PartitionProgress(
+            self.newest_position(partition[0])
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,32 +17,32 @@ _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
 
 
-def collections_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
+def counted_codes_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
     """Return for each table's code the code of its name in END markers; -1 without a topic.
 
     It loops over tables.
     """
     names, marker_codes = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
-    collections = np.full(len(names), NO_CODE, np.int64)
+    counted_codes = np.full(len(names), NO_CODE, np.int64)
     suffixes = {code: _in_topic(names[code]) for code in marker_codes}
     for code in marker_codes:
         if any(topic.endswith(suffixes[code]) for topic in topics):
-            collections[code] = code
+            counted_codes[code] = code
     for code, name in enumerate(names):
         table, is_change, topic = name.partition(SEPARATOR)
-        for collection in marker_codes if is_change else ():
-            suffix = f".{names[collection]}"
-            if f".{table}".endswith(suffix) or topic.endswith(suffixes[collection]):
-                collections[code] = collections[collection] = collection
-    return collections
+        for marker_code in marker_codes if is_change else ():
+            suffix = f".{names[marker_code]}"
+            if f".{table}".endswith(suffix) or topic.endswith(suffixes[marker_code]):
+                counted_codes[code] = counted_codes[marker_code] = marker_code
+    return counted_codes
 
 
-def is_topic_of(pending: PendingMessages, topic: str, table: int, collections: Int64s) -> bool:
+def is_topic_of(pending: PendingMessages, topic: str, table: int, counted_codes: Int64s) -> bool:
     """Return whether a topic has changes of a table that markers count."""
     names = pending.tables.names
     return topic.endswith(_in_topic(names[table])) or any(
         names[code].partition(SEPARATOR)[2] == topic
-        for code in np.flatnonzero(collections == table).tolist()
+        for code in np.flatnonzero(counted_codes == table).tolist()
     )
 
 

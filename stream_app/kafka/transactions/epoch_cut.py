@@ -35,7 +35,7 @@ from stream_app.kafka.transactions.border import (
     LogProgress,
 )
 from stream_app.kafka.transactions.border_doubts import BorderDoubts
-from stream_app.kafka.transactions.counted_topics import collections_of, is_topic_of
+from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.pending_messages import (
     NO_CODE,
     SEPARATOR,
@@ -86,9 +86,9 @@ def cut_epoch(
         is_forced: whether transactions whose rest does not come pass as whole.
     """
     facts = PendingTransactions.of(pending, earlier)
-    collections = collections_of(pending, {*topics, *(topic for topic, _ in newest)})
+    counted_codes = counted_codes_of(pending, {*topics, *(topic for topic, _ in newest)})
     messages = facts.bound_messages()
-    missing_changes = _missing_changes(facts, messages, collections)
+    missing_changes = _missing_changes(facts, messages, counted_codes)
     is_complete = facts.has_ended.copy()
     is_complete[[transaction for transaction, _ in missing_changes]] = False
     is_complete |= _has_begun_earlier(facts, messages)
@@ -101,10 +101,10 @@ def cut_epoch(
     is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
     end_markers, later_markers = facts.ends[is_before], facts.ends[~is_before]
     newest_transactions = facts.newest_transactions(end_markers)
-    awaited_tops = (
-        _awaited_tops(facts, missing_changes, lacks_end, collections) if is_forced else {}
+    awaited_positions = (
+        _awaited_positions(facts, missing_changes, lacks_end, counted_codes) if is_forced else {}
     )
-    partitions = progress_at(facts, ends, newest if newest_transactions else {}, awaited_tops)
+    partitions = progress_at(facts, ends, newest if newest_transactions else {}, awaited_positions)
     progress = LogProgress(newest_transactions, partitions)
     doubts = BorderDoubts(facts, ends, end_markers, newest, progress)
     return EpochCut(
@@ -119,13 +119,13 @@ def cut_epoch(
         tables_without_topic=frozenset(
             pending.tables.names[code]
             for code in np.unique(facts.counts["table"]).tolist()
-            if collections[code] == NO_CODE
+            if counted_codes[code] == NO_CODE
         ),
     )
 
 
 def _missing_changes(
-    facts: PendingTransactions, messages: FactRows, collections: Int64s
+    facts: PendingTransactions, messages: FactRows, counted_codes: Int64s
 ) -> dict[tuple[int, int], str]:
     """Return (transaction, table) → its missing changes, in words, for those with both markers.
 
@@ -133,13 +133,13 @@ def _missing_changes(
     """
     table_count = len(facts.pending.tables.names)
     changes = messages[messages["kind"] == MessageKind.CHANGE]
-    changes = changes[collections[changes["table"]] != NO_CODE]
-    table_codes = changes["transaction"] * table_count + collections[changes["table"]]
+    changes = changes[counted_codes[changes["table"]] != NO_CODE]
+    table_codes = changes["transaction"] * table_count + counted_codes[changes["table"]]
     # Partitions that were added may have a change that another one has, too.
     change_codes = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
     arrived_codes, arrived_counts = np.unique(change_codes, return_counts=True)
     counts = facts.counts[(facts.has_begun & ~facts.is_old)[facts.counts["transaction"]]]
-    counts = counts[collections[counts["table"]] == counts["table"]]
+    counts = counts[counted_codes[counts["table"]] == counts["table"]]
     codes = counts["transaction"] * table_count + counts["table"]
     present_counts = np.append(arrived_counts, 0)[np.searchsorted(arrived_codes, codes)]
     present_counts *= np.isin(codes, arrived_codes)
@@ -183,14 +183,14 @@ def _has_message_before(offsets: Int64s, messages: FactRows, is_candidate: Bools
     return is_before
 
 
-def _awaited_tops(
+def _awaited_positions(
     facts: PendingTransactions,
     missing_changes: Collection[tuple[int, int]],
     lacks_end: Bools,
-    collections: Int64s,
+    counted_codes: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
     """Return the positions that partitions must pass to have what torn transactions lack."""
-    pending, awaited_tops = facts.pending, dict[KafkaPartition, LogPosition]()
+    pending, awaited_positions = facts.pending, dict[KafkaPartition, LogPosition]()
     commits = {int(marker["transaction"]): marker for marker in facts.ends}
     torn_tables = [
         (transaction, table) for transaction, table in missing_changes if transaction in commits
@@ -208,11 +208,13 @@ def _awaited_tops(
             may_lack_change = (
                 topic.startswith(f"{source}.")
                 if table is None
-                else is_topic_of(pending, topic, table, collections)
+                else is_topic_of(pending, topic, table, counted_codes)
             )
             if may_lack_change:
-                awaited_tops[partition] = max(awaited_tops.get(partition, BEFORE_ALL), position)
-    return awaited_tops
+                awaited_positions[partition] = max(
+                    awaited_positions.get(partition, BEFORE_ALL), position
+                )
+    return awaited_positions
 
 
 def _open_transactions(

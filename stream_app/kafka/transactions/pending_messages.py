@@ -115,7 +115,7 @@ class PendingMessages:
     messages: FactBatches = field(init=False, default_factory=lambda: FactBatches(MESSAGE))
     ends: FactBatches = field(init=False, default_factory=lambda: FactBatches(END))
     counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))
-    _tops: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
+    _highest_positions: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
     def add(self, partition: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
         """Add the messages of one partition, which follow its previous ones.
@@ -145,7 +145,7 @@ class PendingMessages:
         ends["position"] = facts.ends.positions
         counts = np.zeros(len(facts.ends.owners), COUNT)
         counts["transaction"] = ends["transaction"][facts.ends.owners]
-        counts["table"] = self.tables.of(facts.ends.collections)
+        counts["table"] = self.tables.of(facts.ends.tables)
         counts["count"] = facts.ends.counts
         self.messages.add(messages)
         self.ends.add(ends)
@@ -173,10 +173,12 @@ class PendingMessages:
         if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
             offset and partition not in self.reached for partition, offset in begin.items()
         ):
-            self.reached, self.partitions, self._tops = {}, {}, {}
+            self.reached, self.partitions, self._highest_positions = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
         for partition, state in progress.partitions.items():
-            self._tops[partition] = max(self._tops.get(partition, BEFORE_ALL), state.top)
+            self._highest_positions[partition] = max(
+                self._highest_positions.get(partition, BEFORE_ALL), state.highest_position
+            )
         begins = np.array([begin.get(partition, 0) for partition in self.partitions], np.int64)
         if len(begins):
             for facts in (self.messages, self.ends):
@@ -186,7 +188,7 @@ class PendingMessages:
         for partition, offset in begin.items():
             self.reached.setdefault(partition, offset)
             self._code(partition)
-            self._tops.setdefault(partition, progress.new_top(partition[0]))
+            self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
         self._forget_transactions()
 
     def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
@@ -195,11 +197,13 @@ class PendingMessages:
         rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(rows):
             return is_new
-        top = self._tops.get(partition, BEFORE_ALL)
+        highest_position = self._highest_positions.get(partition, BEFORE_ALL)
         positions = np.column_stack([facts.positions[rows], facts.orders[rows]])
-        ranks = ranks_of(np.vstack([np.array([top], np.int64), positions]))
+        ranks = ranks_of(np.vstack([np.array([highest_position], np.int64), positions]))
         is_new[rows] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
-        self._tops[partition] = max(top, tuple(positions[np.argmax(ranks[1:])].tolist()))
+        self._highest_positions[partition] = max(
+            highest_position, tuple(positions[np.argmax(ranks[1:])].tolist())
+        )
         return is_new
 
     def _code(self, partition: KafkaPartition) -> int:

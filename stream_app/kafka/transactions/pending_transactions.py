@@ -92,10 +92,14 @@ class PendingTransactions:
 
     def is_past(self, messages: FactRows) -> Bools:
         """Mark the changes up to the newest transaction of earlier epochs: bool [n]."""
-        tops = [self.earlier.new_top(topic)[:-1] for topic, _ in self.pending.partitions]
+        newest_positions = [
+            self.earlier.newest_position(topic)[:-1] for topic, _ in self.pending.partitions
+        ]
         is_past: Bools = np.zeros(len(messages), np.bool_)
-        for newest_position in set(tops) - {BEFORE_ALL[:-1]}:  # a loop over connectors
-            is_of_source = np.array([top == newest_position for top in tops])[messages["partition"]]
+        for newest_position in set(newest_positions) - {BEFORE_ALL[:-1]}:  # a loop over connectors
+            is_of_source = np.array([position == newest_position for position in newest_positions])[
+                messages["partition"]
+            ]
             positions = messages["position"][is_of_source]
             is_past[is_of_source] = compare_positions(positions, newest_position) <= 0
         is_past &= (messages["kind"] == MessageKind.CHANGE) & (messages["position"][:, 0] >= 0)

@@ -33,7 +33,7 @@ def progress_at(
     facts: PendingTransactions,
     ends: Int64s,
     newest: PartitionOffsets,
-    awaited_tops: Mapping[KafkaPartition, LogPosition],
+    awaited_positions: Mapping[KafkaPartition, LogPosition],
 ) -> dict[KafkaPartition, PartitionProgress]:
     """Return the progress of each partition at the ends of an epoch.
 
@@ -46,7 +46,7 @@ def progress_at(
     Args:
         newest: the end of each partition, where idle ones have been read; empty: an idle one may
             have rows of the first read to come.
-        awaited_tops: the positions that partitions must pass before they are settled.
+        awaited_positions: the positions that partitions must pass before they are settled.
     """
     messages = facts.messages  # step 1
     is_inside = messages["offset"] < ends[messages["partition"]]
@@ -62,7 +62,7 @@ def progress_at(
     is_row = is_change | np.isin(epoch_rows["kind"], row_kinds)
     last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
     last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
-    repeat_tops = _repeat_tops(facts, epoch_rows[has_position & epoch_rows["is_new"]])
+    repeat_positions = _repeat_positions(facts, epoch_rows[has_position & epoch_rows["is_new"]])
     marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
     is_later = ~is_inside & messages["is_new"]  # step 4
     is_later &= messages["kind"] == MessageKind.CHANGE
@@ -70,22 +70,23 @@ def progress_at(
     progress = {}  # step 5
     for partition, code in facts.pending.partitions.items():
         earlier = facts.earlier.partition(partition)
-        seen_top = max(_position_of(epoch_rows, last_new.get(code)), earlier.top)
-        top = max(
-            seen_top,
-            *(positions.get(partition, BEFORE_ALL) for positions in (awaited_tops, repeat_tops)),
+        seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)
+        highest_position = max(
+            seen_position,
+            awaited_positions.get(partition, BEFORE_ALL),
+            repeat_positions.get(partition, BEFORE_ALL),
         )
         if code in last_change:
-            is_behind = _position_of(epoch_rows, last_change[code]) < top
+            is_behind = _position_of(epoch_rows, last_change[code]) < highest_position
         else:
-            is_behind = earlier.state is PartitionState.BEHIND or top > seen_top
+            is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
         if code in last_row:
             is_read = bool(is_sure[last_row[code]])
         else:
             is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
         is_idle = code in later_partitions or ends[code] >= newest.get(partition, LAST_OF_ALL)
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
-        progress[partition] = PartitionProgress(top, state)
+        progress[partition] = PartitionProgress(highest_position, state)
     return progress
 
 
@@ -95,7 +96,7 @@ def _state_of(*, is_behind: bool, has_newest_rows: bool) -> PartitionState:
     return PartitionState.SETTLED if has_newest_rows else PartitionState.READING
 
 
-def _repeat_tops(
+def _repeat_positions(
     facts: PendingTransactions, changes: FactRows
 ) -> dict[KafkaPartition, LogPosition]:
     """Return the positions that partitions must pass whose repeats seem to be new changes.
@@ -106,18 +107,21 @@ def _repeat_tops(
     Args:
         changes: the changes that are new in their partitions.
     """
-    partitions, repeat_tops = list(facts.pending.partitions), dict[KafkaPartition, LogPosition]()
+    partitions = list(facts.pending.partitions)
+    repeat_positions: dict[KafkaPartition, LogPosition] = {}
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
-        repeat_tops[partitions[code]] = facts.earlier.new_top(partitions[code][0])
+        repeat_positions[partitions[code]] = facts.earlier.newest_position(partitions[code][0])
     pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, pair_index, pair_counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     repeats = changes[["partition", "transaction"]][pair_counts[pair_index.ravel()] > 1]
     commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
     for code, transaction in np.unique(repeats).tolist() if len(repeats) else ():
         position = (*commits.get(transaction, ()), LAST_OF_ALL)
-        repeat_tops[partitions[code]] = max(position, repeat_tops.get(partitions[code], BEFORE_ALL))
-    return repeat_tops
+        repeat_positions[partitions[code]] = max(
+            position, repeat_positions.get(partitions[code], BEFORE_ALL)
+        )
+    return repeat_positions
 
 
 def _last_rows(messages: FactRows, mask: Bools) -> dict[int, int]:

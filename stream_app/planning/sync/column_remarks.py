@@ -22,8 +22,8 @@ ADDED_DEFAULT = Remark(
 )
 CUT = Remark(
     "is a TIME, which keeps milliseconds, and the source has more digits: they are cut off",
-    "make the table anew, where {} = 'number' or 'string' keeps them; {} has no effect on a column "
-    "that is there",
+    "make the table again, where {} = 'number' or 'string' keeps them; {} has no effect on a "
+    "column that is there",
     "inexact",
 )
 ONLY_READ = Remark(

@@ -79,24 +79,24 @@ class SparkStream:
                 return True
             raise _cause(error, self.epoch_committer.failure) from None
 
-    def reports(self) -> Sequence[SourceProgress]:
-        """See `Stream.reports`."""
+    def new_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.new_progress`."""
         last_progress = None if self.query is None else self.query.lastProgress
         if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()
         self._reported_json = last_progress.json
-        newest_state = source_progress(json.loads(last_progress.json))
-        states = [newest_state]
-        if newest_state.epoch > self._epoch + 1:
+        newest = source_progress(json.loads(last_progress.json))
+        new_progress = [newest]
+        if newest.epoch > self._epoch + 1:
             # Epochs can end faster than this thread asks; Spark keeps the newest of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
-            states[:0] = [
-                state for state in recent if self._epoch < state.epoch < newest_state.epoch
+            new_progress[:0] = [
+                progress for progress in recent if self._epoch < progress.epoch < newest.epoch
             ]
-        self._epoch = newest_state.epoch
-        return states
+        self._epoch = newest.epoch
+        return new_progress
 
     def stop(self) -> None:
         """See `Stream.stop`."""

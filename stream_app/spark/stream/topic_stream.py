@@ -14,7 +14,6 @@ Source: Spark `MicroBatchExecution.scala`, `TriggerExecutor.scala`.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import threading
@@ -140,14 +139,14 @@ class EpochRules:
         limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
-        load_epochs: number of epochs before the first message; a first load's rows fill them.
+        load_epoch_count: number of epochs before the first message; a first load's rows fill them.
     """
 
     starting_offsets: str = "earliest"
     limit: int | None = None
     fails_on_loss: bool = True
     drains: bool = True
-    load_epochs: int = 0
+    load_epoch_count: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,7 +177,7 @@ class TopicStream:
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
     _error: BaseException | None = field(init=False, default=None)
-    _reports: list[SourceProgress] = field(init=False, default_factory=list)
+    _new_progress: list[SourceProgress] = field(init=False, default_factory=list)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _lost: set[str] = field(init=False, default_factory=set)
 
@@ -196,11 +195,11 @@ class TopicStream:
             raise self.failure() or self._error
         return True
 
-    def reports(self) -> Sequence[SourceProgress]:
-        """See `Stream.reports`."""
+    def new_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.new_progress`."""
         with self._lock:
-            reports, self._reports = self._reports, []
-        return reports
+            new_progress, self._new_progress = self._new_progress, []
+        return new_progress
 
     def stop(self) -> None:
         """See `Stream.stop`."""
@@ -231,7 +230,7 @@ class TopicStream:
         epoch, begin = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stopping.is_set():
-            if epoch < self.rules.load_epochs:
+            if epoch < self.rules.load_epoch_count:
                 epoch = self._run_load_epoch(epoch, begin, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
@@ -281,11 +280,11 @@ class TopicStream:
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
-            return 0, self.epoch_log.source_begin(0)
-        end: Offsets = json.loads(self.epoch_log.source_end(last_epoch))
+            return 0, self.epoch_log.begin_offsets(0)
+        end = self.epoch_log.end_offsets(last_epoch)
         if not self.epoch_log.is_done(last_epoch):
             self._run_epoch(
-                last_epoch, self.epoch_log.source_begin(last_epoch), end, newest_offsets
+                last_epoch, self.epoch_log.begin_offsets(last_epoch), end, newest_offsets
             )
         return last_epoch + 1, end
 
@@ -297,7 +296,7 @@ class TopicStream:
 
     def _report(self, epoch: int, messages: int, end: Offsets, newest_offsets: Offsets) -> None:
         partition_lags = messages_behind(end, newest_offsets)
-        state = SourceProgress(
+        progress = SourceProgress(
             epoch=epoch,
             messages=messages,
             lag=sum(partition_lags.values()),
@@ -306,10 +305,10 @@ class TopicStream:
             newest_offsets=newest_offsets,
         )
         with self._lock:
-            last_report = self._reports[-1] if self._reports else None
-            if last_report is not None and last_report.epoch == epoch and not last_report.messages:
-                self._reports.pop()  # of idle reports the newest is enough
-            self._reports.append(state)
+            last = self._new_progress[-1] if self._new_progress else None
+            if last is not None and last.epoch == epoch and not last.messages:
+                self._new_progress.pop()  # between epochs the newest is enough
+            self._new_progress.append(progress)
 
     def _newest_without_loss(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
         """Return the newest offsets, once none lies before an offset that the job has read.

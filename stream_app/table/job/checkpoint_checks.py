@@ -46,7 +46,14 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
     if newest < 0 or (table_epoch is not None and table_epoch >= newest):
         return
     if table_epoch is None and (table.snapshots.earliest_id() or 1) > 1:
-        _LOG.warning("the table's snapshots of epoch %d have expired; going on", newest)
+        _LOG.warning(
+            "the checkpoint has finished epoch %d, and the table's snapshots of it have expired: "
+            "the job continues without a proof that the table has its rows\n  where: %s\n"
+            "  to fix: only if the table was rolled back, or an older copy of it was restored, "
+            "give the job a new checkpoint",
+            newest,
+            table.location,
+        )
         return
     epochs_text = (
         "none of its epochs" if table_epoch is None else f"only its epochs up to {table_epoch}"

@@ -12,7 +12,7 @@ from stream_app.model.files.bucket_change import BucketChange, LookUp
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
-from stream_app.table.storage_errors import merge_errors
+from stream_app.table.merge_errors import merge_errors
 
 
 def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:

@@ -22,7 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.storage_errors import merge_errors
+from stream_app.table.merge_errors import merge_errors
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 
 

@@ -33,7 +33,7 @@ from stream_app.table.commit.file_store_commit import CompactOutcome
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.storage_errors import merge_errors
+from stream_app.table.merge_errors import merge_errors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import key_buckets, rows_by_bucket
 from stream_app.table.write.bucket_writer import BucketWriter

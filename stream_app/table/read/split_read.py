@@ -37,8 +37,8 @@ from stream_app.planning.read.split_generator import (
 from stream_app.table.conditions.index_pruning import ColumnAndKind, index_pruning
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.merge_errors import merge_errors
 from stream_app.table.read.selection import Selection
-from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
 
 

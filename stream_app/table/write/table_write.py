@@ -21,7 +21,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.storage_errors import merge_errors
+from stream_app.table.merge_errors import merge_errors
 from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
 
 

@@ -151,13 +151,13 @@ def cut(case: Case) -> str:
     return "\n".join(lines)
 
 
-def top(case: Case) -> str:
-    """Lines CONNECTOR POSITION; argument topic=NAME: what its new changes lie behind."""
+def newest_position(case: Case) -> str:
+    """Lines CONNECTOR POSITION; argument topic=NAME: that of its connector."""
     newest = {
         name: NewestTransaction(SourcePosition(commit, 0), (int(commit), 0, 0))
         for name, commit in map(str.split, case.input_lines)
     }
-    return str(LogProgress(newest).new_top(case.args["topic"])[0])
+    return str(LogProgress(newest).newest_position(case.args["topic"])[0])
 
 
 def _place_of(line: list[str]) -> tuple[str, str, list[str]]:
@@ -245,7 +245,7 @@ def _short(offsets: OffsetRange) -> str:
 
 COMMANDS = {
     command.__name__: command
-    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut, top)
+    for command in (options, jaas, join, share, behind, pieces, first, epoch, cut, newest_position)
 }
 
 

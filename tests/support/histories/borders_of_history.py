@@ -240,7 +240,7 @@ def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactio
             logs=ends.logs.take(pa.array(chosen)),
             positions=ends.positions[chosen],
             owners=np.searchsorted(chosen, ends.owners[counted]),
-            collections=ends.collections.filter(pa.array(counted)),
+            tables=ends.tables.filter(pa.array(counted)),
             counts=ends.counts[counted],
         ),
     )

@@ -145,7 +145,7 @@ class TwoTables:
         clock = self.tables[0].clock
         policy: Callable[..., EpochTables] = IndependentTables if holds_tables else StoppingTables
         if loads:
-            policy = partial(LoadingTables, load_epochs=loads)
+            policy = partial(LoadingTables, load_epoch_count=loads)
         joined = policy(
             feeds,
             epoch_log=EpochLog(self.checkpoint(), can_reread=True),

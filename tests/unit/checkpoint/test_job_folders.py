@@ -143,7 +143,7 @@ def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
     assert epochs.query_id() == query
     for first in (3, 4):  # the first one stays
         writer.write_first_offsets({"t": {"0": first}})
-    assert epochs.source_begin(0) == {"t": {"0": 3}}
+    assert epochs.begin_offsets(0) == {"t": {"0": 3}}
     for epoch in range(4):
         writer.begin(epoch, {"t": {"10": 7, "0": epoch}}, 5)
         assert not epochs.is_done(epoch)

@@ -120,15 +120,15 @@ def screen(
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """Return one line with the number of tables and their states."""
-    troubles = sum(status.is_trouble for status in tables)
+    trouble_count = sum(status.is_trouble for status in tables)
     ages = [status.fresh_s for status in tables if status.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible_text(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")
-    if troubles:
-        text.append(f", {troubles} in trouble", style="bold red")
+    if trouble_count:
+        text.append(f", {trouble_count} in trouble", style="bold red")
     if ages and max(ages) > 0:
         text.append(f", at most {age_text(max(ages))} behind")
-    elif ages and len(ages) == len(tables) and not troubles:
+    elif ages and len(ages) == len(tables) and not trouble_count:
         text.append(", all up to date")
     if ages and (unknown := len(tables) - len(ages)):
         text.append(f", {unknown} of unknown age")
@@ -233,10 +233,11 @@ def _details(site: Site, name: str) -> list[Text]:
         )
         lines.append(Text(compacted, style="cyan"))
     planned = next_compactions(table, snapshots[0])
-    due = [plan.reason for plan in planned.plans.values()]
+    reasons = [plan.reason for plan in planned.plans.values()]
     planned_text = planned.obstacle or "nothing is due"
-    if due:
-        planned_text = f"{len(due)} compaction{'s are' if len(due) > 1 else ' is'} due: {due[0]}"
+    if reasons:
+        verb = "s are" if len(reasons) > 1 else " is"
+        planned_text = f"{len(reasons)} compaction{verb} due: {reasons[0]}"
     return [*lines, Text(f"  next: {planned_text}", style="dim")]
 
 

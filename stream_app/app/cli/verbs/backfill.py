@@ -199,12 +199,12 @@ def _print_written(written: WrittenRows) -> None:
     if written.is_empty:
         print(NOTHING)
         return
-    rows = f"{count_text(written.added, 'row')} added, {written.changed} changed, "
-    rows += f"{written.deleted} deleted"
+    rows_text = f"{count_text(written.added, 'row')} added, {written.changed} changed, "
+    rows_text += f"{written.deleted} deleted"
     if written.snapshot is None:
-        print(f"would write: {rows}")
+        print(f"would write: {rows_text}")
         print(DRY_RUN)
         return
-    print(f"wrote in snapshot {written.snapshot.snapshot_id}: {rows}")
+    print(f"wrote in snapshot {written.snapshot.snapshot_id}: {rows_text}")
     if written.waiting:
         print(written.waiting)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = checkpoint_of(
         config.job_tables,
-        fix="start the job again once the cause is fixed: it tries every table anew",
+        fix="start the job again once the cause is fixed: it tries every table again",
     )
     for line in resume_tables(
         checkpoint, config.stream.checkpoint, args.tables, SystemClock().now_ms()

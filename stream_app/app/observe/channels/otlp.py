@@ -113,24 +113,24 @@ class _OpenEpoch:
 
     Attributes:
         end_ms, reported_at_s: the time of the newest report, by the wall clock and the steady one.
-        tables: the number of reports.
+        table_count: the number of reports.
     """
 
     epoch: int
     root: Span
     end_ms: int
     reported_at_s: float
-    tables: int = 0
+    table_count: int = 0
     is_ended: bool = False
 
     def add_table(self, now_ms: int, steady_s: float) -> None:
-        self.tables += 1
+        self.table_count += 1
         self.end_ms, self.reported_at_s = now_ms, steady_s
 
     def end(self) -> None:
         if not self.is_ended:
             self.is_ended = True
-            self.root.set_attribute("stream_app.tables", self.tables)
+            self.root.set_attribute("stream_app.tables", self.table_count)
             self.root.end(self.end_ms * _NS)
 
 

@@ -165,8 +165,8 @@ class Webhook(JobListener):
         with self._lock:
             for table, unreported in list(self._unreported.items()):
                 if unreported.is_due(now_s) or (at_once and unreported.reasons):
-                    records = sum(unreported.reasons.values())
-                    notice: dict[str, object] = {"table": table, "records": records}
+                    record_count = sum(unreported.reasons.values())
+                    notice: dict[str, object] = {"table": table, "records": record_count}
                     self._notify("quarantine", {**notice, "reasons": unreported.reasons})
                     self._unreported[table] = _UnreportedRecords(sent_at_s=now_s)
 

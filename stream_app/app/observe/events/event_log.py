@@ -287,7 +287,10 @@ class EventLog:
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
             count = partial(
-                JobMetrics.count_drift, drift_kind=kind, name=column[1], records=sighting.records
+                JobMetrics.count_drift,
+                drift_kind=kind,
+                name=column[1],
+                record_count=sighting.records,
             )
             self._update_metrics(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}

@@ -18,11 +18,11 @@ _SHOWN_WAIT_MIN_S = 0.1
 """The minimum wait for compactions that an epoch's line shows. Reading the table takes less."""
 
 
-def drained_text(epochs: int, lag: int | None) -> str:
+def drained_text(epoch_count: int, lag: int | None) -> str:
     """Return the line of a run that has read its source to the end."""
     if lag:
         return "the source has more that this run did not read"
-    epochs_text = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
+    epochs_text = f"epochs in this run: {epoch_count}" if epoch_count else "there was nothing new"
     return f"caught up with the source, {epochs_text}"
 
 

@@ -72,27 +72,27 @@ def serving(
 def _application(registry: CollectorRegistry, checks: Checks) -> Application:
     failed_paths: set[str] = set()
 
-    def answer_or_failure(scope: AsgiMessage) -> _Response:
+    def response_or_failure(scope: AsgiMessage) -> _Response:
         try:
-            return _answer(registry, checks, scope)
+            return _response(registry, checks, scope)
         except Exception as error:
             if scope["path"] not in failed_paths:  # a scraper asks each few seconds
                 failed_paths.add(scope["path"])
                 _LOG.exception("%s cannot be answered (the log says so once)", scope["path"])
             return 500, _TEXT_HEADERS, f"{type(error).__name__}: see the job's log\n".encode()
 
-    async def answer(scope: AsgiMessage, _: Receive, send: Send) -> None:
+    async def send_response(scope: AsgiMessage, _: Receive, send: Send) -> None:
         # In a thread: a slow scrape must not delay a probe.
-        status, headers, body = await asyncio.to_thread(answer_or_failure, scope)
+        status, headers, body = await asyncio.to_thread(response_or_failure, scope)
         fields = {**headers, "content-length": str(len(body))}
         pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
         await send({"type": "http.response.start", "status": status, "headers": pairs})
         await send({"type": "http.response.body", "body": body})
 
-    return answer
+    return send_response
 
 
-def _answer(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> _Response:
+def _response(registry: CollectorRegistry, checks: Checks, scope: AsgiMessage) -> _Response:
     if scope["method"] not in ("GET", "HEAD"):
         return 405, {"allow": "GET, HEAD"}, b""
     path = scope["path"]

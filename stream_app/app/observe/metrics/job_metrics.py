@@ -296,9 +296,9 @@ class JobMetrics:
             meaning = "1, with the decoder of the job's messages."
             self._gauge("decoder_info", meaning, "decoder").labels(self.table, decoder).set(1)
 
-    def count_drift(self, drift_kind: DriftKind, name: str, records: int) -> None:
+    def count_drift(self, drift_kind: DriftKind, name: str, record_count: int) -> None:
         """Count records with a kind of column drift. The column names must be few."""
-        self._columns[drift_kind].labels(self.table, name).inc(records)
+        self._columns[drift_kind].labels(self.table, name).inc(record_count)
 
     def note_progress(self, progress: SourceProgress, time_ms: int) -> None:
         """Record the state of the source that the stream reports at this time."""

@@ -86,7 +86,7 @@ def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
         raise UnsupportedTableError(
             f"the source does not determine the rows of the table: {reason}",
             where=table.location,
-            fix="let a job with a new checkpoint make the table anew",
+            fix="let a job with a new checkpoint make the table again",
         )
 
 

@@ -182,7 +182,7 @@ class Examination:
             yield problem(
                 "checkpoint",
                 text,
-                "fill the table anew, with a new checkpoint, from a topic that has everything; or "
+                "fill the table again, with a new checkpoint, from a topic that has everything; or "
                 "set source.fail-on-data-loss = false to continue with the rest. Raise the topic's "
                 "retention",
             )

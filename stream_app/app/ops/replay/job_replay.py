@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +31,6 @@ from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.offset_ranges import KafkaPartition
-from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.table.file_store_table import FileStoreTable
@@ -99,9 +97,9 @@ def _replay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
-        message_format=replace(settings, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        message_format=replace(settings, left_out_steps=LEFT_OUT_BY_REPLAY).pipeline(),
         unfiltered_format=replace(
-            settings, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True
+            settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
         read=read,
         rules=settings.evolution,
@@ -184,9 +182,7 @@ def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]
     if state.epoch < 0:
         return {}
     held_table = state.held_tables.get(name)
-    ends: Offsets = (
-        json.loads(epoch_log.source_end(state.epoch)) if held_table is None else held_table.begin
-    )
+    ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.begin
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()

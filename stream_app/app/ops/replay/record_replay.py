@@ -14,7 +14,6 @@ unresolved record without a commit, or a commit with its mark.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
@@ -383,9 +383,8 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
     """Return the largest offset of each partition up to which these epochs have read."""
     ends: dict[KafkaPartition, int] = {}
     for epoch in epochs:
-        for topic, partitions in json.loads(epoch.source_end or "{}").items():
-            # The end of a source of files has no partitions in it.
-            for partition, end in partitions.items() if isinstance(partitions, dict) else ():
+        for topic, partitions in offsets_of_end(epoch.source_end).items():
+            for partition, end in partitions.items():
                 kafka_partition = topic, int(partition)
                 ends[kafka_partition] = max(ends.get(kafka_partition, 0), int(end))
     return ends

@@ -140,7 +140,7 @@ class DatabaseSums:
         relations: the definitions of the database's tables.
         columns: the names of the table's hashed columns.
         left_out: the other columns, with the reasons, but without those that the job makes.
-        hashes: the query that hashes all rows.
+        hashes_query: the query that hashes all rows.
         key_digests: the SQL expression of a key's digest, for each of the tables.
     """
 
@@ -148,7 +148,7 @@ class DatabaseSums:
     relations: Sequence[JdbcTable]
     columns: tuple[str, ...]
     left_out: Sequence[str]
-    hashes: str
+    hashes_query: str
     key_digests: Sequence[str]
 
     @property
@@ -167,14 +167,14 @@ class DatabaseSums:
         return {
             int(digits, 16): RowSum.of_totals(int(rows), int(high_sum), int(low_sum))
             for digits, rows, high_sum, low_sum in self.database.rows_of_query(
-                self._dialect.sums_query(self.hashes)
+                self._dialect.sums_query(self.hashes_query)
             )
         }
 
     def rows(self, groups: Collection[int]) -> HashedRows:
         """Let the database hash the rows of some groups."""
         row_counts: HashedRows = Counter()
-        query = self._dialect.rows_query(self.hashes, sorted(groups))
+        query = self._dialect.rows_query(self.hashes_query, sorted(groups))
         for key, digits in self.database.rows_of_query(query):
             text = key.encode() if isinstance(key, str) else bytes(key)
             row_counts[text, int(digits[:16], 16), int(digits[16:], 16)] += 1
@@ -220,7 +220,7 @@ def database_sums(
         keys = [columns[name] for name in columns if name in schema.primary_keys]
         summed_columns = list(columns.values())
         queries.append(
-            dialect.hashes(
+            dialect.hashes_query(
                 dialect.name(relation.schema, relation.name), summed_columns, keys or summed_columns
             )
         )
@@ -230,7 +230,7 @@ def database_sums(
         relations=relations,
         columns=tuple(columns_of[0]),
         left_out=left_out,
-        hashes=" union all ".join(queries),
+        hashes_query=" union all ".join(queries),
         key_digests=digests,
     )
 

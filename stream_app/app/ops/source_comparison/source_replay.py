@@ -8,7 +8,6 @@ the table.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoic
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.epochs.stages.partial_changes import bad_records_of_refused, with_messages
 from stream_app.errors import UsageError
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
@@ -97,7 +97,7 @@ def replay_pipeline(
         source=source,
         rules=rules,
         schema=table.schema,
-        leaves_out=LEFT_OUT_BY_CHECK,
+        left_out_steps=LEFT_OUT_BY_CHECK,
         choice=None if choice == EVERY_SOURCE else choice,
         restores=True,
         keeps_update_before=False,
@@ -131,11 +131,9 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
     latest = table.snapshots.latest()
     epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
-        if epoch.source_end is None:
-            continue
         ends = {
             (topic, int(partition)): int(end)
-            for topic, partitions in json.loads(epoch.source_end).items()
+            for topic, partitions in offsets_of_end(epoch.source_end).items()
             if not names or topic in names
             for partition, end in partitions.items()
         }

@@ -83,9 +83,9 @@ class SumSides:
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
-        rows = "rows"
+        rows_text = "rows"
         if not outcome.is_whole:
-            rows = f"rows in {outcome.compared_groups} of {outcome.differing_groups} groups"
+            rows_text = f"rows in {outcome.compared_groups} of {outcome.differing_groups} groups"
         for problem, keys in (
             ("are missing", outcome.missing),
             ("have other values", outcome.wrong),
@@ -98,7 +98,8 @@ class SumSides:
                 more = f"; and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
-                    problem=f"{len(keys)} {rows} {problem}, compared with {label}: {texts}{more}",
+                    problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "
+                    f"{texts}{more}",
                     where=self.table.table.location,
                     fix=_FIX,
                 )

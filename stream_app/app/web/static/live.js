@@ -21,7 +21,7 @@ function listen() {
   });
   events.addEventListener("error", (error) => {
     say("not connected");
-    // A browser tries again by itself, but not after an answer such as 502.
+    // A browser tries again by itself, but not after a response such as 502.
     if (error.target.readyState === EventSource.CLOSED) setTimeout(listenAgain, LATER_MS);
   });
 }
@@ -50,8 +50,8 @@ async function refresh() {
   let rest = LATER_MS;
   try {
     // Also what cannot be shown is a page, with the reason.
-    const answer = await fetch(location.href, { cache: "no-store" });
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const response = await fetch(location.href, { cache: "no-store" });
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     if (fresh.getElementById("main")) {
       show(fresh);
       // What was read may be newer than what was announced, never older.

@@ -303,7 +303,7 @@ class DebeziumAvro(DebeziumJson):
 
 
 def _rows_of(root: AvroType) -> list[AvroType]:
-    """Return the types of the images after and before a change; omit types that are no records."""
+    """Return the types of the images after and before a change; omit other types than records."""
     declared = filter(None, map(root.field, ("after", "before")))
     return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
 

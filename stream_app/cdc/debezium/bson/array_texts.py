@@ -7,10 +7,11 @@ documents in them, with escaped characters, or with deep arrays; `plain_document
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Bytes, Int64s, own_bytes
+from stream_app.arrow_buffers import Bools, Bytes, Int32s, Int64s, own_bytes
 from stream_app.cdc.columns.json_lines import parse_objects
 
 _DEPTH_MAX = 8
@@ -33,6 +34,11 @@ _ANY_FIELD = pa.schema([("field", pa.string())])
 def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """Return the documents with their arrays as texts, and the mask of those that were converted.
 
+    1. Find the strings, and the depth of nesting.
+    2. Find the arrays, and the documents that can be converted.
+    3. Check that their arrays are JSON.
+    4. Drop blanks, and insert a quote at both ends of each array and backslashes within it.
+
     A document, with a value for each of its bytes::
 
         text        {"t":["a", 1]}
@@ -49,46 +55,65 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """
     data, offsets = own_bytes(texts)
     kinds = _BYTE_KINDS[data]
-    starts, lasts = offsets[:-1], offsets[1:] - 1
-    is_quote = kinds == _QUOTE
-    in_string = np.logical_xor.accumulate(is_quote)
-    ends_in_string = in_string[lasts[:-1]]
-    if ends_in_string.any():  # each text begins outside of strings
-        in_string ^= np.repeat(np.concatenate([[False], ends_in_string]), np.diff(offsets))
+    in_string = _in_string(kinds, offsets)  # step 1
     step = np.where(in_string, np.int8(0), _STEPS[data])
-    depth = np.cumsum(step, dtype=np.int32)
-    end_depths = depth[lasts[:-1]]
-    if end_depths.any():
-        depth -= np.repeat(np.concatenate([[0], end_depths]), np.diff(offsets)).astype(np.int32)
-    is_within = (depth >= 2) | ((depth == 1) & (step < 0))
+    depth = _depth(step, offsets)
+    is_within = (depth >= 2) | ((depth == 1) & (step < 0))  # step 2
     is_outside_string = is_within & ~in_string  # neither in a string, nor its first quote
     is_strange = is_outside_string & (kinds == _STRANGE)
     is_strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
     is_last = np.zeros(len(data), np.bool_)
-    is_last[lasts] = True
+    is_last[offsets[1:] - 1] = True
     is_strange |= (depth <= 0) != is_last  # one object, and nothing around it
-    is_flat: Bools = ~np.logical_or.reduceat(is_strange, starts)
-    is_blank = is_outside_string & (kinds == _BLANK)
-    is_end = (step < 0) & (depth == 1)
-    # The check is of arrays with their blanks, because 1 2 without its blank would be a number.
+    is_flat: Bools = ~np.logical_or.reduceat(is_strange, offsets[:-1])
     is_rewritten = is_within & np.repeat(is_flat, np.diff(offsets))
-    if not _are_json(
-        np.where(is_blank, _SPACE, data)[is_rewritten],
-        np.cumsum(is_rewritten)[is_end & is_rewritten],
-    ):
+    is_blank = is_outside_string & (kinds == _BLANK)
+    is_end = is_rewritten & (step < 0) & (depth == 1)
+    # The check is of arrays with their blanks, because 1 2 without its blank would be a number.
+    arrays = np.where(is_blank, _SPACE, data)[is_rewritten]
+    if not _are_json(arrays, np.cumsum(is_rewritten)[is_end]):  # step 3
         return texts, np.zeros(len(texts), np.bool_)
-    begins = np.flatnonzero(is_rewritten & (step > 0) & (depth == 2))
-    quotes = np.flatnonzero(is_rewritten & is_quote)
-    ends = np.flatnonzero(is_rewritten & is_end) + 1
-    positions = np.concatenate([begins, quotes, ends])
+    is_begin = is_rewritten & (step > 0) & (depth == 2)
+    is_quote = is_rewritten & (kinds == _QUOTE)
+    return _quote_arrays(data, offsets, (is_begin, is_quote, is_end), is_blank), is_flat  # step 4
+
+
+def _in_string(kinds: Bytes, offsets: Int64s) -> Bools:
+    """Mark the bytes of strings, from a quote on, until the one that ends the string."""
+    in_string: Bools = np.logical_xor.accumulate(kinds == _QUOTE)
+    ends_in_string = in_string[offsets[1:-1] - 1]
+    if ends_in_string.any():  # each text begins outside of strings
+        in_string ^= np.repeat(np.concatenate([[False], ends_in_string]), np.diff(offsets))
+    return in_string
+
+
+def _depth(step: npt.NDArray[np.int8], offsets: Int64s) -> Int32s:
+    """Return the depth of nesting after each byte; each text begins at depth 0."""
+    depth = np.cumsum(step, dtype=np.int32)
+    end_depths = depth[offsets[1:-1] - 1]
+    if end_depths.any():
+        depth -= np.repeat(np.concatenate([[0], end_depths]), np.diff(offsets)).astype(np.int32)
+    return depth
+
+
+def _quote_arrays(
+    data: Bytes, offsets: Int64s, marks: tuple[Bools, Bools, Bools], is_blank: Bools
+) -> pa.Array:
+    """Return the texts without blanks, and with arrays as strings.
+
+    Args:
+        marks: the first byte of each array, the quotes in arrays, and the last byte of each array.
+    """
+    begins, quotes, lasts = map(np.flatnonzero, marks)
+    positions = np.concatenate([begins, quotes, lasts + 1])
     order = np.argsort(positions, kind="stable")
-    added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
+    added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(lasts)])
     # The number of bytes before each byte that are not blanks.
     position_without_blanks = np.concatenate([[0], np.cumsum(~is_blank)])
     bounds = position_without_blanks[offsets] + np.searchsorted(positions[order], offsets)
     rewritten = np.insert(data[~is_blank], position_without_blanks[positions[order]], added[order])
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(rewritten)]
-    return pa.Array.from_buffers(pa.string(), len(texts), buffers), is_flat
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:

@@ -32,7 +32,7 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
     framed_images,
 )
 from stream_app.cdc.json_records.batch_outcome import DecodedPart, DecodedRecords
-from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, Group
+from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, SchemaGroup
 from stream_app.cdc.json_records.dialect import DocumentImages
 from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
@@ -49,7 +49,7 @@ Because it is odd, different marks of 64 bits stay different, and only 0 stays 0
 
 
 @dataclass(slots=True)
-class FastGroup(Group):
+class FastGroup(SchemaGroup):
     """Messages of one schema, with their most recent frames.
 
     Attributes:
@@ -187,11 +187,8 @@ def _decode_envelopes(
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    images = layout.parse(bytes_of(values), starts, tails.tail_starts)
-    if not choice.check_share(None if images is None else images.is_parsed):
-        return None
-    assert images is not None
-    if not len(images.columns[0]):
+    images = choice.unless_few(layout.parse(bytes_of(values), starts, tails.tail_starts))
+    if images is None or not len(images.columns[0]):
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
     positions, ops, codes = tails.positions[selection], tails.ops[selection], tails.codes[selection]
@@ -200,7 +197,7 @@ def _decode_envelopes(
         tails.frames, codes, ops, image_positions, shape, images.columns, settings
     )
     marked_records = MarkedRecords(positions, images.marks[selection])
-    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    records = _records_by_marks(values, marked_records, parsed_images, shape, settings)
     return DecodedPart(positions, records)
 
 
@@ -212,10 +209,11 @@ def _decode_flat(
 ) -> DecodedPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
-    parsed_rows = layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
-    if not choice.check_share(None if parsed_rows is None else parsed_rows.is_parsed):
+    parsed_rows = choice.unless_few(
+        layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
+    )
+    if parsed_rows is None:
         return None
-    assert parsed_rows is not None
     positions = np.flatnonzero(parsed_rows.is_parsed)
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
     count = len(shape.readings)
@@ -225,18 +223,18 @@ def _decode_flat(
     # The image of a delete is that before the change, which may lack columns.
     marks = np.where(parsed_images.images.has_before, marks * _BEFORE_FACTOR, marks)
     marked_records = MarkedRecords(positions, marks)
-    records = _make_records(values, marked_records, parsed_images, shape, settings)
+    records = _records_by_marks(values, marked_records, parsed_images, shape, settings)
     return DecodedPart(positions, records)
 
 
-def _make_records(
+def _records_by_marks(
     values: pa.Array,
     records: MarkedRecords,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Make the rows of parsed records, and find columns that differ from the table's."""
+    """Make the rows of parsed records, and find by marks the columns that differ."""
     _, image_rows, questions = decode_images(
         parsed_images, shape.readings, settings, is_flat=shape.is_flat
     )

@@ -56,7 +56,7 @@ def decode_whole(
     parsed_images = parse(values, shape, settings)
     if parsed_images is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _make_records(values, values, parsed_images, shape, settings)
+    return _records_by_names(values, values, parsed_images, shape, settings)
 
 
 def decode_framed(
@@ -71,17 +71,17 @@ def decode_framed(
     parsed_images = framed_images(
         framed.frames, framed.codes, framed.ops, framed.image_positions(), shape, columns, settings
     )
-    return _make_records(values, framed.joined_images(), parsed_images, shape, settings)
+    return _records_by_names(values, framed.joined_images(), parsed_images, shape, settings)
 
 
-def _make_records(
+def _records_by_names(
     values: pa.Array,
     named_parts: pa.Array,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
-    """Make the rows of parsed records, and find columns that differ from the table's.
+    """Make the rows of parsed records, and find by their names the columns that differ.
 
     Args:
         named_parts: binary [n]; the part of each value whose names are counted.

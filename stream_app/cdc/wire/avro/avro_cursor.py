@@ -125,10 +125,12 @@ class ValueCursor:
                 raw = np.ascontiguousarray(self._fixed_bytes(rows, size))
                 return AvroValues(avro_type, rows, raw.view(dtype)[:, 0])
             case "bytes" | "string":
-                lengths = self._longs(rows)
-                return self._bytes(avro_type, rows, lengths)
+                starts, lengths = self._spans(rows, self._longs(rows))
+                return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
             case _:
-                return self._bytes(avro_type, rows, np.full(len(rows), avro_type.size, np.int64))
+                sizes = np.full(len(rows), avro_type.size, np.int64)
+                starts, lengths = self._spans(rows, sizes)
+                return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
     def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         branch_numbers = self._longs(rows)
@@ -144,13 +146,14 @@ class ValueCursor:
         unread_rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
         return AvroValues(None, np.sort(unread_rows))
 
-    def _bytes(self, avro_type: AvroType, rows: Int64s, lengths: Int64s) -> AvroValues:
+    def _spans(self, rows: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+        """Move the cursor over values of these lengths; return their starts and lengths."""
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
         starts = self.positions[rows]
         self.positions[rows] = np.minimum(starts + lengths, self._limit)
         self._mark_broken(rows[is_wrong])
-        return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
+        return starts, lengths
 
     def _fixed_bytes(self, rows: Int64s, size: int) -> Bytes:
         """Return the next bytes of each message: uint8 [m, size]."""
@@ -205,7 +208,7 @@ class ValueCursor:
                     self._mark_broken(rows)
                     return
                 if avro_type.kind == "map":
-                    self._bytes(avro_type, items, self._longs(items))
+                    self._spans(items, self._longs(items))
                 self.read(avro_type.items, items)
                 remaining = remaining - 1
                 items = items[remaining > 0]

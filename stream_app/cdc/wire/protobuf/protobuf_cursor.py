@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, from_zigzag
-from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.protobuf.protobuf_fields import (
     WIRE_32,
     WIRE_64,
@@ -128,12 +127,9 @@ class ProtobufCursor(ValueCursor):
 
     def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return the starts and lengths of values, and move the cursor to their ends."""
-        lengths = self._varints(rows).view(np.int64)
-        values = self._bytes(AvroType("bytes"), rows, lengths)
-        assert values.starts is not None
-        assert values.lengths is not None
+        starts, lengths = self._spans(rows, self._varints(rows).view(np.int64))
         self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
-        return values.starts, values.lengths
+        return starts, lengths
 
     def _number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
         kind = field_values.field.kind

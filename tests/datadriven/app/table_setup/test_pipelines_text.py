@@ -65,12 +65,14 @@ def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     return {
         "job": _step_names(job_pipeline(config.job_tables, table, choice=choice, restores=True)),
         "replay": _step_names(
-            job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_BY_REPLAY)
+            job_pipeline(config.job_tables, table, left_out_steps=LEFT_OUT_BY_REPLAY)
         ),
         "later": _step_names(
-            job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)
+            job_pipeline(config.job_tables, table, left_out_steps=LEFT_OUT_OF_LATER_CHANGES)
         ),
-        "check": _step_names(job_pipeline(config.job_tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
+        "check": _step_names(
+            job_pipeline(config.job_tables, table, left_out_steps=LEFT_OUT_BY_CHECK)
+        ),
     }
 
 

@@ -66,7 +66,7 @@ class _Tables:
         schema = configured_schema(table_section(config), SystemClock())
         rows = RowSettings(
             source=config.source, rules=table_section(config), schema=schema,
-            leaves_out=frozenset({StepPlace.INSERTS_ONLY}),
+            left_out_steps=frozenset({StepPlace.INSERTS_ONLY}),
         )  # fmt: skip
         self._format = rows.pipeline()
         keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""

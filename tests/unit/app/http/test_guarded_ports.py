@@ -30,7 +30,7 @@ FILES_MAX = 300
 STRANGERS = 2_000
 TOGETHER = 20
 DEADLINE_S = 120.0
-HEAD, ANSWER, EVENTS = WaitStage.HEAD, WaitStage.ANSWER, WaitStage.EVENTS
+HEAD, RESPONSE, EVENTS = WaitStage.HEAD, WaitStage.RESPONSE, WaitStage.EVENTS
 
 
 @dataclass
@@ -196,9 +196,9 @@ def test_the_metrics_port_speaks_http(ports: Ports) -> None:
     ("stages", "goes"),
     [
         ([HEAD, HEAD], None),
-        ([ANSWER, EVENTS, HEAD, HEAD], 2),
-        ([ANSWER, EVENTS, EVENTS, ANSWER], 1),
-        ([ANSWER, ANSWER, ANSWER, ANSWER], 0),
+        ([RESPONSE, EVENTS, HEAD, HEAD], 2),
+        ([RESPONSE, EVENTS, EVENTS, RESPONSE], 1),
+        ([RESPONSE, RESPONSE, RESPONSE, RESPONSE], 0),
     ],
 )
 def test_a_full_port_closes_waiting_heads_then_events_then_answers(
@@ -210,4 +210,4 @@ def test_a_full_port_closes_waiting_heads_then_events_then_answers(
 @pytest.mark.slow
 def test_listeners_have_half_of_the_places() -> None:
     assert listener_to_close({1: EVENTS, 2: HEAD, 3: EVENTS}, 4) is None
-    assert listener_to_close({1: ANSWER, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2
+    assert listener_to_close({1: RESPONSE, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2

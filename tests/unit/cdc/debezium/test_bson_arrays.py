@@ -37,7 +37,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 def alone(text: str) -> Any:
-    """The document; None: it is none."""
+    """The document; None if the text is not a document."""
     try:
         return orjson.loads(plain_document(text))
     except UnreadableRecordError:

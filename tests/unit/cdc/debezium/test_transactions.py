@@ -78,7 +78,7 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     assert ends.message_index.tolist() == list(range(1, 28, 2))
     assert ends.ids.to_pylist()[2] == "863:26828680"
     assert ends.times.tolist()[2] == 1795402470999
-    assert ends.collections.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
+    assert ends.tables.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
     counted = [index for index in range(14) if index != 6]  # a logical message, which no table has
     assert ends.counts.tolist() == [1] * 13
     assert ends.owners.tolist() == counted
@@ -99,7 +99,7 @@ def test_the_envelope_with_a_schema_and_other_blanks() -> None:
     facts = read(text, json.dumps({"schema": None, "payload": marker}).encode(), b'{"id": 5}')
     assert kinds(facts) == ["END", "END", "NONE"]
     assert facts.ends.owners.tolist() == [0, 0, 1, 1]
-    assert facts.ends.collections.to_pylist() == ["a.b", "a.c"] * 2
+    assert facts.ends.tables.to_pylist() == ["a.b", "a.c"] * 2
 
 
 def test_bytes_of_strangers_belong_to_nothing() -> None:

@@ -14,7 +14,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, DriftReaction
 from stream_app.cdc.json_records.batch_outcome import BatchOutcome
-from stream_app.cdc.json_records.decoder import Group, PlacedValues
+from stream_app.cdc.json_records.decoder import PlacedValues, SchemaGroup
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, COMPILED, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.dialect_format import DialectDecoder
 from stream_app.cdc.json_records.json_options import OnTruncate
@@ -222,7 +222,7 @@ def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatc
         messages=messages, section="x", policy=policy, on_truncate=OnTruncate.IGNORE
     )
     group = getattr(decoder, "_group", None)
-    assert isinstance(group, Group)
+    assert isinstance(group, SchemaGroup)
     index = np.arange(messages.num_rows, dtype=np.int32)
     decoder.decode_one_by_one(
         PlacedValues(messages.column("value"), index, messages), group, outcome
@@ -297,7 +297,7 @@ def test_machine_code_takes_usual_messages(name: str) -> None:
     texts = [text.replace("1e+20", "1") for text in texts]
     batch = a_batch(rng, texts)
     group = getattr(decoder, "_group", None)
-    assert isinstance(group, Group)
+    assert isinstance(group, SchemaGroup)
     index = np.arange(batch.num_rows, dtype=np.int32)
     part = decoder.decode_fast(PlacedValues(batch.column("value"), index, batch), group)
     assert part is not None

@@ -114,7 +114,7 @@ def drain(
     finally:
         stream.stop()
     assert topics.is_closed
-    return stream.reports()
+    return stream.new_progress()
 
 
 def names(checkpoint: JobFolder, part: str) -> list[str]:

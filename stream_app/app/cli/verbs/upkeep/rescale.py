@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     check_rescalable(table)
     bucket_count = buckets_argument(args.buckets, table)
     choice = BucketChoice(partitions=tuple(map(partition_argument, args.partition)))
-    choice.check(table, without_partitions="leave --partition out")
+    choice.check(table, remedy="leave --partition out")
     live = FileStoreScan(table).live(table.snapshots.latest())
     plan = planned_rescales(choice.chosen_entries(table, live), bucket_count)
     option = None if args.partition else new_option(table, plan, bucket_count)
@@ -130,9 +130,10 @@ def _plan_lines(
     if not plan:
         yield "all partitions have their number of buckets"
     for planned in plan:
-        files = f"{count_text(planned.files, 'file')}, {size_text(planned.bytes)}"
-        buckets = count_text(planned.new_buckets, "bucket")
-        yield f"{_partition_name(table, planned)}: {planned.old_buckets} → {buckets} ({files})"
+        files_text = f"{count_text(planned.files, 'file')}, {size_text(planned.bytes)}"
+        buckets_text = count_text(planned.new_buckets, "bucket")
+        name = _partition_name(table, planned)
+        yield f"{name}: {planned.old_buckets} → {buckets_text} ({files_text})"
     if plan and table.schema.history is not None:
         yield (
             "their hidden changes are dropped: changes that arrive late, from before the rescale, "
