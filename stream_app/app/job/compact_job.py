@@ -97,14 +97,14 @@ def _merge_files(
         table_job.open(f"compact-{uuid.uuid4()}")
         observers.collect(table_job, spark)
         with logging_about(table=table.label):
-            _Compaction(settings, table_job, stop_requested, observers.listeners).run()
+            CompactionRun(settings, table_job, stop_requested, observers.listeners).run()
     finally:
         table_job.upkeep.close()
         compactions.close()
         observers.jvm.detach()
 
 
-class _Compaction:
+class CompactionRun:
     """The compactions of one run of the command."""
 
     def __init__(
@@ -122,6 +122,11 @@ class _Compaction:
         self._snapshot_id: int | None = None
 
     def run(self) -> None:
+        """Compact once, or continuously if the settings follow the table, and print the summary.
+
+        Raises:
+            CompactionError: compactions of some buckets failed for good; the others are compacted.
+        """
         clock = self.table_job.table.clock
         start_s = clock.steady_seconds()
         if self.settings.follow:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from stream_app.app.job.compact_job import _Compaction
+from stream_app.app.job.compact_job import CompactionRun
 from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
@@ -54,7 +54,7 @@ def compaction_of(
     follow: bool = False,
     stop_requested: threading.Event | None = None,
     listeners: Sequence[JobListener] = (),
-) -> _Compaction:
+) -> CompactionRun:
     """Return a run of `stream-app compact` in the caller, without Spark."""
     compacting = table.with_options({"write-only": "false"})
     table_job = TableJob(compacting, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
@@ -63,7 +63,7 @@ def compaction_of(
         table=compacting, choice=choice or PartitionChoice(), full=full, follow=follow, spark={}
     )
     stop_requested = stop_requested or threading.Event()
-    return _Compaction(settings, table_job, stop_requested, Listeners(list(listeners)))
+    return CompactionRun(settings, table_job, stop_requested, Listeners(list(listeners)))
 
 
 class CompactFollower(JobListener):
