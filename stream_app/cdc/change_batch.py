@@ -127,11 +127,11 @@ class DecodedBatch:
         violations: number of records that violate each expectation, whatever its action is.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source table as messages describe it, if it differs from the table.
-        records: name of a source table → number of its records with rows; only `OwnMessages` counts
-            them.
+        records: name of a source table → number of its records with rows; only
+            `OwnMessageDecoder` counts them.
         other_records: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
-            `OwnMessages` sets it.
+            `OwnMessageDecoder` sets it.
         truncated: position of the last message that empties the table, or None. The rows of earlier
             messages are included nevertheless.
     """
@@ -199,7 +199,7 @@ def _sightings_in_batch(
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """Join the results of two parts of a batch, with positions in the whole batch, without
-    `OwnMessages`'s counts.
+    `OwnMessageDecoder`'s counts.
     """
     descriptions = [part.description for part in (left, right) if part.description is not None]
     truncations = [part.truncated for part in (left, right) if part.truncated is not None]

@@ -29,7 +29,7 @@ TYPE_MAPPING = "type-mapping"
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
-"""The option with the names that columns have in the source; see `steps.column_aliases`."""
+"""The option with the names that columns have in the source; see `pipeline_steps.alias_step`."""
 
 
 class DriftKind(enum.Enum):

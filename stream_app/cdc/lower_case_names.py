@@ -73,8 +73,8 @@ def lower_case_table(table: SourceTable) -> SourceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class LowerCaseDescription:
-    """A description of messages with lower-case names; see `SourceFacts.describe`.
+class LowerCaseDescriber:
+    """A reader of tables from messages, with lower-case names; see `SourceFacts.describe`.
 
     It describes each message separately, because messages may spell a column differently.
     """

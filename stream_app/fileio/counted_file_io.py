@@ -30,8 +30,8 @@ _KIND_OF = {
 
 
 @dataclass(slots=True)
-class StoreRequests:
-    """The numbers of a process's requests by kind; thread-safe."""
+class RequestCounter:
+    """A counter of a process's requests by kind; thread-safe."""
 
     _counts: Counter[str] = field(init=False, default_factory=Counter)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -52,7 +52,7 @@ class CountedFileIO:
     """A wrapper of another `FileIO` that counts the requests that `_KIND_OF` names."""
 
     files: FileIO
-    requests: StoreRequests = field(default_factory=StoreRequests, compare=False, repr=False)
+    requests: RequestCounter = field(default_factory=RequestCounter, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type[CountedFileIO], tuple[FileIO]]:
         return CountedFileIO, (self.files,)
@@ -75,6 +75,6 @@ class CountedFileIO:
         return result
 
 
-def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:
+def counting_file_io(files: FileIO, requests: RequestCounter) -> FileIO:
     """Wrap a file system so that its requests are counted."""
     return cast(FileIO, CountedFileIO(files, requests))

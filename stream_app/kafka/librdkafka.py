@@ -1,6 +1,6 @@
 """Calls librdkafka's C interface, as far as planning and reading offset ranges needs it.
 
-`range_reader`, `message_columns`, `message_stamps` and `cluster_offsets` use it. The library is the
+`range_reader`, `message_columns`, `message_stamps` and `offset_client` use it. The library is the
 one in confluent-kafka. Its Python classes are not used, because a Python object for each
 message costs more than all of librdkafka's work (docs/performance/decoding.md). All functions are
 in the public header, whose binary interface is stable within a major version.

@@ -1,6 +1,6 @@
 """Decides where a job's first epoch begins, and where each epoch ends.
 
-`spark.stream.topic_stream` calls it with the answers of `cluster_offsets`. The rules are those of
+`spark.stream.topic_stream` calls it with the answers of `offset_client`. The rules are those of
 Spark's Kafka source, so either reader continues the other's checkpoint.
 
 Source: Spark `kafka010/KafkaMicroBatchStream.scala`, `KafkaOffsetReaderAdmin.scala`.

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.catalog.catalog_environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
 from stream_app.errors import SchemaMismatchError
-from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counting_file_io
+from stream_app.fileio.counted_file_io import CountedFileIO, RequestCounter, counting_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
@@ -97,7 +97,7 @@ class FileStoreTable:
         identifier = self.catalog_environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
-    def with_counter(self, requests: StoreRequests) -> FileStoreTable:
+    def with_counter(self, requests: RequestCounter) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""
         return replace(self, file_io=counting_file_io(self.file_io, requests))
 
@@ -316,5 +316,5 @@ def table_label(location: str) -> str:
 def with_file_io(table: FileStoreTable, file_io: FileIO) -> FileStoreTable:
     """Return the table on another file system; a counting one gets a counter for the table."""
     if isinstance(file_io, CountedFileIO):
-        file_io = counting_file_io(file_io.files, StoreRequests())
+        file_io = counting_file_io(file_io.files, RequestCounter())
     return replace(table, file_io=file_io)

@@ -59,8 +59,8 @@ class _ReadError(Exception):
     """The text is not a statement of this grammar."""
 
 
-class _Tokens:
-    """Tokens that are consumed from left to right."""
+class _SqlTokenCursor:
+    """A cursor that consumes the tokens of a statement from left to right."""
 
     def __init__(self, tokens: Sequence[_SqlToken]) -> None:
         self._tokens = tokens
@@ -107,18 +107,18 @@ def _tokens(text: str) -> list[_SqlToken]:
     return tokens
 
 
-def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
+def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_SqlTokenCursor]:
     """Yield the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
     for index, token in enumerate(tokens):
         depth += token.is_one_of("(") - token.is_one_of(")")
         if depth == 0 and token.is_one_of(sign):
-            yield _Tokens(tokens[begin:index])
+            yield _SqlTokenCursor(tokens[begin:index])
             begin = index + 1
-    yield _Tokens(tokens[begin:])
+    yield _SqlTokenCursor(tokens[begin:])
 
 
-def _parse_statement(tokens: _Tokens) -> Statement | None:
+def _parse_statement(tokens: _SqlTokenCursor) -> Statement | None:
     try:
         if tokens.consume("alter"):
             tokens.skip("online", "ignore")
@@ -135,7 +135,7 @@ def _parse_statement(tokens: _Tokens) -> Statement | None:
     return None
 
 
-def _parse_alter_table(tokens: _Tokens) -> AlterTable:
+def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
     table = tokens.table()
@@ -170,7 +170,7 @@ def _parse_alter_table(tokens: _Tokens) -> AlterTable:
     )
 
 
-def _added_columns(clause: _Tokens) -> list[str]:
+def _added_columns(clause: _SqlTokenCursor) -> list[str]:
     if not clause.consume("column") and clause.next_is_one_of(*_OTHER_PARTS):
         return []
     clause.skip("column", "if", "not", "exists")
@@ -182,7 +182,7 @@ def _added_columns(clause: _Tokens) -> list[str]:
     ]
 
 
-def _parse_rename_table(tokens: _Tokens) -> RenameTable:
+def _parse_rename_table(tokens: _SqlTokenCursor) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
@@ -192,11 +192,11 @@ def _parse_rename_table(tokens: _Tokens) -> RenameTable:
     return RenameTable(tuple(pairs))
 
 
-def _parse_create_table(tokens: _Tokens) -> CreateOrDropTable:
+def _parse_create_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "not", "exists")
     return CreateOrDropTable((tokens.table(),))
 
 
-def _parse_drop_table(tokens: _Tokens) -> CreateOrDropTable:
+def _parse_drop_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "exists")
     return CreateOrDropTable(tuple(part.table() for part in _split(tokens.rest(), ",")))

@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.debezium_options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events
+from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
 
 _NAME = "debezium-cloudevents"
 _PREFIX = "iodebezium"
@@ -121,7 +121,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:
-    return EventSource(DEBEZIUM_JSON.facts(options), _DATA).facts()
+    return EventFactReader(DEBEZIUM_JSON.facts(options), _DATA).facts()
 
 
 DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(

@@ -36,7 +36,7 @@ from stream_app.cdc.json_records.json_options import (
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
     NamedOrigins,
-    OriginFields,
+    OriginRule,
     change_times,
     parse_times_ms,
 )
@@ -295,7 +295,7 @@ DMS_JSON = DialectDeclaration(
         trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
     ),
     encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_metadata_schema(*_METADATA), _named_origins).origins,
+    origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
     change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declaration()

@@ -20,7 +20,7 @@ from stream_app.cdc.rows.record_images import RecordImages
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class MessageSurvey:
     """Implements `message_format.SourceSurvey`.
 
     Attributes:
@@ -66,7 +66,9 @@ def _has_column(record: RecordImages, name: str) -> bool:
     return all(name in image for image in (record.before, record.after) if image is not None)
 
 
-def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+def survey(
+    dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
+) -> MessageSurvey:
     """Look at a few messages of each topic."""
     table = DialectTable(
         readings=(),
@@ -75,7 +77,9 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
         reads_tables=True,
     )
     changes_of = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
-    return Survey(table.keys, {topic: changes for topic, changes in changes_of.items() if changes})
+    return MessageSurvey(
+        table.keys, {topic: changes for topic, changes in changes_of.items() if changes}
+    )
 
 
 def _changes(

@@ -124,7 +124,7 @@ class NamedOrigins(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OriginFields:
+class OriginRule:
     """The rule by which a dialect finds a message's table.
 
     Attributes:

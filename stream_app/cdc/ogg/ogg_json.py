@@ -37,7 +37,7 @@ from stream_app.cdc.json_records.json_options import (
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
     NamedOrigins,
-    OriginFields,
+    OriginRule,
     change_times,
     parse_times_ms,
 )
@@ -297,7 +297,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     return NamedOrigins(database, table, np.ones(len(name), np.bool_))
 
 
-_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _named_origins)
+_ORIGINS = OriginRule(pa.schema([("table", pa.string())]), _named_origins)
 
 
 _TIME = pa.schema([("op_ts", pa.string())])

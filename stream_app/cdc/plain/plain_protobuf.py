@@ -21,8 +21,8 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.json_records.json_options import CheckedOptions
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup
 from stream_app.cdc.plain.protobuf_values import protobuf_document
-from stream_app.cdc.plain.registered_format import RegisteredFormat
-from stream_app.cdc.plain.registered_rows import RegisteredRows
+from stream_app.cdc.plain.registered_declaration import RegisteredDeclaration
+from stream_app.cdc.plain.registered_row_decoder import RegisteredRowDecoder
 from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues
@@ -38,7 +38,7 @@ _NAME = "protobuf"
 
 
 @dataclass(frozen=True, slots=True)
-class _ProtobufRows:
+class _ProtobufRowSchema:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
@@ -70,7 +70,7 @@ class _ProtobufRows:
         return json.dumps(document, ensure_ascii=False).encode()
 
 
-class _Protobuf:
+class _ProtobufLanguage:
     """Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
@@ -87,12 +87,12 @@ class _Protobuf:
             for type_number, type_rows in by_number(type_index.reshape(-1)):  # a loop over types
                 yield (number, *_path(distinct[type_number])), rows[type_rows]
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRowSchema:
         """See `SchemaLanguage`; each message is a record, whatever the name."""
         del name
         number, *path = key
         message = message_class(schemas, number, path)
-        return _ProtobufRows(number, message, _fields(message))
+        return _ProtobufRowSchema(number, message, _fields(message))
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +105,7 @@ def _path(indexes: Int64s) -> list[int]:
     return path
 
 
-def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
+def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRowDecoder:
     check_protoc(_NAME)
     if header_kind(setup.options) is HeaderKind.APICURIO:
         raise UsageError(
@@ -115,11 +115,11 @@ def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Re
             fix="let the serializer write numbers into the messages "
             "(apicurio.registry.headers.enabled = false)",
         )
-    return RegisteredRows(_NAME, _Protobuf(), schemas, setup, options)
+    return RegisteredRowDecoder(_NAME, _ProtobufLanguage(), schemas, setup, options)
 
 
 def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """Return the format, which asks registries for schemas."""
-    return RegisteredFormat(
-        name=_NAME, registries=registries, language=_Protobuf(), make=_format
+    return RegisteredDeclaration(
+        name=_NAME, registries=registries, language=_ProtobufLanguage(), make=_format
     ).declaration()

@@ -235,8 +235,8 @@ class EventFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class EventSource:
-    """Facts of events about their source, from the messages within.
+class EventFactReader:
+    """A reader of what events show about their source, from the messages within.
 
     Attributes:
         inner_facts: the facts of these messages.

@@ -37,7 +37,7 @@ NO_SCHEMA = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadedJson:
+class HeadedJsonFormat:
     """Implements `message_format.MessageFormat`.
 
     Attributes:

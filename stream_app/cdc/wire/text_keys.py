@@ -27,7 +27,7 @@ _ESCAPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _TextKey:
+class _TextKeySchema:
     """Implements `row_schema.RowSchema`.
 
     Attributes:
@@ -57,7 +57,7 @@ class _TextKey:
             raise UnreadableRecordError("is not UTF-8") from None
 
 
-class TextKeys:
+class TextKeyLanguage:
     """Implements `row_schema.SchemaLanguage`: all keys are of one schema."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
@@ -65,12 +65,12 @@ class TextKeys:
         if len(messages):
             yield (), np.arange(len(messages))
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _TextKey:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _TextKeySchema:
         """See `SchemaLanguage`."""
         del schemas, key
         if not name:
             raise UnreadableRecordError("is one text, and several columns come from it")
-        return _TextKey(name)
+        return _TextKeySchema(name)
 
 
 def text_objects(keys: pa.Array, name: str) -> pa.Array:

@@ -36,7 +36,7 @@ from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.fileio.s3.s3_errors import S3Explanation, explain_s3_error
-from stream_app.fileio.s3.s3_keys import RenewedKeys
+from stream_app.fileio.s3.s3_keys import KeyProvider
 from stream_app.fileio.s3.s3_options import S3Options
 from stream_app.fileio.setting_references import MissingValueError
 
@@ -77,12 +77,12 @@ class S3FileIO:
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
     _stores: dict[str, S3Store] = field(default_factory=dict, init=False, repr=False, compare=False)
     _answered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    _keys: RenewedKeys | None = field(init=False, repr=False, compare=False)
+    _keys: KeyProvider | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         options = self.options
         has_keys = options.keys is not None or options.source is not None
-        keys = RenewedKeys(options.keys, options.source, self.clock) if has_keys else None
+        keys = KeyProvider(options.keys, options.source, self.clock) if has_keys else None
         object.__setattr__(self, "_keys", keys)
 
     def __reduce__(self) -> tuple[type[S3FileIO], tuple[S3Options, bool, Clock]]:

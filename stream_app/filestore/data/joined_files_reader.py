@@ -23,7 +23,7 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import DataFileReader
-from stream_app.format.data_files.blob_files import BlobIndex, blob_windows, read_blob_index
+from stream_app.format.data_files.blob_file_format import BlobIndex, blob_windows, read_blob_index
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.joined_files import JoinedFiles, first_row, holds_blobs

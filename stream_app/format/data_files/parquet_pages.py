@@ -89,8 +89,8 @@ class WantedRows:
     columns: PagedColumns | None
 
 
-class PagedGroups:
-    """The row groups of an open file, of which a choice may skip pages.
+class PagedGroupReader:
+    """A reader of an open file's row groups, of which a choice may skip pages.
 
     Args:
         source: the file.

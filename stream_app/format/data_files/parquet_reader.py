@@ -20,7 +20,7 @@ from stream_app.format.data_files.damaged_files import (
     printable_error,
 )
 from stream_app.format.data_files.file_batches import batch_pieces, batch_row_count
-from stream_app.format.data_files.parquet_pages import PagedGroups
+from stream_app.format.data_files.parquet_pages import PagedGroupReader
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import read_end
 
@@ -71,7 +71,7 @@ def numbered_batches(
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             if check is not None:
                 check(file.metadata)
-            open_file = _OpenFile(source, end, file, list(columns), batch_rows)
+            open_file = _OpenFileReader(source, end, file, list(columns), batch_rows)
             yield from open_file.all_rows() if parts is None else open_file.chosen_rows(parts)
     except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
@@ -83,7 +83,7 @@ def numbered_batches(
         ) from error
 
 
-class _OpenFile:
+class _OpenFileReader:
     """A reader of an open file's columns."""
 
     def __init__(
@@ -108,7 +108,7 @@ class _OpenFile:
             yield from self._whole_group(group)
 
     def chosen_rows(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
-        pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
+        pages = PagedGroupReader(self._source, self._end, self._file, self._columns, parts)
         for group in self._groups(parts):
             rows = pages.wanted_rows(group)
             if rows.columns is None:

@@ -24,8 +24,8 @@ _LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
 
 
 @dataclass(frozen=True, slots=True)
-class BorderDoubts:
-    """The facts by which an epoch's end is doubted; iterates over the doubts.
+class DoubtSearch:
+    """The search for reasons to doubt the end of an epoch; iterates over the doubts.
 
     Attributes:
         ends: int64 [p]; the end in each partition.

@@ -34,7 +34,7 @@ from stream_app.kafka.transactions.border import (
     LogPosition,
     LogProgress,
 )
-from stream_app.kafka.transactions.border_doubts import BorderDoubts
+from stream_app.kafka.transactions.border_doubts import DoubtSearch
 from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.pending_messages import (
     NO_CODE,
@@ -106,7 +106,7 @@ def cut_epoch(
     )
     partitions = progress_at(facts, ends, newest if newest_transactions else {}, awaited_positions)
     progress = LogProgress(newest_transactions, partitions)
-    doubts = BorderDoubts(facts, ends, end_markers, newest, progress)
+    doubts = DoubtSearch(facts, ends, end_markers, newest, progress)
     return EpochCut(
         ends=dict(zip(pending.partitions, ends.tolist(), strict=True)),
         border=Border(

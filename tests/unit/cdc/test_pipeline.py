@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.source_table import SourceColumn, SourceTable
@@ -140,7 +140,7 @@ def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
-    last = InsertOnly(quarantines=True, ignores_deletes=True)
+    last = InsertOnlyStep(quarantines=True, ignores_deletes=True)
     decoder = Pipeline(failing, {StepPlace.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]

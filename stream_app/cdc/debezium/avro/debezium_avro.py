@@ -28,11 +28,11 @@ from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_avro import (
+from stream_app.cdc.debezium.avro.avro_fact_reader import SLICE_ROWS, AvroFactReader
+from stream_app.cdc.debezium.avro.compiled_avro_reader import (
     IMAGES,
     AvroImages,
-    CompiledAvro,
+    CompiledAvroReader,
     MessageTexts,
     avro_images,
 )
@@ -86,7 +86,7 @@ class _SchemaPlan:
     readings: tuple[ColumnReading, ...]
     drift: Drift
     is_envelope: bool
-    compiled: CompiledAvro | None
+    compiled: CompiledAvroReader | None
 
 
 class DebeziumAvro(DebeziumJson):
@@ -161,7 +161,7 @@ class DebeziumAvro(DebeziumJson):
             readings=readings,
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
-            compiled=CompiledAvro.for_schema(
+            compiled=CompiledAvroReader.for_schema(
                 root, readings, self._parser, reads_tables=self._settings.reads_tables
             )
             if is_envelope
@@ -333,21 +333,21 @@ def _survey(
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
     _check_options(registries, setup.options, setup.columns)
-    source = AvroSource(_schemas(registries, setup.options))
+    fact_reader = AvroFactReader(_schemas(registries, setup.options))
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=other_options),
-        {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},
+        {topic: fact_reader.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
-    source = AvroSource(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
+    fact_reader = AvroFactReader(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
     return SourceFacts(
-        origins=source.origins,
-        describe=source.describe,
-        versions=source.versions,
-        change_times=source.change_times,
+        origins=fact_reader.origins,
+        describe=fact_reader.describe,
+        versions=fact_reader.versions,
+        change_times=fact_reader.change_times,
     )
 
 

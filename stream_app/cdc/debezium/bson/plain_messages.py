@@ -39,7 +39,7 @@ from stream_app.cdc.columns.json_lines import (
     parse_objects,
 )
 from stream_app.cdc.columns.nesting import are_too_deep
-from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
+from stream_app.cdc.debezium.bson.compiled_rewriter import CompiledRewriter
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,
     plain_document,
@@ -97,7 +97,7 @@ class PlainMessages:
 def plain_messages(
     messages: pa.RecordBatch,
     columns: Mapping[str, TypedColumn] = NO_COLUMNS,
-    compiled: CompiledDocuments | None = None,
+    compiled: CompiledRewriter | None = None,
 ) -> PlainMessages:
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
@@ -127,7 +127,7 @@ class _MessageRewriter:
 
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
-    compiled: CompiledDocuments | None
+    compiled: CompiledRewriter | None
     unreadable: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 

@@ -38,7 +38,7 @@ class ParquetSink:
         return FooterStats(self._writer.writer.metadata)
 
 
-class ParquetFiles:
+class ParquetFileFormat:
     """Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> ParquetSink:

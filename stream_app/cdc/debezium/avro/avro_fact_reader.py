@@ -54,8 +54,8 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class AvroSource:
-    """Facts of messages about their source, by the schemas of a registry.
+class AvroFactReader:
+    """A reader of what messages show about their source, by the schemas of a registry.
 
     Attributes:
         keeps_nulls: as in `debezium_description.describe`.

@@ -26,7 +26,7 @@ BAD_DESCRIBED_MAX = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class DescribedColumns:
+class DescriptionStep:
     """Implements `pipeline.Step`.
 
     Attributes:

@@ -206,7 +206,7 @@ def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-class BlobFiles:
+class BlobFileFormat:
     """Implements `DataFileFormat`; if an older file has a row's value, the value is null."""
 
     def open_sink(

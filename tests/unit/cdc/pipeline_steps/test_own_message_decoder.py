@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_messages import OwnMessages, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import origins_in
@@ -38,7 +38,8 @@ def of_table(name: str, table: str, key: int) -> str:
 def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
     pipeline = a_format(name=name, options=options)
     return replace(
-        pipeline, own_messages=OwnMessages(origins=partial(origins_in, name, {}), choice=choice)
+        pipeline,
+        own_message_decoder=OwnMessageDecoder(origins=partial(origins_in, name, {}), choice=choice),
     )
 
 
@@ -136,7 +137,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
     )
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = replace(follows, own_messages=OwnMessages(origins=origins, choice=choice))
+    decode = replace(follows, own_message_decoder=OwnMessageDecoder(origins=origins, choice=choice))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)

@@ -114,7 +114,7 @@ class _NoAnswerError(Exception):
 
 
 @dataclass(slots=True)
-class ClusterOffsets:
+class OffsetClient:
     """A client that asks a cluster for the oldest or newest offsets of some topics; for one thread.
 
     Attributes:

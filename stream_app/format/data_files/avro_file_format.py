@@ -153,7 +153,7 @@ def _to_avro(value: Any, data_type: pa.DataType) -> Any:
     return [_to_avro(item, data_type.value_type) for item in value]
 
 
-class AvroFiles:
+class AvroFileFormat:
     """Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> AvroSink:

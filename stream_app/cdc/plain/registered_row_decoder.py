@@ -49,7 +49,7 @@ from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.avro.avro_columns import wire_column
 from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
-from stream_app.cdc.wire.text_keys import TextKeys
+from stream_app.cdc.wire.text_keys import TextKeyLanguage
 from stream_app.model.schema.data_type import DataType
 
 _SLICE_ROWS = 32_768
@@ -114,7 +114,7 @@ class _Messages:
         )
 
 
-class RegisteredRows:
+class RegisteredRowDecoder:
     """Implements `message_format.MessageFormat`."""
 
     def __init__(
@@ -128,7 +128,7 @@ class RegisteredRows:
         self._section = section
         self._language = language
         self._key_language: SchemaLanguage[RowSchema] = (
-            TextKeys() if has_text_keys(options) else language
+            TextKeyLanguage() if has_text_keys(options) else language
         )
         self._schemas = schemas
         self._encodings = options.encodings

@@ -25,8 +25,8 @@ _SLICE_ROWS = 32_768
 
 
 @dataclass(slots=True)
-class CompiledDocuments:
-    """The layout of a table's documents, in the field order of the documents that came first.
+class CompiledRewriter:
+    """A rewriter that uses machine code, for documents in the field order of the first documents.
 
     Attributes:
         columns: the table's columns that are not STRING, by name.

@@ -86,7 +86,7 @@ class OrcSink:
         return self._stats
 
 
-class OrcFiles:
+class OrcFileFormat:
     """Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> OrcSink:

@@ -67,7 +67,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnAliases:
+class AliasStep:
     """Implements `pipeline.Step` for rows with alias columns after the table's columns.
 
     Attributes:

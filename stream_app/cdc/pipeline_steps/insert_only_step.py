@@ -26,7 +26,7 @@ _OP_NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertOnly:
+class InsertOnlyStep:
     """Implements `pipeline.Step`.
 
     Attributes:

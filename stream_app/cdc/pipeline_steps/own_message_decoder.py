@@ -60,8 +60,8 @@ EVERY_SOURCE = SourceChoice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnMessages:
-    """A step that decodes the messages that a table accepts; the others become bad records.
+class OwnMessageDecoder:
+    """A decoder of the messages that a table accepts; the others become bad records.
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
@@ -75,8 +75,8 @@ class OwnMessages:
         """Decode a batch, of which the records of other source tables become bad records.
 
         It decodes the whole batch, and keeps this result if no message can be another table's.
-        Otherwise it decodes the accepted messages alone. While the choice is open, an error only
-        notes the batch's source tables.
+        Otherwise it decodes the accepted messages alone. While the choice is open, after an error
+        it only counts the records of the batch's source tables.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.
@@ -103,7 +103,7 @@ class OwnMessages:
     def _decode_nothing(
         self, messages: pa.RecordBatch, decode: Decode, error: WrongSourceError
     ) -> DecodedBatch:
-        """Note a batch's source tables only: the job chooses its own table after the whole epoch.
+        """Count the records of a batch's source tables: the job chooses its own after the epoch.
 
         Then it decodes the batch again, or ends with the error.
         """

@@ -90,7 +90,7 @@ def avro_images(
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledAvro:
+class CompiledAvroReader:
     """A reader of one schema's messages by machine code.
 
     Attributes:
