@@ -74,7 +74,7 @@ def lower_case_table(table: SourceTable) -> SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class LowerCaseDescriber:
-    """A reader of tables from messages, with lower-case names; see `SourceFacts.describe`.
+    """A reader of a table from messages, with lower-case names; see `SourceFacts.describe`.
 
     It describes each message separately, because messages may spell a column differently.
     """
@@ -92,7 +92,7 @@ class LowerCaseDescriber:
 
 @dataclass(slots=True, kw_only=True)
 class LowerCaseFormat:
-    """Implements `message_format.MessageFormat`.
+    """A format whose rows have column names in lower case. Implements `MessageFormat`.
 
     Attributes:
         make: makes the format of a setup.

@@ -86,7 +86,7 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Implements `message_format.MessageFormat`.
+    """A decoder, followed by steps that adapt its results. Implements `MessageFormat`.
 
     Attributes:
         decoder: reads the messages; without messages it returns the schema of its rows.

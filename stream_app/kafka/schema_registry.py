@@ -74,7 +74,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Implements `cdc.schema_registry_port.Schemas`.
+    """A client of a schema registry. Implements `cdc.schema_registry_port.Schemas`.
 
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.

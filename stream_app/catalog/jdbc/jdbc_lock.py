@@ -37,7 +37,7 @@ _CREATE_TABLE = """CREATE TABLE IF NOT EXISTS paimon_distributed_locks (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcLock:
-    """The locks of one catalog; see `CatalogLock`."""
+    """The lock of a JDBC catalog, which locks one table. Implements `CatalogLock`."""
 
     connections: Connections
     catalog_key: str

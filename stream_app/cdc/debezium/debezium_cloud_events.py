@@ -35,7 +35,7 @@ _DIGITS = r"^-?[0-9]{1,18}$"
 
 
 class _ChangeData:
-    """Implements `event_data.EventData`."""
+    """The change in an event, whose data are the row. Implements `event_data.EventData`."""
 
     attributes: tuple[str, ...] = (_OP, _TIME, *(_PREFIX + name for name in _SOURCE))
 

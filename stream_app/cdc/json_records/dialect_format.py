@@ -69,7 +69,7 @@ from stream_app.model.schema.data_type import DataType, RowType
 
 
 class DialectDecoder(ValueDecoder[SchemaGroup]):
-    """Implements `message_format.MessageFormat`."""
+    """A decoder of one dialect's messages. Implements `message_format.MessageFormat`."""
 
     def __init__(
         self,

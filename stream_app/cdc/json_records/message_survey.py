@@ -21,7 +21,7 @@ from stream_app.cdc.rows.record_images import RecordImages
 
 @dataclass(frozen=True, slots=True)
 class MessageSurvey:
-    """Implements `message_format.SourceSurvey`.
+    """A survey of a dialect's messages. Implements `message_format.SourceSurvey`.
 
     Attributes:
         keys: the columns of the primary key.

@@ -68,7 +68,9 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasStep:
-    """Implements `pipeline.Step` for rows with alias columns after the table's columns.
+    """The step that moves values of alias columns, which come last, to the table's columns.
+
+    Implements `pipeline.Step`.
 
     Attributes:
         schema: the schema of the rows without alias columns.

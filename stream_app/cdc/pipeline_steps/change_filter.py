@@ -94,7 +94,7 @@ def filter_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterStep:
-    """Implements `pipeline.Step`, for whole rows.
+    """The step that drops rows for which a condition is not true. Implements `pipeline.Step`.
 
     Attributes:
         condition: over the rows' columns.

@@ -27,7 +27,7 @@ BAD_DESCRIBED_MAX = 100
 
 @dataclass(slots=True, kw_only=True)
 class DescriptionStep:
-    """Implements `pipeline.Step`.
+    """The step that describes columns and types that the table lacks. Implements `pipeline.Step`.
 
     Attributes:
         describe: as in `message_format.FormatDeclaration`.

@@ -56,7 +56,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationStep:
-    """Implements `pipeline.Step`.
+    """The step that judges rows by the table's expectations. Implements `pipeline.Step`.
 
     Attributes:
         conditions: each expectation of the table, with its condition over the rows' columns.

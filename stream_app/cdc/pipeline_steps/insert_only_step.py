@@ -27,7 +27,7 @@ _OP_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertOnlyStep:
-    """Implements `pipeline.Step`.
+    """The step that refuses records that are not inserts. Implements `pipeline.Step`.
 
     Attributes:
         quarantines: whether records that are not inserts become bad ones; else one stops the job.

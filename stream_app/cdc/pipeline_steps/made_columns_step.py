@@ -55,7 +55,7 @@ class ComputedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeColumnsStep:
-    """Implements `pipeline.Step`.
+    """The step that adds metadata columns and computed columns. Implements `pipeline.Step`.
 
     Attributes:
         schema: the schema of the rows that come out, `change_schema`.

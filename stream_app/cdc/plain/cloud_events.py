@@ -24,7 +24,7 @@ _NAME = "cloudevents"
 
 
 class _RowData:
-    """Implements `event_data.EventData`: the data is the message."""
+    """The row in an event's data, which is the whole message. Implements `event_data.EventData`."""
 
     attributes: tuple[str, ...] = ()
 

@@ -28,7 +28,7 @@ from stream_app.cdc.wire.wire_format import avro_as_json
 
 @dataclass(frozen=True, slots=True)
 class _AvroRowSchema:
-    """Implements `row_schema.RowSchema`.
+    """A schema of rows in Avro. Implements `row_schema.RowSchema`.
 
     Attributes:
         only_column: the only column, where the schema is not a record.
@@ -60,7 +60,7 @@ class _AvroRowSchema:
 
 
 class _AvroLanguage:
-    """Implements `row_schema.SchemaLanguage`."""
+    """The schemas of Avro. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""

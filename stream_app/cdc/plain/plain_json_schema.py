@@ -43,7 +43,7 @@ _KEY_DRIFT_OPTIONS = dict.fromkeys((UNKNOWN_COLUMNS, MISSING_COLUMNS), DriftReac
 
 @dataclass(frozen=True, slots=True)
 class _JsonRowSchema:
-    """Implements `row_schema.DescribedRows`.
+    """A schema of rows in JSON. Implements `row_schema.DescribedRows`.
 
     Attributes:
         name: the only column of a value that is not an object.
@@ -67,7 +67,7 @@ class _JsonRowSchema:
 
 
 class _JsonSchemaLanguage:
-    """Implements `row_schema.SchemaLanguage`."""
+    """The schemas of JSON Schema. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""

@@ -39,7 +39,7 @@ _NAME = "protobuf"
 
 @dataclass(frozen=True, slots=True)
 class _ProtobufRowSchema:
-    """Implements `row_schema.RowSchema`.
+    """A schema of rows in Protobuf. Implements `row_schema.RowSchema`.
 
     Attributes:
         message_class: Google's class of the messages.
@@ -71,7 +71,7 @@ class _ProtobufRowSchema:
 
 
 class _ProtobufLanguage:
-    """Implements `row_schema.SchemaLanguage`."""
+    """The schemas of Protobuf. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`; the key has the indexes of the message's type."""

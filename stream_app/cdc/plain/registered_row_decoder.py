@@ -115,7 +115,7 @@ class _Messages:
 
 
 class RegisteredRowDecoder:
-    """Implements `message_format.MessageFormat`."""
+    """A decoder of rows whose schema is in a registry. Implements `MessageFormat`."""
 
     def __init__(
         self,

@@ -194,7 +194,7 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
 
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """Implements `message_format.MessageFormat`.
+    """A format of events, whose data are messages of another one. Implements `MessageFormat`.
 
     Attributes:
         inner_format: the format of the messages within.

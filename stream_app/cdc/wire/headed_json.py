@@ -38,7 +38,7 @@ NO_SCHEMA = -2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadedJsonFormat:
-    """Implements `message_format.MessageFormat`.
+    """A format of JSON behind the head of a registry. Implements `message_format.MessageFormat`.
 
     Attributes:
         make: makes the format of a schema's messages; raises `UnreadableRecordError` if they cannot

@@ -58,7 +58,7 @@ def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class _RewritingFormat:
-    """Implements `message_format.MessageFormat`."""
+    """A format whose messages get Confluent's heads first. Implements `MessageFormat`."""
 
     inner_format: MessageFormat
     rewrite: _Rewrite

@@ -28,7 +28,7 @@ _ESCAPES = (
 
 @dataclass(frozen=True, slots=True)
 class _TextKeySchema:
-    """Implements `row_schema.RowSchema`.
+    """The schema of keys that are plain text. Implements `row_schema.RowSchema`.
 
     Attributes:
         name: the name of the only column.
@@ -58,7 +58,7 @@ class _TextKeySchema:
 
 
 class TextKeyLanguage:
-    """Implements `row_schema.SchemaLanguage`: all keys are of one schema."""
+    """The one schema of all text keys. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""

@@ -36,7 +36,7 @@ _BATCH_ROWS = 8_192
 
 
 class AvroSink:
-    """Implements `DataFileSink`."""
+    """A writer of an Avro file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         avro_schema = fastavro.parse_schema(_record(schema, _RECORD))
@@ -154,7 +154,7 @@ def _to_avro(value: Any, data_type: pa.DataType) -> Any:
 
 
 class AvroFileFormat:
-    """Implements `DataFileFormat`."""
+    """The format Avro. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> AvroSink:
         """See `DataFileFormat.open_sink`."""

@@ -207,7 +207,10 @@ def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
 
 
 class BlobFileFormat:
-    """Implements `DataFileFormat`; if an older file has a row's value, the value is null."""
+    """The format of BLOB files. Implements `DataFileFormat`.
+
+    If an older file has a row's value, the value is null.
+    """
 
     def open_sink(
         self,

@@ -50,7 +50,7 @@ _FIX_OF_WRITES = "store such times as Parquet: stream-app alter TABLE --set file
 
 
 class OrcSink:
-    """Implements `DataFileSink`."""
+    """A writer of an ORC file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._stored_schema = pa.schema(
@@ -87,7 +87,7 @@ class OrcSink:
 
 
 class OrcFileFormat:
-    """Implements `DataFileFormat`."""
+    """The format ORC. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> OrcSink:
         """See `DataFileFormat.open_sink`."""

@@ -20,7 +20,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 
 class ParquetSink:
-    """Implements `DataFileSink`."""
+    """A writer of a Parquet file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._writer = parquet_writer(sink, schema, options)
@@ -39,7 +39,7 @@ class ParquetSink:
 
 
 class ParquetFileFormat:
-    """Implements `DataFileFormat`."""
+    """The format Parquet. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> ParquetSink:
         """See `DataFileFormat.open_sink`."""

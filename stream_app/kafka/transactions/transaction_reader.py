@@ -28,7 +28,7 @@ _RANGES_MAX = 16
 
 @dataclass(slots=True, kw_only=True)
 class TransactionReader:
-    """Implements `whole_borders.MessageReader`; for one thread.
+    """A reader of messages' transactions; for one thread. Implements `whole_borders.MessageReader`.
 
     Attributes:
         settings: settings of the native reader.
