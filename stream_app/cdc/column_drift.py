@@ -175,16 +175,17 @@ class Sighting:
     """Records with the same unknown, missing or cut column, or with the same violation.
 
     Attributes:
-        records: number of records.
-        first: position of the first record in the batch of messages.
+        first_position: position of the first record in the batch of messages.
     """
 
-    records: int
-    first: int
+    record_count: int
+    first_position: int
 
     def plus(self, other: Sighting) -> Sighting:
         """Add another sighting."""
-        return Sighting(self.records + other.records, min(self.first, other.first))
+        return Sighting(
+            self.record_count + other.record_count, min(self.first_position, other.first_position)
+        )
 
 
 def join_sightings(

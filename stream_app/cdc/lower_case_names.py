@@ -158,7 +158,7 @@ class LowerCaseFormat:
         record is bad if its key has another name than the known one.
         """
         first_rows: dict[str, int] = {
-            name: sighting.first
+            name: sighting.first_position
             for (kind, name), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }

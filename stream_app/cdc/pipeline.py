@@ -135,7 +135,9 @@ class Pipeline:
         if messages.num_rows == 1:
             schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
             bad = bad_records(messages, {0: reason})
-            return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
+            return DecodedBatch(
+                changes=no_changes(schema), bad=bad, skipped_count=0, decoder_error_count=1
+            )
         half = messages.num_rows // 2
         left, right = (
             self._decode_isolating(part) for part in (messages.slice(0, half), messages.slice(half))

@@ -146,7 +146,7 @@ class _Parser(TokenCursor):
     functions: Mapping[str, ConditionFunction]
     judges_columns: bool = True
     _depth: int = field(init=False, default=0)
-    _tests: int = field(init=False, default=0)
+    _test_count: int = field(init=False, default=0)
 
     def parse_all(self) -> Predicate:
         predicate = self._condition()
@@ -189,8 +189,8 @@ class _Parser(TokenCursor):
         return predicate
 
     def _test(self) -> Predicate:
-        self._tests += 1
-        if self._tests > _TESTS_MAX:
+        self._test_count += 1
+        if self._test_count > _TESTS_MAX:
             raise self.expected_error(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
         column = self._column()
         if self.next.key in _OPERATORS:

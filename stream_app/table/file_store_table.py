@@ -246,7 +246,7 @@ class FileStoreTable:
         *,
         columns: RowType | None = None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
-        batch_rows: int = BATCH_ROWS,
+        batch_rows_max: int = BATCH_ROWS,
         parts: PartFilter | None = None,
     ) -> BucketFiles:
         """Return the access to a bucket's files, which makes readers and writers.
@@ -267,7 +267,7 @@ class FileStoreTable:
                 read_columns,
                 self.layout(columns, system_columns=system_columns).schema,
                 self.known_schemas(),
-                batch_rows,
+                batch_rows_max,
                 parts,
                 prefix_of_own_numbers(self.options),
             ),

@@ -139,7 +139,7 @@ class DebeziumJson:
             section=SECTION,
             policy=self._settings.policy,
             on_truncate=self._options.on_truncate,
-            skipped=messages.column("value").null_count,
+            skipped_count=messages.column("value").null_count,
         )
 
     @property

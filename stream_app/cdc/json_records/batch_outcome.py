@@ -160,7 +160,7 @@ class BatchOutcome:
 
     Attributes:
         section: the section of the format's options, for errors.
-        truncated: the last message that empties the table, or None.
+        last_truncate: the last message that empties the table, or None.
         schemas: fingerprint of each schema that messages bring → its first message.
     """
 
@@ -168,8 +168,8 @@ class BatchOutcome:
     section: str
     policy: ColumnPolicy
     on_truncate: OnTruncate
-    truncated: int | None = None
-    skipped: int = 0
+    last_truncate: int | None = None
+    skipped_count: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
     question_parts: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class BatchOutcome:
         )
         self._note_tables(result.tables, message_index)
         self._note_drift(self.policy.reported(result.drift), message_index)
-        self.skipped += result.rowless_count + len(result.truncates)
+        self.skipped_count += result.rowless_count + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(message_index[position])] = reason
         if result.stops:
@@ -247,11 +247,11 @@ class BatchOutcome:
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
-            skipped=self.skipped,
+            skipped_count=self.skipped_count,
             tables=self.tables,
             drift=self.drift,
             schemas=self.schemas,
-            truncated=self.truncated,
+            last_truncate=self.last_truncate,
         )
         return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
 
@@ -259,9 +259,9 @@ class BatchOutcome:
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]
     ) -> None:
         for column, sighting in columns.items():
-            first = int(message_index[sighting.first])
+            first = int(message_index[sighting.first_position])
             earlier = self.drift.get(column, Sighting(0, first))
-            self.drift[column] = earlier.plus(Sighting(sighting.records, first))
+            self.drift[column] = earlier.plus(Sighting(sighting.record_count, first))
 
     def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
@@ -292,4 +292,6 @@ class BatchOutcome:
                 f"continue, set {option} = 'ignore'",
             )
         if self.on_truncate is OnTruncate.APPLY:
-            self.truncated = max(*positions, -1 if self.truncated is None else self.truncated)
+            self.last_truncate = max(
+                *positions, -1 if self.last_truncate is None else self.last_truncate
+            )

@@ -135,7 +135,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             section=self._section,
             policy=self._policy,
             on_truncate=self._options.on_truncate,
-            skipped=messages.num_rows - len(values),
+            skipped_count=messages.num_rows - len(values),
         )
         marker = self._dialect.schema_marker
         if marker and self._policy.unknown is DriftReaction.EVOLVE:

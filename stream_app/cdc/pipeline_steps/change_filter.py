@@ -127,7 +127,7 @@ class FilterStep:
             changes=ChangeBatch(
                 rows=rows.filter(pa.array(filtered_rows.remains)), message_index=remaining_index
             ),
-            skipped=decoded.skipped
+            skipped_count=decoded.skipped_count
             + len(np.unique(message_index))
             - len(np.unique(remaining_index)),
         )

@@ -64,7 +64,7 @@ class DescriptionStep:
     def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
         """Return the positions of messages whose columns the table will get."""
         first_messages = {
-            sighting.first
+            sighting.first_position
             for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }

@@ -92,7 +92,9 @@ def _apply_action(
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
             emptied_messages = len(np.unique(message_index)) - len(np.unique(changes.message_index))
-            return replace(decoded, changes=changes, skipped=decoded.skipped + emptied_messages)
+            return replace(
+                decoded, changes=changes, skipped_count=decoded.skipped_count + emptied_messages
+            )
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded
 

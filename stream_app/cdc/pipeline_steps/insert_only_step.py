@@ -65,7 +65,7 @@ class InsertOnlyStep:
         remaining = replace(
             decoded,
             changes=changes.where(~is_dropped),
-            skipped=decoded.skipped + skipped_count,
+            skipped_count=decoded.skipped_count + skipped_count,
         )
         return remaining.with_bad_records(messages, reasons)
 

@@ -92,12 +92,12 @@ class OwnMessageDecoder:
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
-            if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
+            if len(decoded.tables) <= 1 and is_own and decoded.last_truncate is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
-                    return replace(self._decode_own(messages, decode), other_records=0)
-                rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
-                return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
+                    return replace(self._decode_own(messages, decode), other_record_count=0)
+                rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+                return replace(decoded, record_counts=dict.fromkeys(decoded.tables, rows))
         return self._decode_own(messages, decode)
 
     def _decode_nothing(
@@ -111,7 +111,7 @@ class OwnMessageDecoder:
         records = Counter(name for name in names if name) or Counter(names)
         tables = {name: names.index(name) for name in records}
         empty_batch = decode(messages.slice(0, 0))
-        return replace(empty_batch, tables=tables, records=records, refusal=error)
+        return replace(empty_batch, tables=tables, record_counts=records, refusal=error)
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decode_accepted`."""
@@ -120,13 +120,13 @@ class OwnMessageDecoder:
         own_messages = messages.take(pa.array(own_positions)) if foreign else messages
         decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
-        is_plain = len(tables) <= 1 and decoded.truncated is None
+        is_plain = len(tables) <= 1 and decoded.last_truncate is None
         names = [] if is_plain else self._names(own_messages)
-        if decoded.truncated is not None:  # perhaps the only message of its table
-            own_index = int(np.searchsorted(own_positions, decoded.truncated))
-            tables.setdefault(names[own_index], decoded.truncated)
+        if decoded.last_truncate is not None:  # perhaps the only message of its table
+            own_index = int(np.searchsorted(own_positions, decoded.last_truncate))
+            tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
-        rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
+        rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
         reasons = {index: self.choice.refusal(name) for index, name in foreign.items()}
         shown_foreign = list(foreign.items())[:_SHOWN_MAX]
         first_foreign = {name: index for index, name in reversed(shown_foreign)}
@@ -134,8 +134,8 @@ class OwnMessageDecoder:
             decoded,
             tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
-            records={name: counts.get(name, rows) for name in tables},
-            other_records=len(foreign),
+            record_counts={name: counts.get(name, rows) for name in tables},
+            other_record_count=len(foreign),
         )
 
     def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:

@@ -168,7 +168,7 @@ class RegisteredRowDecoder:
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped=messages.num_rows - len(value_index) - len(deleted_index),
+            skipped_count=messages.num_rows - len(value_index) - len(deleted_index),
         )
         row_keys = keys.take(pa.array(value_index))
         deleted_keys = keys.take(pa.array(deleted_index))

@@ -228,7 +228,7 @@ class EventFormat:
         if not reasons:
             return decoded
         # The format has skipped the unreadable events like tombstones.
-        decoded = replace(decoded, skipped=decoded.skipped - len(reasons))
+        decoded = replace(decoded, skipped_count=decoded.skipped_count - len(reasons))
         return replace(
             decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
         )

@@ -77,7 +77,7 @@ class HeadedJsonFormat:
         parts = [
             replace(
                 self._bad_batch(messages, {}),
-                skipped=messages.num_rows - len(rows) - len(tombstones),
+                skipped_count=messages.num_rows - len(rows) - len(tombstones),
             ),
             *self._decode_parts(messages, values, rows, self.make, deletes=False),
         ]
@@ -129,7 +129,7 @@ class HeadedJsonFormat:
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         changes, bad = no_changes(self.schema), bad_records(messages, reasons)
-        return DecodedBatch(changes=changes, bad=bad, skipped=0)
+        return DecodedBatch(changes=changes, bad=bad, skipped_count=0)
 
     def _format(
         self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool

@@ -210,14 +210,16 @@ def counts_of_batch(
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
-        return RecordSighting(sighting.records, *kafka_partition, offsets[sighting.first].as_py())
+        return RecordSighting(
+            sighting.record_count, *kafka_partition, offsets[sighting.first_position].as_py()
+        )
 
     return DecodeCounts(
         messages=messages.num_rows,
         changes=decoded.changes.rows.num_rows,
-        skipped=decoded.skipped,
+        skipped=decoded.skipped_count,
         bad=decoded.bad.num_rows,
-        decoder_errors=decoded.decoder_errors,
+        decoder_errors=decoded.decoder_error_count,
         kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
@@ -228,10 +230,10 @@ def counts_of_batch(
         },
         description=decoded.description,
         truncated={}
-        if decoded.truncated is None
-        else {kafka_partition: offsets[decoded.truncated].as_py()},
-        records={(topic, name): count for name, count in decoded.records.items()},
-        others=decoded.other_records,
+        if decoded.last_truncate is None
+        else {kafka_partition: offsets[decoded.last_truncate].as_py()},
+        records={(topic, name): count for name, count in decoded.record_counts.items()},
+        others=decoded.other_record_count,
         refusal=decoded.refusal,
     )
 

@@ -60,7 +60,7 @@ class DataFileReader:
     columns: RowType
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
-    batch_rows: int = BATCH_ROWS
+    batch_rows_max: int = BATCH_ROWS
     parts: PartFilter | None = None
     changelog_prefix: str | None = None
 
@@ -93,7 +93,7 @@ class DataFileReader:
                 system_fields=self._system_fields,
                 columns=columns,
                 row_count=file.row_count,
-                batch_rows=self.batch_rows,
+                batch_rows_max=self.batch_rows_max,
                 parts=self._parts_of_file(stored_columns),
             )
             with self.file_io.open_input(path) as source:

@@ -91,7 +91,7 @@ class JoinedFilesReader:
         fields = [unprojected.layout_schema.field(name) for name in columns.names]
         reader = replace(unprojected, columns=columns, layout_schema=pa.schema(fields), parts=None)
         if not files:
-            for count in _batch_sizes(group.row_count, reader.batch_rows):
+            for count in _batch_sizes(group.row_count, reader.batch_rows_max):
                 nulls = [pa.nulls(count, field.type) for field in fields]
                 yield pa.RecordBatch.from_arrays(nulls, schema=reader.layout_schema)
         elif any(map(holds_blobs, files)):
@@ -137,7 +137,7 @@ class JoinedFilesReader:
             for file_number, index in indexes.items():
                 is_owned = owners == file_number
                 sizes[is_owned] = index.sizes()[file_rows[is_owned]]
-            for begin, end in blob_windows(sizes, reader.batch_rows):
+            for begin, end in blob_windows(sizes, reader.batch_rows_max):
                 window_owners, window_rows = owners[begin:end], file_rows[begin:end]
                 # Position 0 of the parts is null, for rows without a file: `order` points there.
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)

@@ -166,7 +166,7 @@ class AvroFileFormat:
         """See `DataFileFormat.numbered_batches`."""
         rows_read, fields = 0, request.fields
         for records in record_blocks(source.read()):
-            for batch in batch_pieces(_columns(records, fields), request.batch_rows):
+            for batch in batch_pieces(_columns(records, fields), request.batch_rows_max):
                 yield rows_read, batch
                 rows_read += batch.num_rows
         if rows_read != request.row_count:

@@ -192,16 +192,16 @@ def zigzag_varints(data: bytes) -> Int64s:
     return numbers.view(np.int64)
 
 
-def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
+def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and the end of each window of rows that are read together.
 
-    A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
+    A window has `batch_rows_max` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
     ends, begin = np.cumsum(sizes), 0
     while begin < len(sizes):
         window_offset = int(ends[begin]) - int(sizes[begin])
         fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
-        end = max(begin + 1, min(fitting_end, begin + batch_rows))
+        end = max(begin + 1, min(fitting_end, begin + batch_rows_max))
         yield begin, end
         begin = end
 
@@ -233,6 +233,6 @@ class BlobFileFormat:
                 f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"
             )
         index = read_blob_index(source, request.row_count)
-        for begin, end in blob_windows(index.sizes(), request.batch_rows):
+        for begin, end in blob_windows(index.sizes(), request.batch_rows_max):
             values = index.values(source, np.arange(begin, end))
             yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))

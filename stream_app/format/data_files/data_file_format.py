@@ -29,14 +29,14 @@ class DataFileRead:
         columns: the columns that follow, as in the file's schema; see `conformed_batch` for how a
             file may differ.
         row_count: the number of rows in the manifest.
-        batch_rows: the maximum number of rows of a batch.
+        batch_rows_max: the maximum number of rows of a batch.
         parts: chooses the parts to read; None: all. Only Parquet has parts.
     """
 
     system_fields: Sequence[pa.Field]
     columns: Sequence[DataField]
     row_count: int
-    batch_rows: int
+    batch_rows_max: int
     parts: PartChoice | None
 
     @property

@@ -131,7 +131,7 @@ def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatc
         for name in padded_names:
             trimmed = pc.utf8_rtrim(rows.column(name), " ")
             rows = rows.set_column(names.index(name), name, trimmed)
-        yield from batch_pieces(rows, request.batch_rows)
+        yield from batch_pieces(rows, request.batch_rows_max)
 
 
 def _padded_columns(columns: Sequence[DataField]) -> list[str]:

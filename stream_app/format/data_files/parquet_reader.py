@@ -33,7 +33,7 @@ _DECODED_BATCHES = 4
 def numbered_batches(
     source: BinaryIO | pa.NativeFile,
     columns: Sequence[str],
-    batch_rows: int,
+    batch_rows_max: int,
     *,
     check: Callable[[pq.FileMetaData], None] | None = None,
     parts: PartChoice | None = None,
@@ -43,7 +43,7 @@ def numbered_batches(
     Each batch comes with the position of its first row in the file.
 
     Args:
-        batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
+        batch_rows_max: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
         check: receives the footer before any rows are read.
         parts: chooses row groups and pages; None: all are read.
 
@@ -71,7 +71,7 @@ def numbered_batches(
                 raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
             if check is not None:
                 check(file.metadata)
-            open_file = _OpenFileReader(source, end, file, list(columns), batch_rows)
+            open_file = _OpenFileReader(source, end, file, list(columns), batch_rows_max)
             yield from open_file.all_rows() if parts is None else open_file.chosen_rows(parts)
     except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
@@ -92,13 +92,13 @@ class _OpenFileReader:
         end: bytes,
         file: pq.ParquetFile,
         columns: list[str],
-        batch_rows: int,
+        batch_rows_max: int,
     ) -> None:
         self._source = source
         self._end = end
         self._file = file
         self._columns = columns
-        self._batch_rows = batch_rows
+        self._batch_rows_max = batch_rows_max
         self._row_bytes = 0.0
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         self._begins = list(accumulate(sizes, initial=0))
@@ -117,7 +117,7 @@ class _OpenFileReader:
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
             for begin, batch in pages.batches(rows.ranges, rows.columns, rows_max):
                 start = self._begins[group] + begin
-                for piece in batch_pieces(batch, self._batch_rows):
+                for piece in batch_pieces(batch, self._batch_rows_max):
                     yield start, piece
                     start += piece.num_rows
 
@@ -140,7 +140,7 @@ class _OpenFileReader:
         metadata = self._file.metadata.row_group(group)
         # Repeated values are small in the file, so the last group's size is a better estimate.
         row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-        return batch_row_count(row_bytes, self._batch_rows)
+        return batch_row_count(row_bytes, self._batch_rows_max)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the batches of a row group, each with the position of its first row."""

@@ -175,13 +175,13 @@ class _BitmapReader:
         if has_null:
             self._null_offset, position = self._read_int(position)
         if version == 1:
-            for key, offset, end in self._read_entries(position, value_count, numbers=1):
+            for key, offset, end in self._read_entries(position, value_count, number_count=1):
                 self._offsets[key], position = offset, end
             self._bitmaps_start = position
             return
         position += _INT.size if has_null else 0
         block_count, position = self._read_int(position)
-        for key, offset, end in self._read_entries(position, block_count, numbers=1):
+        for key, offset, end in self._read_entries(position, block_count, number_count=1):
             self._blocks.append((key, offset))
             position = end
         size, position = self._read_int(position)
@@ -214,19 +214,19 @@ class _BitmapReader:
         index = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
         if index >= 0:
             count, position = self._read_int(self._blocks[index][1])
-            for value, offset, _ in self._read_entries(position, count, numbers=2):
+            for value, offset, _ in self._read_entries(position, count, number_count=2):
                 if value == key:
                     return offset
         return self._offsets.get(key)
 
     def _read_entries(
-        self, position: int, count: int, *, numbers: int
+        self, position: int, count: int, *, number_count: int
     ) -> Iterator[tuple[IndexKey, int, int]]:
         """Yield the entries from a position on: value, offset, and the position after."""
         for _ in range(count):
             key, position = self._codec.read(self.body, position)
             offset, _ = self._read_int(position)
-            position += numbers * _INT.size
+            position += number_count * _INT.size
             yield key, offset, position
 
     def _read_bitmap(self, offset: int) -> BitMap:

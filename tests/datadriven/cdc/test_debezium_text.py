@@ -130,12 +130,12 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
     ]
     lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
     lines += [
-        f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
+        f"{kind.value} column {name}: {sighting.record_count}, first {sighting.first_position}"
         for (kind, name), sighting in sorted(
             decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
         )
     ]
-    return [*lines, f"skipped {decoded.skipped}"]
+    return [*lines, f"skipped {decoded.skipped_count}"]
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -44,7 +44,7 @@ def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
     origins = source_facts(name, {}).origins(batch)
     assert (origins.codes.tolist(), origins.unassigned) == ([NO_TABLE], {})
-    assert a_format("id INT", name=name).decode(batch).skipped == 1
+    assert a_format("id INT", name=name).decode(batch).skipped_count == 1
 
 
 @pytest.mark.parametrize(("name", "document"), BAD)

@@ -102,7 +102,7 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     source.versions(messages, MappingOptions())
     reasons = reasons_of(decoded)
     assert reasons.keys() == set(range(1, len(strange) + 1))
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     return decoded, reasons
 
 
@@ -280,7 +280,7 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     decoded = avro(registry).decode(messages)
     rows = [position for position, *_ in rows_of(decoded)]
     assert {0, len(strange) + 1} <= set(rows)
-    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped == messages.num_rows
+    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped_count == messages.num_rows
     source = AvroFactReader(SchemaRegistry((registry.url,)))
     assert len(source.origins(messages).codes) == messages.num_rows
     source.change_times(messages)

@@ -67,10 +67,10 @@ class SourceReplay:
         decoded = self._pipeline.decode(messages)
         self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
-        if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
+        if decoded.last_truncate is not None:  # the source truncated its table
             self._buffer, self.buffered_rows = [], 0
             self._check.source.empty()
-            changes = changes.changes_after(decoded.truncated)
+            changes = changes.changes_after(decoded.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
         self.buffered_rows += rows.num_rows

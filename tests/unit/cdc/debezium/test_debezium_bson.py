@@ -162,7 +162,7 @@ def test_changes_of_documents() -> None:
         (4, "-D", HEX, "Ada"),
         (5, "+I", HEX, "Ada"),
     ]
-    assert decoded.skipped == 1
+    assert decoded.skipped_count == 1
     assert set(decoded.tables) == {"shop.users"}
 
 
