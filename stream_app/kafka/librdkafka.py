@@ -331,8 +331,8 @@ class KafkaClient:
 
     def text(self, code: int) -> str:
         """Return the text of a code."""
-        encoded: bytes = self._library.err2str(code)
-        return encoded.decode()
+        encoded_text: bytes = self._library.err2str(code)
+        return encoded_text.decode()
 
     def close(self) -> None:
         """End the client's threads and connections; all partitions must have been stopped."""

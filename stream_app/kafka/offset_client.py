@@ -265,8 +265,10 @@ def _partition_list(
     partition_list = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:
-            added = functions.topic_partition_list_add(partition_list, topic.encode(), partition)
-            c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
+            added_entry = functions.topic_partition_list_add(
+                partition_list, topic.encode(), partition
+            )
+            c.cast(added_entry, c.POINTER(_ListedPartition)).contents.offset = end
         yield partition_list
     finally:
         functions.topic_partition_list_destroy(partition_list)

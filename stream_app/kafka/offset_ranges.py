@@ -158,25 +158,25 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
 class JobOffsets:
     """The end offsets of a job's newest begun epoch and of its committed epochs."""
 
-    begun: Offsets
-    committed: Offsets
+    begun_offsets: Offsets
+    committed_offsets: Offsets
 
-    def lag(self, newest: Offsets) -> dict[tuple[str, str], int]:
+    def lag(self, newest_offsets: Offsets) -> dict[tuple[str, str], int]:
         """Return the number of messages of each partition that the tables do not have yet.
 
         Args:
-            newest: the topics' known end offsets. Epochs may have begun since.
+            newest_offsets: the topics' known end offsets. Epochs may have begun since.
         """
         return {
-            **messages_behind(self.committed, self.begun),
-            **messages_behind(self.committed, self._begun_or_later(newest)),
+            **messages_behind(self.committed_offsets, self.begun_offsets),
+            **messages_behind(self.committed_offsets, self._begun_or_later(newest_offsets)),
         }
 
-    def _begun_or_later(self, newest: Offsets) -> Offsets:
+    def _begun_or_later(self, newest_offsets: Offsets) -> Offsets:
         return {
             topic: {
-                partition: max(end, self.begun.get(topic, {}).get(partition, end))
+                partition: max(end, self.begun_offsets.get(topic, {}).get(partition, end))
                 for partition, end in partitions.items()
             }
-            for topic, partitions in newest.items()
+            for topic, partitions in newest_offsets.items()
         }

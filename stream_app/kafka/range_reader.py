@@ -254,19 +254,21 @@ class RangeReader:
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
         target = progress.target
-        oldest = self._client.known_begin(target.topic, target.partition)
-        if oldest > begin:
-            self._report_loss(target, begin, min(oldest, end), f"the partition begins at {oldest}")
+        oldest_offset = self._client.known_begin(target.topic, target.partition)
+        if oldest_offset > begin:
+            self._report_loss(
+                target, begin, min(oldest_offset, end), f"the partition begins at {oldest_offset}"
+            )
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
         target = progress.target
-        oldest, newest = self._watermarks(target)
-        available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.next_offset >= newest or oldest >= target.end:
+        oldest_offset, newest_offset = self._watermarks(target)
+        available = f"the partition has the offsets {oldest_offset} to {newest_offset}"
+        if progress.next_offset >= newest_offset or oldest_offset >= target.end:
             self._skip_lost(progress, target.end, available)
             return
-        offset = max(oldest, progress.next_offset)
+        offset = max(oldest_offset, progress.next_offset)
         if offset > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
             self._skip_lost(progress, offset, available)
@@ -368,8 +370,8 @@ def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
 
 def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
     """Return the messages of a batch of the usual bytes, if messages keep their size."""
-    fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
-    return max(1, min(fitting, batch_size * 8, BATCH_MESSAGES))
+    fitting_row_count: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
+    return max(1, min(fitting_row_count, batch_size * 8, BATCH_MESSAGES))
 
 
 def reader_of_process(settings: ReaderSettings) -> RangeReader:

@@ -49,9 +49,9 @@ class HeaderHeads:
             if heads.null_count < len(heads):
                 cells = messages.column(position)
                 magic = pa.scalar(self.headers.magic, pa.binary())
-                joined = pc.binary_join_element_wise(magic, heads, cells, b"")
+                headed_cells = pc.binary_join_element_wise(magic, heads, cells, b"")
                 messages = messages.set_column(
-                    position, messages.schema.field(position), pc.coalesce(joined, cells)
+                    position, messages.schema.field(position), pc.coalesce(headed_cells, cells)
                 )
         return messages
 

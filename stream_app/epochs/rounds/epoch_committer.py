@@ -127,7 +127,7 @@ class EpochCommitter(Generic[MessagesT]):
         begun, committed = self._begun_offsets, self._committed_offsets
         if begun is None or committed is None:
             return None
-        return JobOffsets(begun=begun, committed=committed)
+        return JobOffsets(begun_offsets=begun, committed_offsets=committed)
 
     @property
     def is_untouched(self) -> bool:

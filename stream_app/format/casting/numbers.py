@@ -133,10 +133,10 @@ def decimal_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Ar
     return array_of_numbers(integers, values, target_type)
 
 
-def decimal_to_float(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def decimal_to_float(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Convert as Java does, which divides short DECIMALs and parses the text of long ones."""
-    if stored.precision <= _COMPACT_DIGITS:
-        doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
+    if stored_type.precision <= _COMPACT_DIGITS:
+        doubles = low_words(values).astype(np.float64) / np.float64(10**stored_type.scale)
     else:
         doubles = numbers_of(values.cast(pa.string()).cast(pa.float64()))
     return _floats(doubles, values, target)

@@ -70,27 +70,29 @@ class LogProgress:
     """The job's progress in the logs of its sources, at the end of an epoch.
 
     Attributes:
-        newest: connector → its newest transaction.
+        newest_transactions: connector → its newest transaction.
     """
 
-    newest: Mapping[str, NewestTransaction] = field(default_factory=dict)
+    newest_transactions: Mapping[str, NewestTransaction] = field(default_factory=dict)
     partitions: Mapping[KafkaPartition, PartitionProgress] = field(default_factory=dict)
 
     @property
     def positions(self) -> dict[str, SourcePosition]:
         """Connector → its newest transaction, as a database snapshot names it."""
-        return {source: newest.position for source, newest in self.newest.items()}
+        return {
+            source: transaction.position for source, transaction in self.newest_transactions.items()
+        }
 
     def newest_position(self, topic: str) -> LogPosition:
         """Return the position of the newest transaction of a topic's connector.
 
         The changes of a new partition lie after it, except repeats.
         """
-        sources = [source for source in self.newest if topic.startswith(f"{source}.")]
+        sources = [source for source in self.newest_transactions if topic.startswith(f"{source}.")]
         if not sources:
             return BEFORE_ALL
         # The connector "shop.eu" has the topics "shop.eu.…", and the connector "shop" the others.
-        return (*self.newest[max(sources, key=len)].log_position, LAST_OF_ALL)
+        return (*self.newest_transactions[max(sources, key=len)].log_position, LAST_OF_ALL)
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""

@@ -62,9 +62,9 @@ class NameCodes:
 
     def of(self, names: pa.Array) -> Int64s:
         """Return the code of each name, int64 [n]; -1 for null. It loops over different names."""
-        encoded = names.dictionary_encode()
-        codes = np.array([*map(self.code, encoded.dictionary.to_pylist()), NO_CODE], np.int64)
-        rows: Int64s = codes[pc.fill_null(encoded.indices, len(codes) - 1).to_numpy()]
+        encoded_names = names.dictionary_encode()
+        codes = np.array([*map(self.code, encoded_names.dictionary.to_pylist()), NO_CODE], np.int64)
+        rows: Int64s = codes[pc.fill_null(encoded_names.indices, len(codes) - 1).to_numpy()]
         return rows
 
     def forget_all_but(self, used_codes: Int64s) -> Int64s:
@@ -155,14 +155,16 @@ class PendingMessages:
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
-            replace(planned, begin=max(planned.begin, self.reached.get(planned.kafka_partition, 0)))
-            for planned in ranges
-            if self.reached.get(planned.kafka_partition, 0) < planned.end
+            replace(offset_range, begin=max(offset_range.begin, reached))
+            for offset_range in ranges
+            if (reached := self.reached.get(offset_range.kafka_partition, 0)) < offset_range.end
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
         """Note that ranges have been read, even where they have no messages."""
-        self.reached.update({planned.kafka_partition: planned.end for planned in ranges})
+        self.reached.update(
+            {offset_range.kafka_partition: offset_range.end for offset_range in ranges}
+        )
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the facts do not reach the position.

@@ -32,7 +32,7 @@ from stream_app.kafka.transactions.pending_transactions import MARKERS, PendingT
 def progress_at(
     facts: PendingTransactions,
     ends: Int64s,
-    newest: PartitionOffsets,
+    newest_offsets: PartitionOffsets,
     awaited_positions: Mapping[KafkaPartition, LogPosition],
 ) -> dict[KafkaPartition, PartitionProgress]:
     """Return the progress of each partition at the ends of an epoch.
@@ -44,8 +44,8 @@ def progress_at(
     5. Decide the position and the state of each partition.
 
     Args:
-        newest: the end of each partition, where idle ones have been read; empty: an idle one may
-            have rows of the first read to come.
+        newest_offsets: the end of each partition, where idle ones have been read; empty: an idle
+            one may have rows of the first read to come.
         awaited_positions: the positions that partitions must pass before they are settled.
     """
     messages = facts.messages  # step 1
@@ -61,16 +61,18 @@ def progress_at(
     row_kinds = (MessageKind.READ, MessageKind.UNMARKED)  # step 3
     is_row = is_change | np.isin(epoch_rows["kind"], row_kinds)
     last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
-    last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
+    last_new_change = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
     repeat_positions = _repeat_positions(facts, epoch_rows[has_position & epoch_rows["is_new"]])
     marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
     is_later = ~is_inside & messages["is_new"]  # step 4
     is_later &= messages["kind"] == MessageKind.CHANGE
-    later_partitions = set(messages["partition"][is_later].tolist()) if newest else set()
+    later_partitions = set(messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
-    for partition, code in facts.pending.partitions.items():
+    for partition, code in facts.pending_messages.partitions.items():
         earlier = facts.earlier.partition(partition)
-        seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)
+        seen_position = max(
+            _position_of(epoch_rows, last_new_change.get(code)), earlier.highest_position
+        )
         highest_position = max(
             seen_position,
             awaited_positions.get(partition, BEFORE_ALL),
@@ -84,7 +86,9 @@ def progress_at(
             is_read = bool(is_sure[last_row[code]])
         else:
             is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
-        is_idle = code in later_partitions or ends[code] >= newest.get(partition, LAST_OF_ALL)
+        is_idle = code in later_partitions or ends[code] >= newest_offsets.get(
+            partition, LAST_OF_ALL
+        )
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)
     return progress
@@ -107,7 +111,7 @@ def _repeat_positions(
     Args:
         changes: the changes that are new in their partitions.
     """
-    partitions = list(facts.pending.partitions)
+    partitions = list(facts.pending_messages.partitions)
     repeat_positions: dict[KafkaPartition, LogPosition] = {}
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():

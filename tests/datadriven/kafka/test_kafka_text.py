@@ -88,7 +88,7 @@ def behind(case: Case) -> str:
         }
         for offsets in by_kind.values()
     )
-    lag = JobOffsets(begun=begun, committed=committed).lag(newest)
+    lag = JobOffsets(begun_offsets=begun, committed_offsets=committed).lag(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 
