@@ -51,11 +51,11 @@ def origins_of(
     if not len(named_rows):
         return Origins(tables=(), codes=codes, unassigned=unassigned)
     known_names = [column.take(pa.array(named_rows)) for column in names]
-    joined = pc.binary_join_element_wise(
+    joined_names = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
-    tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
-    codes[named_rows] = joined.indices.to_numpy()
+    tables = tuple(Origin(*text.split("\0")) for text in joined_names.dictionary.to_pylist())
+    codes[named_rows] = joined_names.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unassigned=unassigned)
 
 
@@ -129,10 +129,10 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
         first_rows = np.zeros(1, np.int64)
     else:
         columns = [column.cast(pa.string()) for column in columns]
-        joined = pc.binary_join_element_wise(
+        joined_names = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
-        codes = joined.dictionary_encode().indices.to_numpy()
+        codes = joined_names.dictionary_encode().indices.to_numpy()
         first_rows = np.sort(np.unique(codes, return_index=True)[1])
     first_by_name: dict[str, int] = {}
     for row in first_rows.tolist():  # a loop over tables

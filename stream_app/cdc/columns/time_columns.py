@@ -167,12 +167,12 @@ def _instants(texts: pa.Array, digits: int) -> CastResult:
     result, has_other_form = _timestamp_texts(texts, digits)
     if has_other_form.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.
-        remaining = pc.replace_substring_regex(
+        remaining_texts = pc.replace_substring_regex(
             null_where(texts, ~has_other_form), _ZONED_DATE, r"\1"
         )
         if digits < 9:
-            remaining = pc.replace_substring_regex(remaining, _FINE_FRACTION, r"\1")
-        result = pc.coalesce(result, _timestamp_texts(remaining, digits)[0])
+            remaining_texts = pc.replace_substring_regex(remaining_texts, _FINE_FRACTION, r"\1")
+        result = pc.coalesce(result, _timestamp_texts(remaining_texts, digits)[0])
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
@@ -183,14 +183,14 @@ def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     """
     unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
     if _are_plain(texts, digits):
-        parsed, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
-        return parsed.view(pa.int64()), np.zeros(len(texts), np.bool_)
+        parsed_times, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
+        return parsed_times.view(pa.int64()), np.zeros(len(texts), np.bool_)
     has_other_form = valid_of(texts)
     for pattern, zone in _order_forms(_FORMS[digits], texts):
         if has_other_form.any():
             is_match = bools_of(pc.match_substring_regex(texts, pattern))
-            parsed, _ = _cast_matching(texts, is_match, pa.timestamp(unit, zone))
-            result = pc.coalesce(result, parsed.view(pa.int64()))
+            parsed_times, _ = _cast_matching(texts, is_match, pa.timestamp(unit, zone))
+            result = pc.coalesce(result, parsed_times.view(pa.int64()))
             has_other_form &= ~is_match
     return result, has_other_form
 

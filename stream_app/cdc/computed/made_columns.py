@@ -145,12 +145,12 @@ class MadeColumns:
         """
         types = {column.name: column.data_type for column in table_columns}
 
-        def make(name: str, result: DataType) -> None:
-            declared = types.setdefault(name, result)
-            if not _can_store(declared, result):
+        def make(name: str, result_type: DataType) -> None:
+            column_type = types.setdefault(name, result_type)
+            if not _can_store(column_type, result_type):
                 raise DefinitionError(
-                    f"makes values of type {result.as_nullable()}, and the column {name!r} is "
-                    f"{declared.as_nullable()}"
+                    f"makes values of type {result_type.as_nullable()}, and the column {name!r} is "
+                    f"{column_type.as_nullable()}"
                 )
 
         for name, key in self.metadata.items():
@@ -256,12 +256,12 @@ def _check_metadata(key: str) -> None:
         raise MetadataError(f"unknown metadata {key!r}; {known_names_text(key, METADATA)}")
 
 
-def _can_store(declared: DataType, result: DataType) -> bool:
+def _can_store(column_type: DataType, result_type: DataType) -> bool:
     """Return whether a column of one type can store every value of the other type."""
-    if {declared.root, result.root} <= STRING_ROOTS:
+    if {column_type.root, result_type.root} <= STRING_ROOTS:
         return True
-    if {declared.root, result.root} <= INTEGER_ROOTS:
-        return _WIDTHS[declared.root] >= _WIDTHS[result.root]
-    if {declared.root, result.root} <= TIMESTAMP_ROOTS:
-        return declared.precision >= result.precision
-    return declared.as_nullable() == result.as_nullable()
+    if {column_type.root, result_type.root} <= INTEGER_ROOTS:
+        return _WIDTHS[column_type.root] >= _WIDTHS[result_type.root]
+    if {column_type.root, result_type.root} <= TIMESTAMP_ROOTS:
+        return column_type.precision >= result_type.precision
+    return column_type.as_nullable() == result_type.as_nullable()

@@ -140,8 +140,8 @@ def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
     tokens.skip("if", "exists")
     table = tokens.table()
     renames: list[Renaming] = []
-    added: list[str] = []
-    dropped: list[str] = []
+    added_columns: list[str] = []
+    dropped_columns: list[str] = []
     new_name = None
     for clause in _split(tokens.rest(), ","):
         if clause.consume("change"):
@@ -150,22 +150,22 @@ def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
         elif clause.consume("rename"):
             if clause.consume("column"):
                 clause.skip("if", "exists")
-                old = clause.name()
+                old_name = clause.name()
                 clause.skip("to")
-                renames.append(Renaming(old, clause.name()))
+                renames.append(Renaming(old_name, clause.name()))
             elif not clause.next_is_one_of("index", "key"):
                 clause.skip("to", "as", "=")
                 new_name = clause.table()
         elif clause.consume("add"):
-            added += _added_columns(clause)
+            added_columns += _added_columns(clause)
         elif clause.consume("drop") and not clause.next_is_one_of(*_OTHER_PARTS):
             clause.skip("column", "if", "exists")
-            dropped.append(clause.name())
+            dropped_columns.append(clause.name())
     return AlterTable(
         table=table,
         renames=tuple(pair for pair in renames if pair.old != pair.new),
-        added=tuple(added),
-        dropped=tuple(dropped),
+        added=tuple(added_columns),
+        dropped=tuple(dropped_columns),
         new_name=new_name,
     )
 
@@ -186,9 +186,9 @@ def _parse_rename_table(tokens: _SqlTokenCursor) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
-        old = pair.table()
+        old_name = pair.table()
         pair.skip("wait", "nowait", "to")
-        pairs.append((old, pair.table()))
+        pairs.append((old_name, pair.table()))
     return RenameTable(tuple(pairs))
 
 

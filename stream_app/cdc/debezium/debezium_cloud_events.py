@@ -52,13 +52,17 @@ class _ChangeData:
         raw, offsets = own_bytes(data)
         suspects |= is_enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
         names = [_OP, *(_PREFIX + name for name in _SOURCE)]
-        joined = pc.binary_join_element_wise(
+        joined_attributes = pc.binary_join_element_wise(
             *(attributes[name] for name in names), "\0", null_handling="replace",
             null_replacement="",
         ).dictionary_encode()  # fmt: skip
-        envelopes = [_envelope_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
+        envelopes = [
+            _envelope_around(text.split("\0")) for text in joined_attributes.dictionary.to_pylist()
+        ]
         beginnings, endings = (
-            pa.array([pair[side] for pair in envelopes], pa.binary()).take(joined.indices)
+            pa.array([pair[side] for pair in envelopes], pa.binary()).take(
+                joined_attributes.indices
+            )
             for side in (0, 1)
         )
         closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(is_enveloped.astype(np.int8)))

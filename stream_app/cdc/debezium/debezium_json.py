@@ -92,7 +92,7 @@ class DebeziumJson:
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 base64_reason=f": {DECIMAL_MODE} = precise writes decimals as base64",
-                cut_reaction=policy.cut,
+                cut_reaction=policy.cut_reaction,
             ),
             policy=policy,
             key_rules=rules,

@@ -167,11 +167,11 @@ class _Search:
             if columns is None:
                 self._read_one_by_one(part, rows)
                 continue
-            op, source, *flat = columns
-            nested = children_of(source)
-            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(nested[-1])
-            is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
-            for mask, names in ((is_envelope, nested), (is_flat, flat)):
+            op, source, *flat_names = columns
+            source_names = children_of(source)
+            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(source_names[-1])
+            is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat_names[-1])
+            for mask, names in ((is_envelope, source_names), (is_flat, flat_names)):
                 if mask.any():
                     self._assign_tables(names, mask, rows)
             suspects = ~(is_envelope | is_flat)

@@ -148,7 +148,7 @@ class RecordsResult:
             cut_columns[owners[number]] = cut_columns.get(owners[number], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
-                drift = replace(change.drift, cut=cut_columns.get(position, frozenset()))
+                drift = replace(change.drift, cut_columns=cut_columns.get(position, frozenset()))
                 add_sighting(self.drift, drift, Sighting(1, position))
                 if reads_tables:
                     self.tables.setdefault(change.table, position)
@@ -197,9 +197,9 @@ class BatchOutcome:
         self._note_drift(records.drift, message_index)
         self._note_drift(
             {
-                (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in records.from_images.cut_records.items()
-                if cut.any()
+                (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
+                for name, is_cut in records.from_images.cut_records.items()
+                if is_cut.any()
             },
             message_index,
         )
@@ -233,16 +233,16 @@ class BatchOutcome:
         if result.truncates:
             self._take_truncates([int(message_index[position]) for position in result.truncates])
 
-    def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
+    def decoded(self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]) -> DecodedBatch:
         """Return all results, in the order of the messages.
 
         Args:
-            uncertain: messages that are bad for other reasons, by position.
+            uncertain_reasons: messages that are bad for other reasons, by position.
         """
         reasons = {
             position: reason
             for position, reason in self.reasons.items()
-            if position not in uncertain
+            if position not in uncertain_reasons
         }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
@@ -253,7 +253,9 @@ class BatchOutcome:
             schemas=self.schemas,
             last_truncate=self.last_truncate,
         )
-        return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
+        return (
+            batch.with_bad_records(self.messages, uncertain_reasons) if uncertain_reasons else batch
+        )
 
     def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]

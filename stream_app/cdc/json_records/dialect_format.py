@@ -104,7 +104,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             before_has_key_only=dialect.sends_keys_alone,
-            cut_reaction=self._policy.cut,
+            cut_reaction=self._policy.cut_reaction,
         )
         self._group = SchemaGroup(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
@@ -138,7 +138,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             skipped_count=messages.num_rows - len(values),
         )
         marker = self._dialect.schema_marker
-        if marker and self._policy.unknown is DriftReaction.EVOLVE:
+        if marker and self._policy.unknown_reaction is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
                 {sha256(schema).hexdigest(): int(present_rows[row]) for schema, row in schemas}
@@ -239,8 +239,8 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
             for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
-            name: _mask_of_messages(cut, message_index, suspects)
-            for name, cut in image_rows.cut_records.items()
+            name: _mask_of_messages(is_cut, message_index, suspects)
+            for name, is_cut in image_rows.cut_records.items()
         },
     )
 

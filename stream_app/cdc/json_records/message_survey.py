@@ -50,11 +50,11 @@ class MessageSurvey:
 
     def _missing_key_notice(self, where: str, change: Change) -> Notice | None:
         for record in change.records:
-            missing = sorted(name for name in self.keys if not _has_column(record, name))
-            if missing:
+            missing_columns = sorted(name for name in self.keys if not _has_column(record, name))
+            if missing_columns:
                 return Notice(
-                    problem=f"a record lacks {', '.join(missing)} of the primary key, and becomes "
-                    "a bad record",
+                    problem=f"a record lacks {', '.join(missing_columns)} of the primary key, and "
+                    "becomes a bad record",
                     where=where,
                     fix="give the table a primary key of columns that every message has; names of "
                     "columns are case-sensitive",

@@ -81,8 +81,10 @@ class DescriptionStep:
     def _describe(self, messages: pa.RecordBatch, positions: Collection[int]) -> SourceTable | None:
         if not positions:
             return None
-        described = with_all_columns(messages.take(pa.array(sorted(positions), pa.int32())))
-        table = self.describe(described, self.options)
+        described_messages = with_all_columns(
+            messages.take(pa.array(sorted(positions), pa.int32()))
+        )
+        table = self.describe(described_messages, self.options)
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
     def _known_types(self, table: SourceTable | None) -> SourceTable | None:

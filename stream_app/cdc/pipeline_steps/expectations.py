@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
 from stream_app.cdc.column_drift import Sighting
-from stream_app.cdc.pipeline_steps.change_filter import passing_rows
+from stream_app.cdc.pipeline_steps.change_filter import condition_mask
 from stream_app.model.row_kind import RowKind
 
 
@@ -70,7 +70,7 @@ class ExpectationStep:
             rows = decoded.changes.rows
             kinds = rows.column(ROW_KIND).to_numpy()
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
-            is_broken = is_newest & ~passing_rows(rows, condition)
+            is_broken = is_newest & ~condition_mask(rows, condition)
             if is_broken.any():
                 decoded = _apply_action(decoded, messages, expectation, is_broken)
         return decoded

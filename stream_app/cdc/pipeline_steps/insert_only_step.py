@@ -62,12 +62,12 @@ class InsertOnlyStep:
             int(row): _reason(RowKind(int(kind)))
             for row, kind in zip(message_rows, first_kinds, strict=True)
         }
-        remaining = replace(
+        remaining_batch = replace(
             decoded,
             changes=changes.where(~is_dropped),
             skipped_count=decoded.skipped_count + skipped_count,
         )
-        return remaining.with_bad_records(messages, reasons)
+        return remaining_batch.with_bad_records(messages, reasons)
 
 
 def _reason(row_kind: RowKind) -> str:

@@ -87,7 +87,7 @@ class OwnMessageDecoder:
             # A TRUNCATE or the columns of another source table must not stop the job.
             if self.choice.is_open:
                 return self._decode_nothing(messages, decode, error)
-            if not self._foreign_messages(messages):
+            if not self._foreign_names(messages):
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
@@ -115,9 +115,9 @@ class OwnMessageDecoder:
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decode_accepted`."""
-        foreign = self._foreign_messages(messages)
-        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign))
-        own_messages = messages.take(pa.array(own_positions)) if foreign else messages
+        foreign_names = self._foreign_names(messages)
+        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign_names))
+        own_messages = messages.take(pa.array(own_positions)) if foreign_names else messages
         decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.last_truncate is None
@@ -127,18 +127,18 @@ class OwnMessageDecoder:
             tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
         rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
-        reasons = {index: self.choice.refusal(name) for index, name in foreign.items()}
-        shown_foreign = list(foreign.items())[:_SHOWN_MAX]
-        first_foreign = {name: index for index, name in reversed(shown_foreign)}
+        reasons = {index: self.choice.refusal(name) for index, name in foreign_names.items()}
+        shown_names = list(foreign_names.items())[:_SHOWN_MAX]
+        first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
             decoded,
             tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
             record_counts={name: counts.get(name, rows) for name in tables},
-            other_record_count=len(foreign),
+            other_record_count=len(foreign_names),
         )
 
-    def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:
+    def _foreign_names(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Return messages that are not taken, and the names of their source tables."""
         if not self.choice.own_names and not self.choice.others:
             return {}

@@ -45,7 +45,8 @@ class _AvroRowSchema:
             return {self.only_column: connect_field(self.root)}
         docs = self.root.docs
         return {
-            name: connect_field(declared, docs.get(name, "")) for name, declared in self.root.fields
+            name: connect_field(field_type, docs.get(name, ""))
+            for name, field_type in self.root.fields
         }
 
     def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:

@@ -141,7 +141,7 @@ class RegisteredRowDecoder:
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
-            cut_reaction=self._policy.cut,
+            cut_reaction=self._policy.cut_reaction,
         )
         self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}
         self._plans: dict[tuple[int, SchemaKey, SchemaKey], _Plan | str] = {}

@@ -215,8 +215,8 @@ class EventFormat:
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
         single_results = self.decode_one_by_one(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = join_results(decoded, results_in_batch(single_results, rows))
-        return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
+        joined_batch = join_results(decoded, results_in_batch(single_results, rows))
+        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event by step 2; bad records have the bytes of the data."""

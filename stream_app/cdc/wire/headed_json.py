@@ -64,7 +64,7 @@ class HeadedJsonFormat:
             SourceError: the schema registry does not answer.
             WrongSourceError: what the formats raise; or the registry refuses the login.
         """
-        received = messages
+        received_messages = messages
         if self.text_keys and "key" in messages.schema.names:
             column_index = messages.schema.get_field_index("key")
             texts = text_objects(_keys_of(messages), self.text_keys)
@@ -83,8 +83,8 @@ class HeadedJsonFormat:
         ]
         if self.make_deletes is not None:
             parts += self._decode_parts(messages, keys, tombstones, self.make_deletes, deletes=True)
-        joined = functools.reduce(join_results, parts)
-        return replace(joined, bad=with_received_bytes(joined.bad, received))
+        joined_batch = functools.reduce(join_results, parts)
+        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, received_messages))
 
     def _decode_parts(
         self,
@@ -142,13 +142,13 @@ class HeadedJsonFormat:
 
 def remove_heads(messages: pa.Array) -> pa.Array:
     """Return the messages without their heads, binary [n]; a message without a head stays."""
-    filled = messages.fill_null(b"") if messages.null_count else messages
-    has_head = schema_numbers(filled) >= 0
+    filled_messages = messages.fill_null(b"") if messages.null_count else messages
+    has_head = schema_numbers(filled_messages) >= 0
     if not has_head.any():
         return messages
-    offsets = offsets_of(filled).astype(np.int64)
+    offsets = offsets_of(filled_messages).astype(np.int64)
     starts = offsets[:-1] + np.where(has_head, HEAD.size, 0)
-    bodies = slices_of(bytes_of(filled), starts, offsets[1:])
+    bodies = slices_of(bytes_of(filled_messages), starts, offsets[1:])
     return null_where(bodies, ~valid_of(messages)) if messages.null_count else bodies
 
 

@@ -191,8 +191,8 @@ def _keys_or_source(texts: Mapping[str, str], environ: Mapping[str, str]) -> dic
     if not texts:
         profile = aws_profile(environ)
         return {} if profile is None else {**profile.settings(), "source": profile}
-    if missing := [name for name in _KEYS[:2] if name not in texts]:
-        option = "s3." + missing[0].replace("_", "-")
+    if missing_names := [name for name in _KEYS[:2] if name not in texts]:
+        option = "s3." + missing_names[0].replace("_", "-")
         raise UsageError(
             f"{option} is missing: one key is given without the other",
             fix="give s3.access-key and s3.secret-key, or neither",

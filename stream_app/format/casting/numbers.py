@@ -144,11 +144,13 @@ def decimal_to_float(values: pa.Array, stored_type: DataType, target: DataType) 
 
 def low_words(decimals: pa.Array) -> Int64s:
     """Return the low 64 bits of a `decimal128` array's unscaled numbers, with zero for null."""
-    filled = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
-    if not len(filled):
+    filled_decimals = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
+    if not len(filled_decimals):
         return np.zeros(0, np.int64)
-    words = np.frombuffer(filled.buffers()[1], np.int64)
-    return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
+    words = np.frombuffer(filled_decimals.buffers()[1], np.int64)
+    return words[
+        2 * filled_decimals.offset : 2 * (filled_decimals.offset + len(filled_decimals)) : 2
+    ]
 
 
 def _saturate(numbers: Doubles, *, is_long: bool) -> Int64s:

@@ -114,20 +114,23 @@ def _powers(shortest: pa.Array) -> pa.Array:
                     ["1.0E7",    "-1.5E-5",   "1.25E20",  null]
     """
     groups = pc.extract_regex(shortest, _SHORTEST)
-    whole = regex_group(groups, "whole")
+    whole_digits = regex_group(groups, "whole")
     fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
-    digits = pc.binary_join_element_wise(whole, fraction, "")
+    digits = pc.binary_join_element_wise(whole_digits, fraction, "")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
     power = (
         integers_of_digits(regex_group(groups, "exponent"))
-        + numbers_of(pc.utf8_length(whole))
+        + numbers_of(pc.utf8_length(whole_digits))
         - numbers_of(leading)
         - 1
     )
     digits = pc.utf8_trim(digits, "0")
-    first, others = pc.utf8_slice_codeunits(digits, 0, 1), pc.utf8_slice_codeunits(digits, 1)
-    others = pc.if_else(pc.equal(others, ""), "0", others)
-    mantissa = pc.binary_join_element_wise(first, others, ".")
+    first_digit, other_digits = (
+        pc.utf8_slice_codeunits(digits, 0, 1),
+        pc.utf8_slice_codeunits(digits, 1),
+    )
+    other_digits = pc.if_else(pc.equal(other_digits, ""), "0", other_digits)
+    mantissa = pc.binary_join_element_wise(first_digit, other_digits, ".")
     scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
     return pc.binary_join_element_wise(regex_group(groups, "sign"), scaled, "")
 

@@ -125,11 +125,11 @@ def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     checksums = data_bytes[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
     data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
-    computed = [
+    computed_checksums = [
         zlib.crc32(data_view[begin : end - _CRC_BYTES])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    if computed != checksums.tolist():
+    if computed_checksums != checksums.tolist():
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
 
 

@@ -225,10 +225,12 @@ class PagedGroupReader:
         chunks = self._footer.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
-        present = {name: span for name, span in spans.items() if span and columns[name].is_plain}
-        if len(present) < len(columns):
+        present_spans = {
+            name: span for name, span in spans.items() if span and columns[name].is_plain
+        }
+        if len(present_spans) < len(columns):
             return None
-        indexes = self._read_all(present)
+        indexes = self._read_all(present_spans)
         return {
             name: (chunk, decode_pages(indexes[name], row_count, chunk.span.start, chunk.span.end))
             for name, chunk in columns.items()
@@ -236,8 +238,8 @@ class PagedGroupReader:
 
     def _matching_ranges(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
         """Return the ranges of rows whose page statistics may pass the condition."""
-        footer, tested = self._file.metadata, self._choice.columns
-        spans = {name: columns[name][0].index("column") for name, _ in tested}
+        footer, tested_columns = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in tested_columns}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         begins = part_begins([columns[name][1].begins for name in indexes])
         column_stats = [
@@ -247,7 +249,7 @@ class PagedGroupReader:
                 begins,
             )
             for (name, data_type), chunk_stats in zip(
-                tested, row_group_stats(footer, group, tested), strict=True
+                tested_columns, row_group_stats(footer, group, tested_columns), strict=True
             )
         ]
         sizes = np.diff(np.append(begins, row_count)).tolist()

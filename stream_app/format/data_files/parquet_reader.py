@@ -66,9 +66,11 @@ def numbered_batches(
             page_checksum_verification=True,
         ) as file:
             names = set(file.schema_arrow.names)
-            missing = [name for name in columns if name not in names]
-            if missing:
-                raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
+            missing_names = [name for name in columns if name not in names]
+            if missing_names:
+                raise damaged_file_error(
+                    f"a data file lacks the columns {', '.join(missing_names)}"
+                )
             if check is not None:
                 check(file.metadata)
             open_file = _OpenFileReader(source, end, file, list(columns), batch_rows_max)

@@ -76,8 +76,8 @@ class _BitmapBuilder:
 
     def _blocks(self, values: DistinctValues, bitmaps: _EncodedBitmaps) -> bytes | None:
         """Encode the blocks of sorted values, after each block's first value and offset."""
-        order, encoded = values.order(), values.encode()
-        entries = _join_numbers(encoded, bitmaps.offsets, bitmaps.lengths)
+        order, encoded_values = values.order(), values.encode()
+        entries = _join_numbers(encoded_values, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
         if len(sizes) and int(sizes.max()) > self._block_size - _INT.size:
             return None
@@ -94,7 +94,7 @@ class _BitmapBuilder:
         ]
         parts, offset = [_INT.pack(len(blocks))], 0
         for start, block in zip(starts, blocks, strict=False):
-            parts += [encoded[int(order[start])].as_py(), _INT.pack(offset)]
+            parts += [encoded_values[int(order[start])].as_py(), _INT.pack(offset)]
             offset += len(block)
         return b"".join([*parts, _INT.pack(offset), *blocks])
 
@@ -139,17 +139,21 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     )
 
 
-def _join_numbers(encoded: pa.Array, *numbers: Int64s) -> pa.Array:
+def _join_numbers(encoded_values: pa.Array, *numbers: Int64s) -> pa.Array:
     """Return each value's bytes followed by its numbers: binary [n]."""
     columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
-    return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
+    return pc.binary_join_element_wise(encoded_values, fixed_bytes(columns), b"")
 
 
 def _concatenate(entries: pa.Array, order: Int64s) -> bytes:
-    ordered = entries.take(pa.array(order))
-    _, bounds, data = ordered.buffers()
-    ends = np.frombuffer(bounds, dtype=np.int32)[ordered.offset : ordered.offset + len(ordered) + 1]
-    return b"" if data is None or not len(ordered) else data.to_pybytes()[ends[0] : ends[-1]]
+    ordered_entries = entries.take(pa.array(order))
+    _, bounds, data = ordered_entries.buffers()
+    ends = np.frombuffer(bounds, dtype=np.int32)[
+        ordered_entries.offset : ordered_entries.offset + len(ordered_entries) + 1
+    ]
+    return (
+        b"" if data is None or not len(ordered_entries) else data.to_pybytes()[ends[0] : ends[-1]]
+    )
 
 
 @dataclass(slots=True)

@@ -133,8 +133,10 @@ class ValueCodec:
 
 
 def _width(data_type: DataType) -> int:
-    empty = pa.array([], arrow_type(data_type))
-    return 8 if data_type.root is TypeRoot.DECIMAL else index_numbers(empty, data_type).itemsize
+    empty_column = pa.array([], arrow_type(data_type))
+    return (
+        8 if data_type.root is TypeRoot.DECIMAL else index_numbers(empty_column, data_type).itemsize
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,9 @@ class DistinctValues:
         keys = text_bytes(present_values) if codec.width is None else pa.array(
             index_numbers(present_values, data_type)
         )  # fmt: skip
-        encoded = keys.dictionary_encode()
-        codes[value_rows] = encoded.indices.to_numpy(zero_copy_only=False)
-        distinct = encoded.dictionary
+        encoded_keys = keys.dictionary_encode()
+        codes[value_rows] = encoded_keys.indices.to_numpy(zero_copy_only=False)
+        distinct = encoded_keys.dictionary
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
 
     def order(self) -> npt.NDArray[np.int64]:

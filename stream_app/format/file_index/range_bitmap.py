@@ -55,11 +55,13 @@ class _RangeBitmapBuilder:
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         values = DistinctValues.of_column(column, self._data_type)
         order = values.order()
-        encoded = values.encode().take(pa.array(order))
-        dictionary = encode_dictionary(encoded, values.codec, self._chunk_size)
-        bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
+        encoded_values = values.encode().take(pa.array(order))
+        dictionary = encode_dictionary(encoded_values, values.codec, self._chunk_size)
+        bounds = (
+            encoded_values[0].as_py() + encoded_values[-1].as_py() if len(encoded_values) else b""
+        )
         head_length = _HEAD.size - 4 + len(bounds) + 4
-        head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded))
+        head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded_values))
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         rows = np.flatnonzero(values.codes >= 0)

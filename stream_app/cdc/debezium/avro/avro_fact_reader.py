@@ -110,11 +110,11 @@ class AvroFactReader:
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
-                timed_rows, numbers, broken = schema.times(part)
+                timed_rows, numbers, broken_rows = schema.times(part)
                 parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
                 # Step 2: a loop over broken messages.
-                single_times = [schema.time_of(part[row].as_py()) for row in broken.tolist()]
-                broken_index = message_index[slice_rows[broken]]
+                single_times = [schema.time_of(part[row].as_py()) for row in broken_rows.tolist()]
+                broken_index = message_index[slice_rows[broken_rows]]
                 parts.append((broken_index, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
@@ -274,9 +274,9 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     """Return a record's schema as Kafka Connect writes it, with nested fields down to `depth`."""
     docs, defaults = record.docs, record.defaults
     fields = []
-    for name, declared in record.fields:
-        column = connect_field(declared, docs.get(name, ""))
-        non_null_type = declared.without_null()
+    for name, field_type in record.fields:
+        column = connect_field(field_type, docs.get(name, ""))
+        non_null_type = field_type.without_null()
         is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {
             "field": name,

@@ -150,8 +150,8 @@ class DebeziumAvro(DebeziumJson):
         fields = dict(after.fields)
         readings = self._readings_of({**dict(before.fields), **fields})
         before_readings = self._readings_of({**fields, **dict(before.fields)})
-        for reading, other in zip(readings, before_readings, strict=True):
-            if reading != other:
+        for reading, before_reading in zip(readings, before_readings, strict=True):
+            if reading != before_reading:
                 raise UnreadableRecordError(
                     f"has a schema by which {reading.name!r} is another before a change than after"
                 )
@@ -172,7 +172,7 @@ class DebeziumAvro(DebeziumJson):
         """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
-            {name: connect_field(declared) for name, declared in fields.items()},
+            {name: connect_field(field_type) for name, field_type in fields.items()},
             self._options.encodings,
             writes_times=self._options.writes_times,
         )
@@ -304,8 +304,10 @@ class DebeziumAvro(DebeziumJson):
 
 def _rows_of(root: AvroType) -> list[AvroType]:
     """Return the types of the images after and before a change; omit other types than records."""
-    declared = filter(None, map(root.field, ("after", "before")))
-    return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
+    image_types = filter(None, map(root.field, ("after", "before")))
+    return [
+        row for image_type in image_types if (row := image_type.without_null()).kind == "record"
+    ]
 
 
 def _image_positions(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:

@@ -210,9 +210,9 @@ def _rewrite_together(
 
 def _quote(names: pa.Array) -> pa.Array:
     """Return names as JSON strings [n]; each distinct name is encoded once."""
-    encoded = names.dictionary_encode()
-    texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
-    return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
+    encoded_names = names.dictionary_encode()
+    texts = [json.dumps(name, ensure_ascii=False) for name in encoded_names.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(encoded_names.indices), "null")
 
 
 def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes:

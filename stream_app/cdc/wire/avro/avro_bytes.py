@@ -34,8 +34,8 @@ def _value_end(avro_type: AvroType, body: bytes, position: int) -> int:
         case "bytes" | "string":
             return _text_end(body, position)
         case "record":
-            for _, declared in avro_type.fields:
-                position = _value_end(declared, body, position)
+            for _, field_type in avro_type.fields:
+                position = _value_end(field_type, body, position)
             return position
         case "union":
             index, position = _index(body, position, len(avro_type.branches))

@@ -104,7 +104,9 @@ class ValueCursor:
             case "null":
                 return AvroValues(avro_type, rows)
             case "record":
-                fields = {name: self.read(declared, rows) for name, declared in avro_type.fields}
+                fields = {
+                    name: self.read(field_type, rows) for name, field_type in avro_type.fields
+                }
                 return AvroValues(avro_type, rows, fields=fields)
             case "union":
                 return self._union(avro_type, rows)
@@ -197,10 +199,10 @@ class ValueCursor:
             sized_rows = rows[counts < 0]
             if len(sized_rows):
                 self._longs(sized_rows)
-            remaining = np.abs(counts)
-            self._mark_broken(rows[remaining > _ITEMS_MAX])
-            has_items = (remaining > 0) & (self.positions[rows] < self._limit)
-            rows, remaining = rows[has_items], remaining[has_items]
+            remaining_counts = np.abs(counts)
+            self._mark_broken(rows[remaining_counts > _ITEMS_MAX])
+            has_items = (remaining_counts > 0) & (self.positions[rows] < self._limit)
+            rows, remaining_counts = rows[has_items], remaining_counts[has_items]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -210,9 +212,9 @@ class ValueCursor:
                 if avro_type.kind == "map":
                     self._spans(items, self._longs(items))
                 self.read(avro_type.items, items)
-                remaining = remaining - 1
-                items = items[remaining > 0]
-                remaining = remaining[remaining > 0]
+                remaining_counts = remaining_counts - 1
+                items = items[remaining_counts > 0]
+                remaining_counts = remaining_counts[remaining_counts > 0]
         self._mark_broken(rows)
 
     def _mark_broken(self, rows: Int64s) -> None:

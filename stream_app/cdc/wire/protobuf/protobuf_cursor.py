@@ -55,13 +55,16 @@ class ProtobufCursor(ValueCursor):
         all_rows = np.arange(len(self.positions))
         rows = all_rows[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
-        remaining = self._longs(rows)
-        is_wrong = (remaining < 0) | (remaining > PATH_MAX)
+        remaining_counts = self._longs(rows)
+        is_wrong = (remaining_counts < 0) | (remaining_counts > PATH_MAX)
         self._mark_broken(rows[is_wrong])
-        paths[rows[remaining == 0], 0] = 0
-        remaining = np.where(is_wrong, 0, remaining)
+        paths[rows[remaining_counts == 0], 0] = 0
+        remaining_counts = np.where(is_wrong, 0, remaining_counts)
         for step in range(PATH_MAX):
-            rows, remaining = rows[remaining > 0], remaining[remaining > 0] - 1
+            rows, remaining_counts = (
+                rows[remaining_counts > 0],
+                remaining_counts[remaining_counts > 0] - 1,
+            )
             if not len(rows):
                 break
             paths[rows, step] = self._longs(rows)
@@ -245,13 +248,13 @@ class _FieldValues:
             if self.field.has_presence
             else np.arange(len(self.is_present))
         )
-        declared = self._value_field.avro_type
-        if declared.kind in ("string", "bytes"):
-            return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
+        avro_type = self._value_field.avro_type
+        if avro_type.kind in ("string", "bytes"):
+            return AvroValues(avro_type, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
         if self._value_field.kind is FieldKind.ENUM:
             symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
             indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
             numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)
-        return AvroValues(declared, rows, numbers)
+        return AvroValues(avro_type, rows, numbers)

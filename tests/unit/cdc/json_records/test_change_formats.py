@@ -215,7 +215,9 @@ def a_batch(rng: random.Random, texts: list[str]) -> pa.RecordBatch:
 def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatch:
     """Return the outcome of messages that all take the slow path."""
     policy = ColumnPolicy(
-        columns=frozenset(COLUMNS.names), unknown=DriftReaction.WARN, missing=DriftReaction.WARN
+        columns=frozenset(COLUMNS.names),
+        unknown_reaction=DriftReaction.WARN,
+        missing_reaction=DriftReaction.WARN,
     )
     policy = getattr(decoder, "_policy", policy)
     outcome = BatchOutcome(
