@@ -186,7 +186,7 @@ class LowerCaseFormat:
 
     def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
         message = with_all_columns(messages.slice(row, 1))
-        table = self.describe(message, self.setup.mapping or NO_MAPPING_OPTIONS)
+        table = self.describe(message, self.setup.mapping_options or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 
     def _decode_by_spelling(

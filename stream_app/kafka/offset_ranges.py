@@ -88,13 +88,13 @@ def begins_for(begin: Offsets, end: Offsets) -> Offsets:
     }
 
 
-def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
-    """Return the number of messages from a position up to the ends, by topic and partition.
+def messages_behind(reached_offsets: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
+    """Return the number of messages from the reached offsets up to the ends, by partition.
 
-    A partition that the position lacks is new: see `ranges_between`.
+    A partition without a reached offset is new: see `ranges_between`.
     """
     return {
-        (topic, partition): max(0, end - position.get(topic, {}).get(partition, 0))
+        (topic, partition): max(0, end - reached_offsets.get(topic, {}).get(partition, 0))
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     }
@@ -140,17 +140,17 @@ def share_out(ranges: Sequence[OffsetRange], task_count: int) -> list[list[Offse
     return [sorted(share) for share in shares]
 
 
-def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
+def lost_ranges(reached_offsets: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
     """Return the ranges of offsets that topics dropped before the job read them.
 
     Args:
-        position: the offsets up to which the job has read.
+        reached_offsets: the offsets up to which the job has read.
         begins: (topic, partition) → the offset of the oldest record.
     """
     return [
         OffsetRange(topic, partition, read_to, begin)
         for (topic, partition), begin in sorted(begins.items())
-        if (read_to := position.get(topic, {}).get(str(partition), begin)) < begin
+        if (read_to := reached_offsets.get(topic, {}).get(str(partition), begin)) < begin
     ]
 
 

@@ -97,19 +97,19 @@ class FileStoreTable:
         identifier = self.catalog_environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
-    def with_counter(self, requests: RequestCounter) -> FileStoreTable:
+    def with_counter(self, request_counter: RequestCounter) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""
-        return replace(self, file_io=counting_file_io(self.file_io, requests))
+        return replace(self, file_io=counting_file_io(self.file_io, request_counter))
 
     def store_requests(self) -> Mapping[str, int]:
         """Return the counted requests to the store by kind; empty if they are not counted."""
         file_io = self.file_io
-        return file_io.requests.total() if isinstance(file_io, CountedFileIO) else {}
+        return file_io.request_counter.total() if isinstance(file_io, CountedFileIO) else {}
 
     def add_store_requests(self, requests: Mapping[str, int]) -> None:
         """Add the requests that a task has made."""
         if isinstance(self.file_io, CountedFileIO):
-            self.file_io.requests.add(requests)
+            self.file_io.request_counter.add(requests)
 
     @property
     def options(self) -> CoreOptions:
@@ -316,5 +316,5 @@ def table_label(location: str) -> str:
 def with_file_io(table: FileStoreTable, file_io: FileIO) -> FileStoreTable:
     """Return the table on another file system; a counting one gets a counter for the table."""
     if isinstance(file_io, CountedFileIO):
-        file_io = counting_file_io(file_io.files, RequestCounter())
+        file_io = counting_file_io(file_io.file_io, RequestCounter())
     return replace(table, file_io=file_io)

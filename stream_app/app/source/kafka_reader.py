@@ -98,7 +98,7 @@ def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[s
         clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
     (_, first_client), *other_clients = clients
     settings = ReaderSettings(
-        client=first_client,
+        client_settings=first_client,
         clusters=tuple(other_clients),
         headers=schema_headers(source.format_options),
         fails_on_loss=source.fail_on_data_loss,
@@ -132,7 +132,7 @@ def open_offset_client(
     Args:
         settings: the settings with which the messages are read.
     """
-    client_settings = {"": settings.client, **dict(settings.clusters)}
+    client_settings = {"": settings.client_settings, **dict(settings.clusters)}
     clients = {
         cluster.name: OffsetClient(
             dict(client_settings[cluster.name]),

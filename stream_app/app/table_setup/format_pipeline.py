@@ -37,7 +37,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
         steps[StepPlace.COLUMN_ALIASES] = AliasStep(
             aliases=aliases, schema=schema, exclusive=frozenset(renamed)
         )
-    if not setup.traits.lowers_names and setup.mapping is None:
+    if not setup.traits.lowers_names and setup.mapping_options is None:
         return Pipeline(declared.make(source_setup), steps)
     describe: Describe = declared.facts(options).describe
     decoder: MessageFormat
@@ -51,8 +51,8 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
         describe = LowerCaseDescriber(describe)
     else:
         decoder = declared.make(source_setup)
-    if setup.mapping is not None:
+    if setup.mapping_options is not None:
         steps[StepPlace.DESCRIBED_COLUMNS] = DescriptionStep(
-            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
+            describe=describe, options=setup.mapping_options, columns=setup.columns, aliases=aliases
         )
     return Pipeline(decoder, steps)

@@ -166,7 +166,7 @@ class RowSettings:
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping=None if evolution is None else evolution.options,
+            mapping_options=None if evolution is None else evolution.options,
         )
 
     def _own_message_decoder(self) -> OwnMessageDecoder | None:

@@ -272,10 +272,10 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    numbers: Int64s, source: pa.Array, failed: Bools | None, target: pa.DataType
+    numbers: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
 ) -> CastResult:
-    """Build an array of `target`, null where `source` is null or a value has failed."""
-    invalid = any_of(~valid_of(source) if source.null_count else None, failed)
+    """Build an array of `target`, null where `values` is null or a value has failed."""
+    invalid = any_of(~valid_of(values) if values.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)

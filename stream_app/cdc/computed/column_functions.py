@@ -111,7 +111,7 @@ def function_of(definition: Definition) -> Function:
 
 
 def applied_function(
-    definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf
+    definition: Definition, argument_type: DataType, arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
     """Return the function of a definition on a column of this type.
 
@@ -121,24 +121,26 @@ def applied_function(
     function = function_of(definition)
     literals = definition.arguments[1:] if function.takes_column else definition.arguments
     try:
-        return function.apply(argument, literals, arrow_type_of)
+        return function.apply(argument_type, literals, arrow_type_of)
     except DefinitionError as error:
         raise DefinitionError(f"{error}; write {function.usage}") from None
 
 
 def _time(
-    field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+    field: str, argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
     _check_argument_count(literals, 0, 1)
-    precision = _precision(argument, literals)
+    precision = _precision(argument_type, literals)
     return AppliedFunction(
         _INT_TYPE, partial(time_field, field=field, precision=precision), _no_time_reason(precision)
     )
 
 
-def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _date_format(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 2)
-    precision = _precision(argument, literals[1:])
+    precision = _precision(argument_type, literals[1:])
     try:
         parts = parse_pattern(literals[0])
     except ValueError as error:
@@ -147,20 +149,20 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
     return AppliedFunction(STRING, compute, _no_time_reason(precision))
 
 
-def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
+def _precision(argument_type: DataType, literals: tuple[str, ...]) -> int | None:
     """Return the precision of the numbers; None for other columns."""
-    if argument.root not in _TEMPORAL:
-        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    if argument_type.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
     if not literals:
-        return 0 if argument.root in INTEGER_ROOTS else None
+        return 0 if argument_type.root in INTEGER_ROOTS else None
     precision = literals[0]
     if precision not in map(str, PRECISIONS):
         raise DefinitionError(
             f"the precision must be 0 (seconds), 3 (milliseconds), 6 (microseconds) or 9 "
             f"(nanoseconds), is {precision!r}"
         )
-    if argument.root not in INTEGER_ROOTS | STRING_ROOTS:
-        raise DefinitionError(f"a column of type {argument} takes no precision")
+    if argument_type.root not in INTEGER_ROOTS | STRING_ROOTS:
+        raise DefinitionError(f"a column of type {argument_type} takes no precision")
     return int(precision)
 
 
@@ -171,34 +173,40 @@ def _no_time_reason(precision: int | None) -> str:
     return f"is, as {units} since 1970, no time of the years 0000 to 9999"
 
 
-def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _substring(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 2)
-    if argument.root not in _TEMPORAL:
-        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    if argument_type.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
     begin = _whole_number(literals[0], "the begin", 0)
     end = _whole_number(literals[1], "the end", begin + 1) if len(literals) > 1 else None
-    compute = partial(text_functions.substring, begin=begin, end=end, precision=argument.precision)
+    compute = partial(
+        text_functions.substring, begin=begin, end=end, precision=argument_type.precision
+    )
     return AppliedFunction(
         STRING, compute, f"has fewer than {begin if end is None else end} characters"
     )
 
 
-def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _truncate(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 1)
     width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
-    if argument.root in STRING_ROOTS:
+    if argument_type.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
-        return AppliedFunction(argument, compute, f"has fewer than {width} characters")
+        return AppliedFunction(argument_type, compute, f"has fewer than {width} characters")
     failure_reason = "has no multiple of the width below it in that type"
-    if argument.root in INTEGER_ROOTS:
+    if argument_type.root in INTEGER_ROOTS:
         compute = partial(truncate_integers, width=width)
-    elif argument.root is TypeRoot.DECIMAL:
+    elif argument_type.root is TypeRoot.DECIMAL:
         compute = partial(truncate_decimals, width=width)
     else:
         raise DefinitionError(
-            f"takes a whole number, a decimal or a text, not a column of type {argument}"
+            f"takes a whole number, a decimal or a text, not a column of type {argument_type}"
         )
-    return AppliedFunction(argument, compute, failure_reason)
+    return AppliedFunction(argument_type, compute, failure_reason)
 
 
 def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> AppliedFunction:
@@ -252,20 +260,20 @@ def _identity(moments: pa.Array) -> CastResult:
 
 
 def _case(
-    convert: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+    convert: Compute, argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
     _check_argument_count(literals, 0, 0)
-    if argument.root not in STRING_ROOTS:
-        raise DefinitionError(f"takes a text, not a column of type {argument}")
+    if argument_type.root not in STRING_ROOTS:
+        raise DefinitionError(f"takes a text, not a column of type {argument_type}")
     return AppliedFunction(STRING, convert)
 
 
 def _variant_get(
-    argument: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
+    argument_type: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
     # The type may have a comma of its own: DECIMAL(10, 2).
-    if argument.root is not TypeRoot.VARIANT or not literals:
-        raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument}")
+    if argument_type.root is not TypeRoot.VARIANT or not literals:
+        raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument_type}")
     result = _written_type(", ".join(literals[1:]))
     if result.is_nested:
         raise DefinitionError(f"gives no {result}")

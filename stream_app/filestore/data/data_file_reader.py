@@ -94,7 +94,7 @@ class DataFileReader:
                 columns=columns,
                 row_count=file.row_count,
                 batch_rows_max=self.batch_rows_max,
-                parts=self._parts_of_file(stored_columns),
+                part_choice=self._parts_of_file(stored_columns),
             )
             with self.file_io.open_input(path) as source:
                 for start, batch in file_format.numbered_batches(source, file_read):

@@ -30,14 +30,14 @@ class DataFileRead:
             file may differ.
         row_count: the number of rows in the manifest.
         batch_rows_max: the maximum number of rows of a batch.
-        parts: chooses the parts to read; None: all. Only Parquet has parts.
+        part_choice: chooses the parts to read; None: all. Only Parquet has parts.
     """
 
     system_fields: Sequence[pa.Field]
     columns: Sequence[DataField]
     row_count: int
     batch_rows_max: int
-    parts: PartChoice | None
+    part_choice: PartChoice | None
 
     @property
     def fields(self) -> list[pa.Field]:

@@ -56,7 +56,7 @@ class ParquetFileFormat:
 
         names = [field.name for field in fields]
         batches = numbered_batches(
-            source, names, request.batch_rows_max, check=check, parts=request.parts
+            source, names, request.batch_rows_max, check=check, part_choice=request.part_choice
         )
         for start, batch in batches:
             yield start, with_whole_variants(batch, fields)

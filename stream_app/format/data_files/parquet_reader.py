@@ -36,7 +36,7 @@ def numbered_batches(
     batch_rows_max: int,
     *,
     check: Callable[[pq.FileMetaData], None] | None = None,
-    parts: PartChoice | None = None,
+    part_choice: PartChoice | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of a data file in the given order, with the file's types.
 
@@ -45,7 +45,7 @@ def numbered_batches(
     Args:
         batch_rows_max: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
         check: receives the footer before any rows are read.
-        parts: chooses row groups and pages; None: all are read.
+        part_choice: chooses row groups and pages; None: all are read.
 
     Raises:
         CorruptFileError: the file is not Parquet, lacks a column, or has a damaged page. Pages with
@@ -74,7 +74,9 @@ def numbered_batches(
             if check is not None:
                 check(file.metadata)
             open_file = _OpenFileReader(source, end, file, list(columns), batch_rows_max)
-            yield from open_file.all_rows() if parts is None else open_file.chosen_rows(parts)
+            yield from (
+                open_file.all_rows() if part_choice is None else open_file.chosen_rows(part_choice)
+            )
     except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -109,9 +111,9 @@ class _OpenFileReader:
         for group in range(self._file.num_row_groups):
             yield from self._whole_group(group)
 
-    def chosen_rows(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
-        pages = PagedGroupReader(self._source, self._end, self._file, self._columns, parts)
-        for group in self._groups(parts):
+    def chosen_rows(self, part_choice: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
+        pages = PagedGroupReader(self._source, self._end, self._file, self._columns, part_choice)
+        for group in self._groups(part_choice):
             rows = pages.wanted_rows(group)
             if rows.columns is None:
                 yield from self._whole_group(group) if rows.ranges else ()
@@ -123,15 +125,16 @@ class _OpenFileReader:
                     yield start, piece
                     start += piece.num_rows
 
-    def _groups(self, parts: PartChoice) -> Sequence[int]:
+    def _groups(self, part_choice: PartChoice) -> Sequence[int]:
         footer = self._file.metadata
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
             return groups  # the manifest's statistics were enough
-        may_match = parts.may_match(
+        may_match = part_choice.may_match(
             [
                 PartStats(
-                    footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)
+                    footer.row_group(group).num_rows,
+                    row_group_stats(footer, group, part_choice.columns),
                 )
                 for group in groups
             ]

@@ -39,13 +39,13 @@ def counted_codes_of(pending_messages: PendingMessages, topics: Collection[str])
 
 
 def is_topic_of(
-    pending_messages: PendingMessages, topic: str, table: int, counted_codes: Int64s
+    pending_messages: PendingMessages, topic: str, table_code: int, counted_codes: Int64s
 ) -> bool:
     """Return whether a topic has changes of a table that markers count."""
     names = pending_messages.tables.names
-    return topic.endswith(_in_topic(names[table])) or any(
+    return topic.endswith(_in_topic(names[table_code])) or any(
         names[code].partition(SEPARATOR)[2] == topic
-        for code in np.flatnonzero(counted_codes == table).tolist()
+        for code in np.flatnonzero(counted_codes == table_code).tolist()
     )
 
 

@@ -72,7 +72,7 @@ class EpochCut:
 def cut_epoch(
     pending_messages: PendingMessages,
     newest_offsets: PartitionOffsets,
-    earlier: LogProgress,
+    earlier_progress: LogProgress,
     topics: Collection[str] = (),
     *,
     is_forced: bool = False,
@@ -81,11 +81,11 @@ def cut_epoch(
 
     Args:
         newest_offsets: the end of each partition of all topics of the job.
-        earlier: the progress where the pending messages begin.
+        earlier_progress: the progress where the pending messages begin.
         topics: further topics, which the job has got since.
         is_forced: whether transactions whose rest does not come pass as whole.
     """
-    facts = PendingTransactions.of(pending_messages, earlier)
+    facts = PendingTransactions.of(pending_messages, earlier_progress)
     counted_codes = counted_codes_of(
         pending_messages, {*topics, *(topic for topic, _ in newest_offsets)}
     )
@@ -115,7 +115,7 @@ def cut_epoch(
         ends=dict(zip(pending_messages.partitions, ends.tolist(), strict=True)),
         border=Border(
             progress=progress,
-            advances=newest_transactions != earlier.newest_transactions,
+            advances=newest_transactions != earlier_progress.newest_transactions,
             doubt=next(iter(doubts), None),
         ),
         open_transactions=_open_transactions(facts, messages, is_open, missing_changes),

@@ -29,7 +29,7 @@ class PendingTransactions:
     """The t transactions of pending messages in p partitions, beside what earlier epochs had.
 
     Attributes:
-        earlier: the progress at the end of the epoch before.
+        earlier_progress: the progress at the end of the epoch before.
         ends: the first END marker of each transaction.
         has_begun, has_ended: bool [t]; transactions with a BEGIN, and with an END.
         is_old: bool [t]; transactions that earlier epochs had, by the position of their END.
@@ -37,7 +37,7 @@ class PendingTransactions:
     """
 
     pending_messages: PendingMessages
-    earlier: LogProgress
+    earlier_progress: LogProgress
     messages: FactRows
     ends: FactRows
     counts: FactRows
@@ -47,7 +47,9 @@ class PendingTransactions:
     read_ends: Int64s
 
     @classmethod
-    def of(cls, pending_messages: PendingMessages, earlier: LogProgress) -> PendingTransactions:
+    def of(
+        cls, pending_messages: PendingMessages, earlier_progress: LogProgress
+    ) -> PendingTransactions:
         """Return the transactions of messages that begin where a progress ends."""
         messages, ends = pending_messages.messages.all(), pending_messages.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
@@ -55,7 +57,7 @@ class PendingTransactions:
         has_begun, has_ended, is_old = np.zeros(shape, np.bool_)
         has_begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
         has_ended[ends["transaction"]] = True
-        for source, newest_transaction in earlier.newest_transactions.items():
+        for source, newest_transaction in earlier_progress.newest_transactions.items():
             source_ends = ends[ends["source"] == pending_messages.sources.code(source)]
             has_position = source_ends["position"][:, 0] >= 0
             is_known = has_position & (
@@ -68,7 +70,7 @@ class PendingTransactions:
         )
         return cls(
             pending_messages=pending_messages,
-            earlier=earlier,
+            earlier_progress=earlier_progress,
             messages=messages,
             ends=ends,
             counts=pending_messages.counts.all(),
@@ -94,7 +96,7 @@ class PendingTransactions:
     def is_past(self, messages: FactRows) -> Bools:
         """Mark the changes up to the newest transaction of earlier epochs: bool [n]."""
         newest_positions = [
-            self.earlier.newest_position(topic)[:-1]
+            self.earlier_progress.newest_position(topic)[:-1]
             for topic, _ in self.pending_messages.partitions
         ]
         is_past: Bools = np.zeros(len(messages), np.bool_)
@@ -109,7 +111,7 @@ class PendingTransactions:
 
     def newest_transactions(self, end_markers: FactRows) -> dict[str, NewestTransaction]:
         """Return the newest transaction of each connector, once the epoch has some END markers."""
-        transactions = dict(self.earlier.newest_transactions)
+        transactions = dict(self.earlier_progress.newest_transactions)
         is_new = ~self.is_old[end_markers["transaction"]]
         new_markers = end_markers[is_new & (end_markers["position"][:, 0] >= 0)]
         for code in np.unique(new_markers["source"]).tolist():

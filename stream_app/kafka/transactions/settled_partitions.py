@@ -69,9 +69,9 @@ def progress_at(
     later_partitions = set(messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for partition, code in facts.pending_messages.partitions.items():
-        earlier = facts.earlier.partition(partition)
+        partition_progress = facts.earlier_progress.partition(partition)
         seen_position = max(
-            _position_of(epoch_rows, last_new_change.get(code)), earlier.highest_position
+            _position_of(epoch_rows, last_new_change.get(code)), partition_progress.highest_position
         )
         highest_position = max(
             seen_position,
@@ -81,11 +81,16 @@ def progress_at(
         if code in last_change:
             is_behind = _position_of(epoch_rows, last_change[code]) < highest_position
         else:
-            is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
+            is_behind = (
+                partition_progress.state is PartitionState.BEHIND
+                or highest_position > seen_position
+            )
         if code in last_row:
             is_read = bool(is_sure[last_row[code]])
         else:
-            is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
+            is_read = (
+                code in marked_partitions or partition_progress.state is PartitionState.SETTLED
+            )
         is_idle = code in later_partitions or ends[code] >= newest_offsets.get(
             partition, LAST_OF_ALL
         )
@@ -115,7 +120,9 @@ def _repeat_positions(
     repeat_positions: dict[KafkaPartition, LogPosition] = {}
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
-        repeat_positions[partitions[code]] = facts.earlier.newest_position(partitions[code][0])
+        repeat_positions[partitions[code]] = facts.earlier_progress.newest_position(
+            partitions[code][0]
+        )
     pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, pair_index, pair_counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     repeats = changes[["partition", "transaction"]][pair_counts[pair_index.ravel()] > 1]

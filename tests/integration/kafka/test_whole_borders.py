@@ -89,7 +89,7 @@ class Bank:
     def borders(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeBorders:
         return WholeBorders(
             reader=TransactionReader(
-                settings=ReaderSettings(client=self.client),
+                settings=ReaderSettings(client_settings=self.client),
                 transactions_of=debezium_transactions,
                 clock=self.clock,
             ),

@@ -61,7 +61,7 @@ class AvroFactReader:
         keeps_nulls: as in `debezium_description.describe`.
     """
 
-    registry: Schemas
+    schemas: Schemas
     keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
@@ -169,7 +169,7 @@ class AvroFactReader:
         try:
             if message is None:
                 return None
-            text = avro_text(self.registry, schema_number(message))
+            text = avro_text(self.schemas, schema_number(message))
             payload = avro_as_json(message, text)
             return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -180,7 +180,7 @@ class AvroFactReader:
         for number, rows in by_number(schema_numbers(values)):
             schema: _SchemaReader | str
             try:
-                text = avro_text(self.registry, number)
+                text = avro_text(self.schemas, number)
                 schema = _SchemaReader(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)

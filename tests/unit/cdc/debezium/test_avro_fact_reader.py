@@ -262,7 +262,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
             primary_keys=("id",),
             options=options,
             keep_update_before=False,
-            mapping=NO_MAPPING_OPTIONS,
+            mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
     old = encoded(registry.add(first), first, row)

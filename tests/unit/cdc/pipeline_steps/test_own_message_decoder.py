@@ -136,7 +136,7 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             primary_keys=("id",),
             options={"unknown-columns": "evolve"},
             keep_update_before=False,
-            mapping=NO_MAPPING_OPTIONS,
+            mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
