@@ -191,7 +191,9 @@ class OffsetClient:
             for topic in topics:
                 name = topic.topic.decode()
                 if self._is_wanted(name):
-                    partitions += self._partitions(client, name, topic, accepts_gone=accepts_gone)
+                    partitions += self._list_partitions(
+                        client, name, topic, accepts_gone=accepts_gone
+                    )
         return self._ends(client, partitions, end)
 
     def _is_wanted(self, name: str) -> bool:

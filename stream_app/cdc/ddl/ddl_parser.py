@@ -79,15 +79,15 @@ class _SqlTokenCursor:
         while self.consume(*words):
             pass
 
-    def name(self) -> str:
+    def take_name(self) -> str:
         if self._position >= len(self._tokens) or not self._tokens[self._position].is_name:
             raise _ReadError
         self._position += 1
         return self._tokens[self._position - 1].text
 
-    def table(self) -> TableName:
-        first = self.name()
-        return TableName(first, self.name()) if self.consume(".") else TableName("", first)
+    def take_table(self) -> TableName:
+        first = self.take_name()
+        return TableName(first, self.take_name()) if self.consume(".") else TableName("", first)
 
     def rest(self) -> Sequence[_SqlToken]:
         return self._tokens[self._position :]
@@ -138,7 +138,7 @@ def _parse_statement(tokens: _SqlTokenCursor) -> Statement | None:
 def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
-    table = tokens.table()
+    table = tokens.take_table()
     renames: list[Renaming] = []
     added_columns: list[str] = []
     dropped_columns: list[str] = []
@@ -146,21 +146,21 @@ def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
     for clause in _split(tokens.rest(), ","):
         if clause.consume("change"):
             clause.skip("column", "if", "exists")
-            renames.append(Renaming(clause.name(), clause.name()))
+            renames.append(Renaming(clause.take_name(), clause.take_name()))
         elif clause.consume("rename"):
             if clause.consume("column"):
                 clause.skip("if", "exists")
-                old_name = clause.name()
+                old_name = clause.take_name()
                 clause.skip("to")
-                renames.append(Renaming(old_name, clause.name()))
+                renames.append(Renaming(old_name, clause.take_name()))
             elif not clause.next_is_one_of("index", "key"):
                 clause.skip("to", "as", "=")
-                new_name = clause.table()
+                new_name = clause.take_table()
         elif clause.consume("add"):
             added_columns += _added_columns(clause)
         elif clause.consume("drop") and not clause.next_is_one_of(*_OTHER_PARTS):
             clause.skip("column", "if", "exists")
-            dropped_columns.append(clause.name())
+            dropped_columns.append(clause.take_name())
     return AlterTable(
         table=table,
         renames=tuple(pair for pair in renames if pair.old != pair.new),
@@ -175,10 +175,12 @@ def _added_columns(clause: _SqlTokenCursor) -> list[str]:
         return []
     clause.skip("column", "if", "not", "exists")
     if not clause.consume("("):
-        return [clause.name()]
+        return [clause.take_name()]
     inner = clause.rest()[:-1]
     return [
-        column.name() for column in _split(inner, ",") if not column.next_is_one_of(*_OTHER_PARTS)
+        column.take_name()
+        for column in _split(inner, ",")
+        if not column.next_is_one_of(*_OTHER_PARTS)
     ]
 
 
@@ -186,17 +188,17 @@ def _parse_rename_table(tokens: _SqlTokenCursor) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
-        old_name = pair.table()
+        old_name = pair.take_table()
         pair.skip("wait", "nowait", "to")
-        pairs.append((old_name, pair.table()))
+        pairs.append((old_name, pair.take_table()))
     return RenameTable(tuple(pairs))
 
 
 def _parse_create_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "not", "exists")
-    return CreateOrDropTable((tokens.table(),))
+    return CreateOrDropTable((tokens.take_table(),))
 
 
 def _parse_drop_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "exists")
-    return CreateOrDropTable(tuple(part.table() for part in _split(tokens.rest(), ",")))
+    return CreateOrDropTable(tuple(part.take_table() for part in _split(tokens.rest(), ",")))

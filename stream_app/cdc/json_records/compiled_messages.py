@@ -50,10 +50,10 @@ def parse_messages(
         values: binary [n] without nulls.
         fields: the fields of messages of this shape, or None if no parser reads them.
     """
-    layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.layout_class))
+    layout = choice.take_layout(shape, partial(_layout_of, values, fields, choice.layout_class))
     if layout is None or fields is None:
         return None
-    rows = choice.unless_few(
+    rows = choice.accept_parsed(
         layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     )
     if rows is None:

@@ -151,7 +151,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""
         if self._compiled is None:
             return None
-        shape = group.shape_for(placed_values.values, self._policy, self._dialect.images_of)
+        shape = group.learn_shape(placed_values.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
         compiled_messages = parse_messages(placed_values.values, shape, fields, self._compiled)
         if compiled_messages is None:

@@ -57,13 +57,13 @@ class _ProtobufRowSchema:
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
         cursor = protobuf_cursor(messages)
-        cursor.paths()
-        return cursor, cursor.fields(self.fields)
+        cursor.read_paths()
+        return cursor, cursor.read_fields(self.fields)
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
-        cursor.paths()
+        cursor.read_paths()
         document = protobuf_document(
             self.message_class, message[int(cursor.positions[0]) :], self.number
         )
@@ -79,7 +79,7 @@ class _ProtobufLanguage:
             if number < 0:
                 yield (number,), rows
                 continue
-            paths = protobuf_cursor(messages.take(pa.array(rows))).paths()
+            paths = protobuf_cursor(messages.take(pa.array(rows))).read_paths()
             if (paths == paths[0]).all():
                 yield (number, *_path(paths[0])), rows
                 continue

@@ -114,7 +114,7 @@ class PagedGroupReader:
         self._tested_names = [name for name, _ in choice.columns]
         self._judge = choice.judge if set(self._tested_names) < set(columns) else None
 
-    def wanted_rows(self, group: int) -> WantedRows:
+    def find_wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
 
         Raises:

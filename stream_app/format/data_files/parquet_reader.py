@@ -114,7 +114,7 @@ class _OpenFileReader:
     def chosen_rows(self, part_choice: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
         pages = PagedGroupReader(self._source, self._end, self._file, self._columns, part_choice)
         for group in self._groups(part_choice):
-            rows = pages.wanted_rows(group)
+            rows = pages.find_wanted_rows(group)
             if rows.columns is None:
                 yield from self._whole_group(group) if rows.ranges else ()
                 continue

@@ -132,7 +132,7 @@ class PendingMessages:
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
         messages["position"] = facts.positions
-        messages["is_new"] = self._mask_of_new(partition, facts)
+        messages["is_new"] = self._mark_new(partition, facts)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), SEPARATOR)
@@ -193,8 +193,11 @@ class PendingMessages:
             self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
         self._forget_transactions()
 
-    def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
-        """Mark the changes after all earlier ones of the partition, and messages of other kinds."""
+    def _mark_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
+        """Mark the changes after all earlier ones of the partition, and messages of other kinds.
+
+        Note the highest position of the partition.
+        """
         is_new = np.ones(len(facts.kinds), np.bool_)
         rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(rows):

@@ -62,9 +62,11 @@ class FastGroup(SchemaGroup):
     frames: KnownFrames = field(default_factory=KnownFrames)
     layout_choice: LayoutChoice | None = None
 
-    def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """Return the shape, and learn a missing one from the first value at these positions."""
-        return self.shape_for(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
+    def learn_shape_at(
+        self, values: pa.Array, positions: Int64s, policy: ColumnPolicy
+    ) -> RecordShape:
+        """Return the shape of the group, and learn it from the first values at these positions."""
+        return self.learn_shape(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
 
 
 class LaidOutShape(NamedTuple):
@@ -103,7 +105,7 @@ def _decode_by_frames(
     framed = group.frames.find_framed(values)
     if framed is None:
         return None
-    shape = group.shape_at(values, framed.positions, settings.policy)
+    shape = group.learn_shape_at(values, framed.positions, settings.policy)
     may_misread = are_too_deep(framed.images, NESTING_MAX - 1)
     may_misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
     if may_misread.any():
@@ -127,10 +129,10 @@ def _decode_by_machine_code(
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
     positions = np.arange(len(values)) if tails is None else tails.positions
-    shape = group.shape_at(values, positions, settings.policy)
+    shape = group.learn_shape_at(values, positions, settings.policy)
     if tails is None and not shape.is_flat:
         return None
-    layout = choice.layout_of(
+    layout = choice.take_layout(
         shape,
         partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.layout_class),
     )
@@ -187,7 +189,7 @@ def _decode_envelopes(
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    images = choice.unless_few(layout.parse(bytes_of(values), starts, tails.tail_starts))
+    images = choice.accept_parsed(layout.parse(bytes_of(values), starts, tails.tail_starts))
     if images is None or not len(images.columns[0]):
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
@@ -209,7 +211,7 @@ def _decode_flat(
 ) -> DecodedPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
-    parsed_rows = choice.unless_few(
+    parsed_rows = choice.accept_parsed(
         layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     )
     if parsed_rows is None:
