@@ -133,7 +133,7 @@ class PartitionRegister(Protocol):
     def add_partitions(
         self, identifier: Identifier, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """See `CatalogEnvironment.add_partitions`."""
+        """Add partitions to the catalog's list; partitions in the list stay unchanged."""
         ...
 
 

@@ -82,7 +82,7 @@ class LowerCaseDescriber:
     describe: Describe
 
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `SourceFacts.describe`."""
+        """Return the table that the messages describe; None if none describes it."""
         descriptions = (
             self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
         )

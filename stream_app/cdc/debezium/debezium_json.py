@@ -116,7 +116,9 @@ class DebeziumJson:
         """
         outcome = self._new_outcome(messages)
         self._decode_values(*present_values(messages), outcome)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(outcome))
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(outcome)
+        )
 
     def _decode_values(
         self, values: pa.Array, message_index: Int32s, outcome: BatchOutcome

@@ -1,6 +1,6 @@
 """Collects the results of a batch: rows, reasons of bad records, skipped messages, tables, columns.
 
-`decoder` and the formats add the results part by part, and `BatchOutcome.decoded` returns them.
+`decoder` and the formats add the results part by part; `BatchOutcome.decoded_batch` returns them.
 """
 
 from __future__ import annotations
@@ -233,7 +233,9 @@ class BatchOutcome:
         if result.truncates:
             self._take_truncates([int(message_index[position]) for position in result.truncates])
 
-    def decoded(self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]) -> DecodedBatch:
+    def decoded_batch(
+        self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]
+    ) -> DecodedBatch:
         """Return all results, in the order of the messages.
 
         Args:

@@ -145,7 +145,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
         decoder.decode(values, present_rows)
-        return outcome.decoded(self._rules.schema, {})
+        return outcome.decoded_batch(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""

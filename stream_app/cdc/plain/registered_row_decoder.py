@@ -177,7 +177,7 @@ class RegisteredRowDecoder:
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
             for plan, group in self._groups(messages_of_op, op, outcome):
                 self._decode(group, plan, outcome)
-        return outcome.decoded(self._rules[CREATE].schema, {})
+        return outcome.decoded_batch(self._rules[CREATE].schema, {})
 
     def _groups(
         self, messages: _Messages, op: int, outcome: BatchOutcome

@@ -47,7 +47,7 @@ def column_remarks(
     """Return all remarks of one column.
 
     Args:
-        literal, semantic, parameters: those of the column's schema.
+        literal, semantic, parameters: the facts of the column's schema; see `ConnectField`.
         may_lose_nulls: whether the column may be null, has a DEFAULT, and may lose its nulls.
     """
     remarks = [*inexact_remarks(stored_type, _UNITS.get(semantic, "microseconds"))]

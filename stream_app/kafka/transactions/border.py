@@ -18,7 +18,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.database_snapshot import SourcePosition
 
 LogPosition = tuple[int, ...]
-"""A position in a source's log; that of a change ends with its order in the transaction."""
+"""A position in a source's log; a change's position ends with its order in the transaction."""
 BEFORE_ALL: LogPosition = (UNKNOWN,) * (POSITION_NUMBERS + 1)
 LAST_OF_ALL = np.iinfo(np.int64).max
 """An order after every change of a transaction."""
@@ -44,7 +44,8 @@ class PartitionProgress:
     """The progress of a partition up to an end.
 
     Attributes:
-        highest_position: that of its changes, or a higher one that it must pass first.
+        highest_position: the highest position of the partition's changes, or a higher one that the
+            partition must pass first.
     """
 
     highest_position: LogPosition = BEFORE_ALL

@@ -38,7 +38,8 @@ def progress_at(
     """Return the progress of each partition at the ends of an epoch.
 
     1. Choose the messages before the ends, and the changes with a position.
-    2. Mark the sure changes: of a transaction that is not counted here, more may come.
+    2. Mark the sure changes, which no other change of their transaction follows. A transaction that
+       is not counted here may have more.
     3. Find the last rows of each partition.
     4. Find the partitions with later changes: rows of a first read lie before the first change.
     5. Decide the position and the state of each partition.

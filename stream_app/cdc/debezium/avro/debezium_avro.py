@@ -122,7 +122,9 @@ class DebeziumAvro(DebeziumJson):
                 else:
                     self._decode_slice(part, message_index, plan, outcome)
         keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(keyed)
+        )
 
     def _plan(self, number: int) -> _SchemaPlan | str:
         """Return the plan for a schema's messages, or the reason why they cannot be read."""

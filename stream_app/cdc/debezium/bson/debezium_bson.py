@@ -107,7 +107,9 @@ class DebeziumBson(DebeziumJson):
         outcome.refuse(rewritten.unreadable)
         self._decode_values(*present_values(relational_messages), outcome)
         keyed = replace(outcome, messages=relational_messages)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(keyed)
+        )
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:

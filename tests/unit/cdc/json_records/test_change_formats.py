@@ -229,7 +229,7 @@ def one_by_one(decoder: DialectDecoder, messages: pa.RecordBatch) -> DecodedBatc
     decoder.decode_one_by_one(
         PlacedValues(messages.column("value"), index, messages), group, outcome
     )
-    return outcome.decoded(decoder.decode(messages.slice(0, 0)).changes.rows.schema, {})
+    return outcome.decoded_batch(decoder.decode(messages.slice(0, 0)).changes.rows.schema, {})
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
