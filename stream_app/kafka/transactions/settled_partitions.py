@@ -38,8 +38,7 @@ def progress_at(
     """Return the progress of each partition at the ends of an epoch.
 
     1. Choose the messages before the ends, and the changes with a position.
-    2. Mark the sure changes, which no other change of their transaction follows. A transaction that
-       is not counted here may have more.
+    2. Mark the sure changes. After a new change of an uncounted transaction, more may come.
     3. Find the last rows of each partition.
     4. Find the partitions with later changes: rows of a first read lie before the first change.
     5. Decide the position and the state of each partition.
@@ -62,7 +61,7 @@ def progress_at(
     row_kinds = (MessageKind.READ, MessageKind.UNMARKED)  # step 3
     is_row = is_change | np.isin(epoch_rows["kind"], row_kinds)
     last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
-    last_new_change = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
+    last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
     repeat_positions = _repeat_positions(facts, epoch_rows[has_position & epoch_rows["is_new"]])
     marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
     is_later = ~is_inside & messages["is_new"]  # step 4
@@ -70,10 +69,8 @@ def progress_at(
     later_partitions = set(messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for partition, code in facts.pending_messages.partitions.items():
-        partition_progress = facts.earlier_progress.partition(partition)
-        seen_position = max(
-            _position_of(epoch_rows, last_new_change.get(code)), partition_progress.highest_position
-        )
+        earlier = facts.earlier_progress.partition(partition)
+        seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)
         highest_position = max(
             seen_position,
             awaited_positions.get(partition, BEFORE_ALL),
@@ -82,19 +79,13 @@ def progress_at(
         if code in last_change:
             is_behind = _position_of(epoch_rows, last_change[code]) < highest_position
         else:
-            is_behind = (
-                partition_progress.state is PartitionState.BEHIND
-                or highest_position > seen_position
-            )
+            is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
         if code in last_row:
             is_read = bool(is_sure[last_row[code]])
         else:
-            is_read = (
-                code in marked_partitions or partition_progress.state is PartitionState.SETTLED
-            )
-        is_idle = code in later_partitions or ends[code] >= newest_offsets.get(
-            partition, LAST_OF_ALL
-        )
+            is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
+        newest_offset = newest_offsets.get(partition, LAST_OF_ALL)
+        is_idle = code in later_partitions or ends[code] >= newest_offset
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)
     return progress
