@@ -26,9 +26,9 @@ from stream_app.kafka.librdkafka import (
     KafkaClient,
     KafkaCode,
     Library,
+    forbidden_read_error,
     library,
-    login_refused,
-    reading_forbidden,
+    refused_login_error,
 )
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
@@ -205,7 +205,7 @@ class OffsetClient:
         self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
+            raise forbidden_read_error(name, client.text(topic.err), f"topic {name}")
         if topic.err in _TRANSIENT_CODES and (accepts_gone or name in self._gone_topics):
             self._gone_topics.add(name)  # the next requests do not wait for it
             return ()
@@ -229,7 +229,7 @@ class OffsetClient:
                 element = answer.elems[index]
                 name = element.topic.decode()
                 if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise reading_forbidden(name, client.text(element.err), f"topic {name}")
+                    raise forbidden_read_error(name, client.text(element.err), f"topic {name}")
                 if element.err or element.offset < 0:
                     raise _NoAnswerError(f"{name}/{element.partition}: {client.text(element.err)}")
                 offsets.setdefault(name, {})[str(element.partition)] = element.offset
@@ -238,10 +238,10 @@ class OffsetClient:
     def _newest_error(self) -> str:
         """Return the newest error that the client's own threads have met; empty without one."""
         newest_text = ""
-        for code, text in self._open_client().errors():
+        for code, text in self._open_client().take_errors():
             newest_text = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, self._where, "driver")
+                raise refused_login_error(text, self._where, "driver")
         return newest_text
 
 

@@ -33,8 +33,8 @@ from stream_app.kafka.librdkafka import (
     LOGIN_CODES,
     SEE_BROKERS,
     KafkaCode,
-    login_refused,
-    reading_forbidden,
+    forbidden_read_error,
+    refused_login_error,
 )
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.message_stamps import message_stamps
@@ -295,18 +295,18 @@ class RangeReader:
     def _watermarks(self, target: OffsetRange) -> tuple[int, int]:
         watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if isinstance(watermarks, int):
-            for code, text in self._client.errors():
+            for code, text in self._client.take_errors():
                 if code in LOGIN_CODES:
-                    raise login_refused(text, str(target), "executors")
+                    raise refused_login_error(text, str(target), "executors")
             raise self._failure(target, watermarks)
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
         """Decide whether to give up, because no message has arrived."""
-        for code, text in self._client.errors():
+        for code, text in self._client.take_errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, str(progress.target), "executors")
+                raise refused_login_error(text, str(progress.target), "executors")
         waited_s = self._clock.steady_seconds() - progress.reached_s
         fails_after_s = self.settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
@@ -346,7 +346,7 @@ class RangeReader:
     def _failure(self, target: OffsetRange, code: int) -> SourceError:
         text, where = self._client.text(code), str(target)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return reading_forbidden(target.topic, text, where)
+            return forbidden_read_error(target.topic, text, where)
         if code in GONE_CODES:
             return WrongSourceError(
                 f"the broker has no partition {target.partition} of a topic {target.topic} "

@@ -20,7 +20,7 @@ ClientSettings = tuple[tuple[str, str], ...]
 """librdkafka's options and their values; they may hold passwords."""
 
 
-def unknown_cluster(topic: str) -> WrongSourceError:
+def unknown_cluster_error(topic: str) -> WrongSourceError:
     """Return the error of a topic of a cluster that the configuration does not name."""
     cluster, _ = cluster_and_name(topic)
     return WrongSourceError(
@@ -70,10 +70,10 @@ class JoinedKafkaClient:
         client, name = self._client_of(topic)
         return client.watermarks(name, partition, timeout_ms=timeout_ms)
 
-    def errors(self) -> Iterator[tuple[int, str]]:
-        """See `KafkaClient.errors`."""
+    def take_errors(self) -> Iterator[tuple[int, str]]:
+        """See `KafkaClient.take_errors`."""
         for client in self._clients.values():
-            yield from client.errors()
+            yield from client.take_errors()
 
     def text(self, code: int) -> str:
         """See `KafkaClient.text`."""
@@ -90,7 +90,7 @@ class JoinedKafkaClient:
         cluster, name = cluster_and_name(topic)
         if cluster not in self._clients:
             if cluster not in self.settings:
-                raise unknown_cluster(topic)
+                raise unknown_cluster_error(topic)
             self._clients[cluster] = KafkaClient(dict(self.settings[cluster]))
         return self._clients[cluster], name
 

@@ -196,19 +196,19 @@ class _Parser(TokenCursor):
         if self.next.key in _OPERATORS:
             return self._comparison(column, _OPERATORS[self.take().key])
         if self.accept("IS"):
-            negated = self.accept("NOT")
+            is_negated = self.accept("NOT")
             self.expect("NULL")
-            return Not(IsNull(column)) if negated else IsNull(column)
-        negated = self.accept("NOT")
+            return Not(IsNull(column)) if is_negated else IsNull(column)
+        is_negated = self.accept("NOT")
         tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
         test = tests.get(self.next.key)
         if test is not None:
             self.index += 1
-            return Not(test(column)) if negated else test(column)
-        if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
+            return Not(test(column)) if is_negated else test(column)
+        if self._may_be(column, TypeRoot.BOOLEAN) and not is_negated:
             return Compare(column, "=", True)
         operators_text = "IN, BETWEEN or LIKE"
-        if not negated:
+        if not is_negated:
             operators_text = f"=, <>, <, <=, >, >=, IS, NOT, {operators_text}"
         raise self.expected_error(operators_text)
 

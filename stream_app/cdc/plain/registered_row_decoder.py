@@ -278,8 +278,10 @@ class RegisteredRowDecoder:
             return
         images, readings, is_intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
-        columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, None, columns), messages.message_index[is_intact])
+        sightings = self._sightings(plan.drift, ~rows.suspects)
+        outcome.add_records(
+            DecodedRecords(rows, None, sightings), messages.message_index[is_intact]
+        )
         suspects = ~is_intact
         suspects[is_intact] = rows.suspects
         if suspects.any():

@@ -90,7 +90,7 @@ class S3FileIO:
         keys = None
         if self._key_provider is not None:
             with contextlib.suppress(MissingValueError):
-                keys = self._key_provider.current()
+                keys = self._key_provider.current_keys()
         has_answered = self.has_answered or bool(self._answered)
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
@@ -234,7 +234,7 @@ class S3FileIO:
         raise AssertionError("the last attempt returns or raises")
 
     def _renew_keys(self, path: str, explanation: S3Explanation, wait_s: float) -> bool:
-        """Return whether to repeat the request; if so, wait before it."""
+        """Renew refused keys, and wait; return whether to repeat the request."""
         if (
             self._key_provider is None
             or not self._key_provider.can_change

@@ -209,7 +209,7 @@ class KeyProvider:
 
     def __call__(self) -> S3Credential:
         """Return the keys in obstore's form."""
-        keys = self.current()
+        keys = self.current_keys()
         expires_at = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _REPORTED_LIFETIME
         return {
             "access_key_id": keys.access_key,
@@ -227,7 +227,7 @@ class KeyProvider:
         """Return all keys so far, the longest first, because one may contain another."""
         return sorted(self._secrets, key=len, reverse=True)
 
-    def current(self) -> S3Keys:
+    def current_keys(self) -> S3Keys:
         """Return the keys, renewed if they are old.
 
         Raises:

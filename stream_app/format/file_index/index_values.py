@@ -119,14 +119,14 @@ class ValueCodec:
         numbers = index_numbers(values, self.data_type)
         return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
 
-    def read(self, data: bytes, position: int) -> tuple[IndexKey, int]:
-        """Return the key at a position, and the position after it."""
+    def read(self, data: bytes, byte_offset: int) -> tuple[IndexKey, int]:
+        """Return the key at a byte offset, and the offset after it."""
         if self.width is None:
-            start = position + 4
-            end = start + int.from_bytes(data[position:start], "big")
+            start = byte_offset + 4
+            end = start + int.from_bytes(data[byte_offset:start], "big")
             return data[start:end], end
-        end = position + self.width
-        number = int.from_bytes(data[position:end], "big", signed=True)
+        end = byte_offset + self.width
+        number = int.from_bytes(data[byte_offset:end], "big", signed=True)
         if number < 0 and self.data_type.root in FLOAT_ROOTS:
             number ^= (1 << (8 * self.width - 1)) - 1
         return number, end

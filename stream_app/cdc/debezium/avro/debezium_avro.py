@@ -78,7 +78,7 @@ class _SchemaPlan:
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether the messages are envelopes, not flattened.
-        compiled: the machine-code reader, or None if machine code cannot read these messages.
+        compiled_reader: the machine-code reader, or None if machine code cannot read these messages.
     """
 
     text: str
@@ -86,7 +86,7 @@ class _SchemaPlan:
     readings: tuple[ColumnReading, ...]
     drift: Drift
     is_envelope: bool
-    compiled: CompiledAvroReader | None
+    compiled_reader: CompiledAvroReader | None
 
 
 class DebeziumAvro(DebeziumJson):
@@ -121,9 +121,9 @@ class DebeziumAvro(DebeziumJson):
                     outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:
                     self._decode_slice(part, message_index, plan, outcome)
-        keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
+        keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded_batch(
-            self._settings.row_rules.schema, self._uncertain_changes(keyed)
+            self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
         )
 
     def _plan(self, number: int) -> _SchemaPlan | str:
@@ -163,7 +163,7 @@ class DebeziumAvro(DebeziumJson):
             readings=readings,
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
-            compiled=CompiledAvroReader.for_schema(
+            compiled_reader=CompiledAvroReader.for_schema(
                 root, readings, self._parser, reads_tables=self._settings.reads_tables
             )
             if is_envelope
@@ -186,7 +186,7 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._decode_as_json(values, message_index, plan, outcome)
             return
-        images = None if plan.compiled is None else plan.compiled.read(values)
+        images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
         if images is not None:
             is_undecoded = self._decode_images(images, message_index, plan, outcome)
             if not is_undecoded.any():

@@ -106,9 +106,9 @@ class DebeziumBson(DebeziumJson):
         outcome = self._new_outcome(messages)
         outcome.refuse(rewritten.unreadable)
         self._decode_values(*present_values(relational_messages), outcome)
-        keyed = replace(outcome, messages=relational_messages)
+        keyed_outcome = replace(outcome, messages=relational_messages)
         return outcome.decoded_batch(
-            self._settings.row_rules.schema, self._uncertain_changes(keyed)
+            self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
         )
 
 
