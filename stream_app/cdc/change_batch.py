@@ -125,7 +125,7 @@ class DecodedBatch:
         decoder_error_count: number of bad records at which the decoder failed instead of judging
             them.
         drift: unknown, missing and cut columns of records that were decoded.
-        violations: number of records that violate each expectation, whatever its action is.
+        violations: records that violate each expectation, whatever its action is.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source table as messages describe it, if it differs from the table.
         record_counts: name of a source table → number of its records with rows; only
@@ -271,10 +271,10 @@ def replace_columns(
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
     """Return a batch of `change_schema` without rows."""
-    empty = pa.RecordBatch.from_arrays(
+    no_rows = pa.RecordBatch.from_arrays(
         [pa.array([], data_type) for data_type in schema.types], schema=schema
     )
-    return ChangeBatch(rows=empty, message_index=np.empty(0, np.int32))
+    return ChangeBatch(rows=no_rows, message_index=np.empty(0, np.int32))
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:

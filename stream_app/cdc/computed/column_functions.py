@@ -68,11 +68,11 @@ class AppliedFunction:
     """A function with its arguments.
 
     Attributes:
-        result: the type of its values.
+        result_type: the type of its values.
         failure_reason: the text that follows a value at which it fails.
     """
 
-    result: DataType
+    result_type: DataType
     compute: Compute
     failure_reason: str = ""
 
@@ -214,9 +214,9 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
     if not literals:
         raise DefinitionError("names no value")
     value, type_text = literals[0], ", ".join(literals[1:])
-    result = _written_type(type_text)
-    constant = _constant(value, result, arrow_type_of(result))
-    return AppliedFunction(result, partial(_repeat, constant=constant))
+    result_type = _written_type(type_text)
+    constant = _constant(value, result_type, arrow_type_of(result_type))
+    return AppliedFunction(result_type, partial(_repeat, constant=constant))
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -274,15 +274,19 @@ def _variant_get(
     # The type may have a comma of its own: DECIMAL(10, 2).
     if argument_type.root is not TypeRoot.VARIANT or not literals:
         raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument_type}")
-    result = _written_type(", ".join(literals[1:]))
-    if result.is_nested:
-        raise DefinitionError(f"gives no {result}")
+    result_type = _written_type(", ".join(literals[1:]))
+    if result_type.is_nested:
+        raise DefinitionError(f"gives no {result_type}")
     try:
         path = parse_path(literals[0])
     except ValueError as error:
         raise DefinitionError(str(error)) from None
-    compute = partial(variant_get, path=path, reading=_reading(result, arrow_type_of(result)))
-    return AppliedFunction(result, compute, f"has at {literals[0]} no value of the type {result}")
+    compute = partial(
+        variant_get, path=path, reading=_reading(result_type, arrow_type_of(result_type))
+    )
+    return AppliedFunction(
+        result_type, compute, f"has at {literals[0]} no value of the type {result_type}"
+    )
 
 
 def _written_type(text: str) -> DataType:
@@ -339,8 +343,8 @@ def truncate_integers(values: pa.Array, width: int) -> CastResult:
     numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     remainder = np.mod(numbers, width)
     fits = valid_of(values) & (numbers >= _INT64_MIN + remainder)
-    truncated = pa.array(np.where(fits, numbers, remainder) - remainder)
-    integers = cast_isolating(null_where(truncated, ~fits), values.type)
+    truncated_values = pa.array(np.where(fits, numbers, remainder) - remainder)
+    integers = cast_isolating(null_where(truncated_values, ~fits), values.type)
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 
 
@@ -363,10 +367,10 @@ def truncate_decimals(values: pa.Array, width: int) -> CastResult:
     shift = np.int64(2**64 % width)
     remainder = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
     remainder = np.mod(remainder, width).astype(np.uint64)
-    result = np.empty((len(values), 2), np.int64)
-    result[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
-    result[:, 1] = high - (low < remainder)
-    truncated = pa.Array.from_buffers(
-        values.type, len(values), [None, pa.py_buffer(result.tobytes())]
+    result_type = np.empty((len(values), 2), np.int64)
+    result_type[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
+    result_type[:, 1] = high - (low < remainder)
+    truncated_values = pa.Array.from_buffers(
+        values.type, len(values), [None, pa.py_buffer(result_type.tobytes())]
     )
-    return within_precision(null_where(truncated, ~valid_of(values)))
+    return within_precision(null_where(truncated_values, ~valid_of(values)))

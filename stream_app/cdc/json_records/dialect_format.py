@@ -113,7 +113,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )
-        self._compiled = (
+        self._layout_choice = (
             None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
         )
 
@@ -149,11 +149,11 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""
-        if self._compiled is None:
+        if self._layout_choice is None:
             return None
         shape = group.learn_shape(placed_values.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        compiled_messages = parse_messages(placed_values.values, shape, fields, self._compiled)
+        compiled_messages = parse_messages(placed_values.values, shape, fields, self._layout_choice)
         if compiled_messages is None:
             return None
         part = placed_values.take(compiled_messages.positions)

@@ -91,10 +91,9 @@ def _apply_action(
             return decoded.with_bad_records(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
-            emptied_messages = len(np.unique(message_index)) - len(np.unique(changes.message_index))
-            return replace(
-                decoded, changes=changes, skipped_count=decoded.skipped_count + emptied_messages
-            )
+            emptied_count = len(np.unique(message_index)) - len(np.unique(changes.message_index))
+            skipped_count = decoded.skipped_count + emptied_count
+            return replace(decoded, changes=changes, skipped_count=skipped_count)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded
 

@@ -110,8 +110,10 @@ class _MadeValues:
         """Make the computed columns, in their order."""
         moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENT_TYPE)
         for name, call, reference, function in self._step.computed:
-            rows = self._changes.rows.num_rows
-            arguments = pa.repeat(moment, rows) if reference is None else self.column(reference)
+            row_count = self._changes.rows.num_rows
+            arguments = (
+                pa.repeat(moment, row_count) if reference is None else self.column(reference)
+            )
             values, failed = function.compute(arguments)
             if failed is not None:
                 if name not in self._step.primary_keys:
@@ -124,11 +126,11 @@ class _MadeValues:
 
     def add_blanks(self) -> None:
         """Make the columns that the table's writer fills: null, or the zero of their type."""
-        rows = self._changes.rows.num_rows
+        row_count = self._changes.rows.num_rows
         for name in self._step.writer_columns:
             field = self._step.schema.field(name)
             blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
-            self._columns[name] = pa.repeat(blank, rows)
+            self._columns[name] = pa.repeat(blank, row_count)
 
     def _add(self, name: str, values: pa.Array) -> None:
         field = self._step.schema.field(name)

@@ -96,8 +96,8 @@ class OwnMessageDecoder:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
                     return replace(self._decode_own(messages, decode), other_record_count=0)
-                rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
-                return replace(decoded, record_counts=dict.fromkeys(decoded.tables, rows))
+                row_count = messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+                return replace(decoded, record_counts=dict.fromkeys(decoded.tables, row_count))
         return self._decode_own(messages, decode)
 
     def _decode_nothing(
@@ -108,10 +108,10 @@ class OwnMessageDecoder:
         Then it decodes the batch again, or ends with the error.
         """
         names = self._names(messages)
-        records = Counter(name for name in names if name) or Counter(names)
-        tables = {name: names.index(name) for name in records}
+        record_counts = Counter(name for name in names if name) or Counter(names)
+        tables = {name: names.index(name) for name in record_counts}
         empty_batch = decode(messages.slice(0, 0))
-        return replace(empty_batch, tables=tables, record_counts=records, refusal=error)
+        return replace(empty_batch, tables=tables, record_counts=record_counts, refusal=error)
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decode_accepted`."""
@@ -126,7 +126,7 @@ class OwnMessageDecoder:
             own_index = int(np.searchsorted(own_positions, decoded.last_truncate))
             tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
-        rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+        row_count = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
         reasons = {index: self.choice.refusal(name) for index, name in foreign_names.items()}
         shown_names = list(foreign_names.items())[:_SHOWN_MAX]
         first_foreign = {name: index for index, name in reversed(shown_names)}
@@ -134,7 +134,7 @@ class OwnMessageDecoder:
             decoded,
             tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
-            record_counts={name: counts.get(name, rows) for name in tables},
+            record_counts={name: counts.get(name, row_count) for name in tables},
             other_record_count=len(foreign_names),
         )
 

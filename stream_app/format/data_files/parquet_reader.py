@@ -177,10 +177,12 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     Raises:
         CorruptFileError: the number of rows differs, or a type would change the values.
     """
-    group_rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    if not row_count == footer.num_rows == group_rows:
+    group_row_count = sum(
+        footer.row_group(group).num_rows for group in range(footer.num_row_groups)
+    )
+    if not row_count == footer.num_rows == group_row_count:
         raise damaged_file_error(
-            f"a data file has {footer.num_rows} rows, in its row groups {group_rows}, and its "
+            f"a data file has {footer.num_rows} rows, in its row groups {group_row_count}, and its "
             f"manifest says {row_count}"
         )
     stored_schema = footer.schema.to_arrow_schema()

@@ -199,10 +199,10 @@ class DistinctValues:
             The rows, uint32 [rows], and where each value's rows begin, int64 [m + 1].
         """
         order = np.argsort(self.codes, kind="stable")
-        nulls = int(np.count_nonzero(self.codes < 0))
-        counts = np.bincount(self.codes[order[nulls:]], minlength=len(self.values))
+        null_count = int(np.count_nonzero(self.codes < 0))
+        counts = np.bincount(self.codes[order[null_count:]], minlength=len(self.values))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return order[nulls:].astype(np.uint32), starts
+        return order[null_count:].astype(np.uint32), starts
 
 
 def fixed_bytes(numbers: npt.NDArray[np.generic]) -> pa.Array:

@@ -78,7 +78,7 @@ class _SchemaPlan:
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether the messages are envelopes, not flattened.
-        compiled_reader: the machine-code reader, or None if machine code cannot read these messages.
+        compiled_reader: reads the messages by machine code; None if machine code cannot.
     """
 
     text: str
