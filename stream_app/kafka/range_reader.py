@@ -37,9 +37,9 @@ from stream_app.kafka.librdkafka import (
     refused_login_error,
 )
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
-from stream_app.kafka.message_stamps import message_stamps
+from stream_app.kafka.message_stamps import timestamp_reader
 from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
-from stream_app.kafka.schema_headers import HeaderHeads
+from stream_app.kafka.schema_headers import HeaderMover
 from stream_app.kafka.several_clusters import ClientSettings, open_client
 
 _LOG = logging.getLogger(__name__)
@@ -116,8 +116,8 @@ class RangeReader:
         self.settings = settings
         self._clock = clock or SystemClock()
         self._client = open_client(settings.client_settings, settings.clusters)
-        self._stamps = message_stamps()
-        self._heads = HeaderHeads(settings.headers)
+        self._timestamp_reader = timestamp_reader()
+        self._header_mover = HeaderMover(settings.headers)
         self._started_ranges: deque[OffsetRange] = deque()
         self._batch_size = _FIRST_MESSAGES
         self._has_answered = False
@@ -206,9 +206,9 @@ class RangeReader:
                     range_fields = MessageFields(*(column[is_in_range] for column in fields))
                 now_s = self._clock.steady_seconds()
                 self._check_gaps(range_fields.offsets, progress)
-                stamps = self._stamps.timestamps(pointers[is_in_range])
+                stamps = self._timestamp_reader.timestamps(pointers[is_in_range])
                 batch = message_batch(*progress.target.kafka_partition, range_fields, stamps)
-                batch = self._heads.prepend(batch, pointers[is_in_range])
+                batch = self._header_mover.prepend(batch, pointers[is_in_range])
                 progress.advance(int(range_fields.offsets[-1]) + 1, now_s)
             self._judge_other_messages(fields, progress)
             return batch

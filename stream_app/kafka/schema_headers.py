@@ -25,8 +25,8 @@ _WORD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderHeads:
-    """The headers that a reader puts before a message's key and value; with None it adds none."""
+class HeaderMover:
+    """A mover of schema headers in front of messages' keys and values; None moves none."""
 
     headers: SchemaHeaders | None
 

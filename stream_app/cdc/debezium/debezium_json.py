@@ -59,7 +59,7 @@ from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart,
 from stream_app.cdc.json_records.decoder import PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
-from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
@@ -176,7 +176,7 @@ class DebeziumJson:
             self._groups[prefix] = FastGroup(
                 readings,
                 fingerprint=fingerprint,
-                layout_choice=None if layouts is None else LayoutChoice(layouts.images),
+                layout_chooser=None if layouts is None else LayoutChooser(layouts.images),
             )
         return self._groups[prefix]
 

@@ -50,7 +50,7 @@ from stream_app.cdc.json_records.dialect import (
 from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
-from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
@@ -113,8 +113,8 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )
-        self._layout_choice = (
-            None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
+        self._layout_chooser = (
+            None if layouts is None or has_decimal_keys else LayoutChooser(layouts.images)
         )
 
     @property
@@ -149,11 +149,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""
-        if self._layout_choice is None:
+        if self._layout_chooser is None:
             return None
         shape = group.learn_shape(placed_values.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        compiled_messages = parse_messages(placed_values.values, shape, fields, self._layout_choice)
+        compiled_messages = parse_messages(
+            placed_values.values, shape, fields, self._layout_chooser
+        )
         if compiled_messages is None:
             return None
         part = placed_values.take(compiled_messages.positions)

@@ -76,18 +76,18 @@ class MadeColumnsStep:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         changes = decoded.changes
-        values = _MadeValues(self, changes)
+        builder = _MadeColumnBuilder(self, changes)
         if self.metadata:
-            values.add_metadata(with_all_columns(messages))
-        values.add_computed(self.now_ms())
-        values.add_blanks()
-        columns = [values.column(name) for name in self.schema.names]
+            builder.add_metadata(with_all_columns(messages))
+        builder.add_computed(self.now_ms())
+        builder.add_blanks()
+        columns = [builder.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.with_bad_records(messages, values.reasons)
+        return decoded.with_bad_records(messages, builder.reasons)
 
 
-class _MadeValues:
-    """The columns of a batch, as they are made; and why messages are bad."""
+class _MadeColumnBuilder:
+    """A builder of the made columns of a batch; it notes why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
         self._step, self._changes = step, changes

@@ -25,8 +25,8 @@ _SKIPPED_SLICES = 16
 
 
 @dataclass(slots=True)
-class LayoutChoice:
-    """The layout of the last shape, or a pause in the use of machine code.
+class LayoutChooser:
+    """A chooser of the layout of the last shape, which may pause the use of machine code.
 
     Attributes:
         layout_class: the class of the layouts.
