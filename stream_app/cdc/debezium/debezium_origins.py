@@ -73,13 +73,13 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
-    search = _Search(messages.num_rows)
+    search = _OriginSearch(messages.num_rows)
     for group in split_messages(messages):
         search.read(group.payloads, group.message_index)
     return search.origins()
 
 
-class _Search:
+class _OriginSearch:
     """The search for the source tables of n messages, with its results so far."""
 
     def __init__(self, count: int) -> None:
