@@ -112,7 +112,7 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
     problems = [
         f"{cluster.section}.kafka.{key}: {reason}" for key, reason in client.problems.items()
     ]
-    for key, reason in client.ignored.items():
+    for key, reason in client.ignored_reasons.items():
         _LOG.debug(
             "%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, reason
         )

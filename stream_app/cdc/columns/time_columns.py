@@ -102,16 +102,16 @@ def times_from_epoch(
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
     failed = _out_of_range(numbers, values, 0, end - 1)
-    converted = _rescale(numbers, digits, _digits_of(target), precision)
-    return _build(converted, values, failed, target)
+    converted_numbers = _rescale(numbers, digits, _digits_of(target), precision)
+    return _build(converted_numbers, values, failed, target)
 
 
 def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
     # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
     # remainder within a day counts.
-    stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
-    instants, failed = _instants(stamped, 9)
+    stamped_texts = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    instants, failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
     wire = _build(day_nanos, instants, None, pa.int64())[0]
     times, _ = times_from_epoch(wire, 9, target, precision)

@@ -85,11 +85,15 @@ class _OriginSearch:
     def __init__(self, count: int) -> None:
         self._codes: Int32s = np.full(count, NO_TABLE, np.int32)
         self._tables: dict[Origin, int] = {}
-        self._unassigned: dict[int, str] = {}
+        self._unassigned_reasons: dict[int, str] = {}
 
     def origins(self) -> Origins:
         """Return the results."""
-        return Origins(tables=tuple(self._tables), codes=self._codes, unassigned=self._unassigned)
+        return Origins(
+            tables=tuple(self._tables),
+            codes=self._codes,
+            unassigned_reasons=self._unassigned_reasons,
+        )
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
@@ -192,7 +196,7 @@ class _OriginSearch:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
-            self._unassigned[row] = str(error)
+            self._unassigned_reasons[row] = str(error)
         else:
             self._codes[row] = NO_TABLE if origin is None else self._code(origin)
 

@@ -201,10 +201,10 @@ class OggDialect(dialect.Dialect):
             sent_before = _remove_marks(document["before"])
             sent_after = _remove_marks(document["after"])
             if not self.takes_nulls and _omits_values(sent_before, sent_after, table):
-                omitted = _omitted_column(before or {}, after or {}, table)
+                omitted_name = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
-                    f"column {omitted!r} is unchanged and its value was not sent (a compressed "
-                    "update): let GoldenGate log all columns, or set "
+                    f"column {omitted_name!r} is unchanged and its value was not sent (a "
+                    "compressed update): let GoldenGate log all columns, or set "
                     "source.ogg.compressed-updates = 'null'"
                 )
             record = RecordImages("u", before, _merge_images(before or {}, after or {}, table))

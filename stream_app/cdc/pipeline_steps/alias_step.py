@@ -99,11 +99,11 @@ class AliasStep:
             **self._null_reasons(arrays, decoded.changes),
             **self._ambiguity_reasons(decoded.changes),
         }
-        renamed = replace(
+        renamed_batch = replace(
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.with_bad_records(messages, reasons)
+        return renamed_batch.with_bad_records(messages, reasons)
 
     def _ambiguity_reasons(self, changes: ChangeBatch) -> dict[int, str]:
         """Return a reason for each message with an exclusive name and another one of its column."""

@@ -136,7 +136,7 @@ class FilterStep:
 def condition_mask(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
     """Mark the rows for which a condition over the columns is true, bool [n]; null is not true."""
     row_numbers = pa.array(np.arange(rows.num_rows))
-    numbered = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
+    numbered_rows = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
     is_true: Bools = np.zeros(rows.num_rows, np.bool_)
-    is_true[numbered.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
+    is_true[numbered_rows.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
     return is_true

@@ -67,7 +67,7 @@ class MadeColumnsStep:
 
     schema: pa.Schema
     primary_keys: tuple[str, ...]
-    computed: tuple[ComputedColumn, ...]
+    computed_columns: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
     writer_columns: tuple[str, ...]
     facts: SourceFacts
@@ -109,7 +109,7 @@ class _MadeColumnBuilder:
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
         moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENT_TYPE)
-        for name, call, reference, function in self._step.computed:
+        for name, call, reference, function in self._step.computed_columns:
             row_count = self._changes.rows.num_rows
             arguments = (
                 pa.repeat(moment, row_count) if reference is None else self.column(reference)
@@ -220,7 +220,7 @@ def made_columns_step(
     return MadeColumnsStep(
         schema=change_schema(table_setup.arrow_schema),
         primary_keys=table_setup.primary_keys,
-        computed=tuple(_computed(made_columns, table_setup.columns, arrow_type_of)),
+        computed_columns=tuple(_computed_columns(made_columns, table_setup.columns, arrow_type_of)),
         metadata=dict(made_columns.metadata),
         writer_columns=tuple(made_columns.writer_columns),
         facts=facts,
@@ -228,11 +228,11 @@ def made_columns_step(
     )
 
 
-def _computed(
+def _computed_columns(
     made_columns: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
     computed = []
-    for definition in made_columns.computed:
+    for definition in made_columns.definitions:
         reference = referenced_column(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
         function = applied_function(definition, argument, arrow_type_of)

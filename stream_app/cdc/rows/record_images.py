@@ -120,9 +120,9 @@ def rows_of_records(
         columns.append(column)
         for number in _cut_records(old_column, new_column, plan):
             cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
-        omitted = unchanged.get(reading.name)
+        is_omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
-            if omitted is not None and omitted[row]:
+            if is_omitted is not None and is_omitted[row]:
                 continue
             number = int(plan.record_index[row])
             if not reason and _is_null_key(reading, records[number], plan, row):

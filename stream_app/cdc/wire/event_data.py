@@ -258,7 +258,7 @@ class EventFactReader:
         """See `message_format.SourceFacts`."""
         inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
         origins = self.inner_facts.origins(inner_messages)
-        return replace(origins, unassigned={**origins.unassigned, **reasons})
+        return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""

@@ -38,19 +38,19 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
         UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
-    registered = schemas.schema(number)
-    registered.check(SchemaKind.JSON)
-    struct = _struct_or_problem(registered)
+    registered_schema = schemas.schema(number)
+    registered_schema.check(SchemaKind.JSON)
+    struct = _struct_or_problem(registered_schema)
     if isinstance(struct, str):
         raise UnreadableRecordError(struct)
     return struct
 
 
 @lru_cache(maxsize=256)
-def _struct_or_problem(registered: RegisteredSchema) -> Mapping[str, Any] | str:
+def _struct_or_problem(registered_schema: RegisteredSchema) -> Mapping[str, Any] | str:
     try:
-        documents = {name: json.loads(text) for name, text in registered.references}
-        root = _SchemaNode(json.loads(registered.text), documents)
+        documents = {name: json.loads(text) for name, text in registered_schema.references}
+        root = _SchemaNode(json.loads(registered_schema.text), documents)
         return {"type": "struct", "fields": [*_fields(root, 1)]}
     except RecursionError:
         problem = "it nests too deeply"

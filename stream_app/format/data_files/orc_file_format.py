@@ -129,8 +129,8 @@ def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatc
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded_names:
-            trimmed = pc.utf8_rtrim(rows.column(name), " ")
-            rows = rows.set_column(names.index(name), name, trimmed)
+            trimmed_column = pc.utf8_rtrim(rows.column(name), " ")
+            rows = rows.set_column(names.index(name), name, trimmed_column)
         yield from batch_pieces(rows, request.batch_rows_max)
 
 

@@ -102,12 +102,12 @@ class PendingMessages:
     """The messages after the end of the newest epoch.
 
     Attributes:
-        reached: the offset after the newest message of each partition whose facts are here.
+        reached_offsets: the offset after the newest message of each partition whose facts are here.
         partitions: the code of each partition, from 0 on.
         messages, ends, counts: the facts.
     """
 
-    reached: dict[KafkaPartition, int] = field(default_factory=dict)
+    reached_offsets: dict[KafkaPartition, int] = field(default_factory=dict)
     partitions: dict[KafkaPartition, int] = field(init=False, default_factory=dict)
     transactions: NameCodes = field(init=False, default_factory=NameCodes)
     sources: NameCodes = field(init=False, default_factory=NameCodes)
@@ -150,19 +150,20 @@ class PendingMessages:
         self.messages.add(messages)
         self.ends.add(ends)
         self.counts.add(counts)
-        self.reached[partition] = int(offsets[-1]) + 1
+        self.reached_offsets[partition] = int(offsets[-1]) + 1
 
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
             replace(offset_range, begin=max(offset_range.begin, reached))
             for offset_range in ranges
-            if (reached := self.reached.get(offset_range.kafka_partition, 0)) < offset_range.end
+            if (reached := self.reached_offsets.get(offset_range.kafka_partition, 0))
+            < offset_range.end
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
         """Note that ranges have been read, even where they have no messages."""
-        self.reached.update(
+        self.reached_offsets.update(
             {offset_range.kafka_partition: offset_range.end for offset_range in ranges}
         )
 
@@ -172,10 +173,12 @@ class PendingMessages:
         Args:
             progress: the progress at the position.
         """
-        if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
-            offset and partition not in self.reached for partition, offset in begin.items()
+        if any(
+            begin.get(partition, 0) > end for partition, end in self.reached_offsets.items()
+        ) or any(
+            offset and partition not in self.reached_offsets for partition, offset in begin.items()
         ):
-            self.reached, self.partitions, self._highest_positions = {}, {}, {}
+            self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
         for partition, state in progress.partitions.items():
             self._highest_positions[partition] = max(
@@ -188,7 +191,7 @@ class PendingMessages:
             has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
             self.counts.keep(has_end)
         for partition, offset in begin.items():
-            self.reached.setdefault(partition, offset)
+            self.reached_offsets.setdefault(partition, offset)
             self._code(partition)
             self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
         self._forget_transactions()

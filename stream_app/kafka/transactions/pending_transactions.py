@@ -65,7 +65,10 @@ class PendingTransactions:
             )
             is_old[source_ends["transaction"][is_known]] = True
         read_ends = np.array(
-            [pending_messages.reached[partition] for partition in pending_messages.partitions],
+            [
+                pending_messages.reached_offsets[partition]
+                for partition in pending_messages.partitions
+            ],
             np.int64,
         )
         return cls(

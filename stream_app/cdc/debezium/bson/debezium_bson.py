@@ -125,7 +125,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
         reader.read(group.payloads, group.message_index)
-    reader.unassigned.clear()
+    reader.unassigned_reasons.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
@@ -139,9 +139,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_rows] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unassigned, **rewritten.unreadable}
-    unassigned = {int(unread_rows[row]): reason for row, reason in reasons.items()}
-    return Origins(tables=tuple(tables), codes=origins.codes, unassigned=unassigned)
+    reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable}
+    unassigned_reasons = {int(unread_rows[row]): reason for row, reason in reasons.items()}
+    return Origins(tables=tuple(tables), codes=origins.codes, unassigned_reasons=unassigned_reasons)
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:

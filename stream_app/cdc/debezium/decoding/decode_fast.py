@@ -102,19 +102,19 @@ def _decode_by_frames(
     values: pa.Array, group: FastGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values with a known frame: parse all their images at once."""
-    framed = group.frames.find_framed(values)
-    if framed is None:
+    framed_records = group.frames.find_framed(values)
+    if framed_records is None:
         return None
-    shape = group.learn_shape_at(values, framed.positions, settings.policy)
-    may_misread = are_too_deep(framed.images, NESTING_MAX - 1)
-    may_misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
+    shape = group.learn_shape_at(values, framed_records.positions, settings.policy)
+    may_misread = are_too_deep(framed_records.images, NESTING_MAX - 1)
+    may_misread |= may_be_misread(framed_records.images, has_decimals=shape.parses_decimals())
     if may_misread.any():
-        framed = framed.without_images(may_misread)
-    positions = framed.positions
+        framed_records = framed_records.without_images(may_misread)
+    positions = framed_records.positions
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    records = decode_framed(part, framed, shape, settings)
+    records = decode_framed(part, framed_records, shape, settings)
     return None if records is None else DecodedPart(positions, records)
 
 

@@ -174,19 +174,21 @@ class ValueCursor:
         first = self._data[positions]
         positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
-        unfinished = np.flatnonzero(first >= 0x80)
+        unfinished_rows = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
-            if not len(unfinished):
+            if not len(unfinished_rows):
                 break
-            next_byte = self._data[np.minimum(positions[unfinished], self._limit)]
-            numbers[unfinished] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+            next_byte = self._data[np.minimum(positions[unfinished_rows], self._limit)]
+            numbers[unfinished_rows] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
                 7 * byte_number
             )
-            positions[unfinished] += 1
+            positions[unfinished_rows] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
-            unfinished = unfinished[next_byte > 1] if is_last else unfinished[next_byte >= 0x80]
+            unfinished_rows = (
+                unfinished_rows[next_byte > 1] if is_last else unfinished_rows[next_byte >= 0x80]
+            )
         self.positions[rows] = np.minimum(positions, self._limit)
-        self._mark_broken(rows[unfinished])  # more than 64 bits
+        self._mark_broken(rows[unfinished_rows])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:

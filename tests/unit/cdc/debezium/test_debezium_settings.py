@@ -163,7 +163,7 @@ def test_other_prefixes_of_added_fields_hide_op_and_table() -> None:
     """`add.fields.prefix`: updates look like creates; `__deleted` marks deletes."""
     topic = "life_flat_prefix.shop.typed"
     assert [kind for kind, *_ in life(topic)] == ["+I", "+I", "+I", "-D", "+I"]
-    [reason] = set(origins(topic).unassigned.values())
+    [reason] = set(origins(topic).unassigned_reasons.values())
     assert "flattened messages need add.fields=op,db,schema,table" in reason
 
 
@@ -227,5 +227,5 @@ def test_an_outbox_event_is_a_plain_row() -> None:
     )
     assert [row[1:] for row in rows_of(outcome)] == [("+I", 7, 1.5)]
     assert "does not name its table" in next(
-        iter(origins("outbox.event.order").unassigned.values())
+        iter(origins("outbox.event.order").unassigned_reasons.values())
     )

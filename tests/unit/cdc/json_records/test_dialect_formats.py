@@ -343,7 +343,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
 def test_messages_name_their_tables(name: str, file: str, topic: str, expected: Origin) -> None:
     origins = FORMATS[name].facts({}).origins(captured(file, topic))
     assert origins.tables[0] == expected
-    assert not origins.unassigned
+    assert not origins.unassigned_reasons
 
 
 def test_messages_without_a_table_have_no_origin() -> None:
@@ -357,7 +357,7 @@ def test_messages_without_a_table_have_no_origin() -> None:
     )
     origins = FORMATS["maxwell-json"].facts({}).origins(batch)
     assert origins.codes.tolist() == [0, -1, -1, -1, -1, -1]
-    assert set(origins.unassigned) == {2, 3, 4}
+    assert set(origins.unassigned_reasons) == {2, 3, 4}
 
 
 def test_the_first_messages_show_a_key_that_is_not_there() -> None:

@@ -45,7 +45,7 @@ def test_debeziums_own_converter(kind: str) -> None:
     reader = source_facts("debezium-cloudevents", {})
     origins = reader.origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
-    assert origins.unassigned == {}
+    assert origins.unassigned_reasons == {}
     assert reader.change_times is not None
     assert reader.change_times(batch).null_count == decoded.skipped_count
     table = reader.describe(batch, MappingOptions())
