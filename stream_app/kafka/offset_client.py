@@ -201,7 +201,7 @@ class OffsetClient:
             return name in self.topics
         return name not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, name) is not None
 
-    def _partitions(
+    def _list_partitions(
         self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:

@@ -158,7 +158,10 @@ class MadeColumns:
         for definition in self.definitions:
             try:
                 argument = self._argument(definition, types)
-                make(definition.name, applied_function(definition, argument, arrow_type_of).result)
+                make(
+                    definition.name,
+                    applied_function(definition, argument, arrow_type_of).result_type,
+                )
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
         for name, data_type in self.writer_columns.items():
