@@ -64,7 +64,7 @@ class KeyValueFileWriter(Protocol):
         ...
 
 
-class OldRows(Protocol):
+class OldRowLookup(Protocol):
     """A lookup of the rows that the table has in a bucket."""
 
     def find(

@@ -136,7 +136,7 @@ class CompactionRun:
         seconds = clock.steady_seconds() - start_s
         coordinator = self.table_job.stream_commit.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
-        self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
+        self._print(self.summary.text(runs, coordinator.dropped_compactions.total, seconds))
         self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:

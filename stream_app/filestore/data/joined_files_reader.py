@@ -89,7 +89,9 @@ class JoinedFilesReader:
         """Yield all rows of columns that the same files have."""
         unprojected = self.files.reader
         fields = [unprojected.layout_schema.field(name) for name in columns.names]
-        reader = replace(unprojected, columns=columns, layout_schema=pa.schema(fields), parts=None)
+        reader = replace(
+            unprojected, columns=columns, layout_schema=pa.schema(fields), part_filter=None
+        )
         if not files:
             for count in _batch_sizes(group.row_count, reader.batch_rows):
                 nulls = [pa.nulls(count, field.type) for field in fields]

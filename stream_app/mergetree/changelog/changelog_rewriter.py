@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore
+from stream_app.mergetree.changelog.before_row_lookup import BeforeRowLookup, Upgrade, WindowBefore
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
@@ -42,7 +42,7 @@ class ChangelogRewriter:
     """
 
     rewriter: CompactRewriter
-    before_rows: BeforeRows
+    before_row_lookup: BeforeRowLookup
     writes_changelog: bool = True
     drops_moved_deletes: bool = False
     records_unchanged: bool = True
@@ -61,7 +61,7 @@ class ChangelogRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; nothing that was written stays.
         """
-        if not self.before_rows.records_changes(sections, output_level):
+        if not self.before_row_lookup.records_changes(sections, output_level):
             return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
@@ -75,7 +75,7 @@ class ChangelogRewriter:
             CorruptFileError: as `rewrite`.
         """
         section: Section = (SortedRun((file,)),)
-        match self.before_rows.upgrade(file, output_level):
+        match self.before_row_lookup.upgrade(file, output_level):
             case Upgrade.MOVE:
                 return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
@@ -108,7 +108,7 @@ class ChangelogRewriter:
             for writer in filter(None, (data_writer, changelog_writer)):
                 undo.callback(writer.abort)
             for window in self._windows(sections):
-                before = self.before_rows.look_up(window)
+                before = self.before_row_lookup.look_up(window)
                 merged = rewriter.merge_function.merge(
                     before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )

@@ -61,7 +61,7 @@ class Picker(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class MergeTreePicker:
-    """Implements `Picker` for sorted runs.
+    """A picker of sorted runs by a `CompactStrategy`. Implements `Picker`.
 
     Attributes:
         new_rewrite_check: makes, for each pick, a check whether a file has rows that a full

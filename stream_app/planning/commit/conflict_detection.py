@@ -1,7 +1,7 @@
 """Decides whether changes conflict with a table that other writers have changed meanwhile.
 
-`table.commit.commit_conflicts` calls it. If changes conflict, it names the snapshot that caused the
-conflict.
+`table.commit.commit_conflict_check` calls it. If changes conflict, it names the snapshot that
+caused the conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.

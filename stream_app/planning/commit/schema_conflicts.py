@@ -1,6 +1,7 @@
 """Decides whether files of a writer's schema may be committed after the table's schema has changed.
 
-`table.commit.commit_conflicts` calls it, and `table.job.table_job` before it takes a newer schema.
+`table.commit.commit_conflict_check` calls it. `table.job.table_job` calls it too, before it takes a
+newer schema.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionTime:
+class PartitionTimeReader:
     """A reader of times from partition values.
 
     Attributes:
@@ -58,7 +58,7 @@ class PartitionTime:
         return _lenient_time(fields) if self.formatter is None else _smart_time(fields)
 
 
-def time_of_partitions(options: CoreOptions) -> PartitionTime:
+def partition_time_reader(options: CoreOptions) -> PartitionTimeReader:
     """Return the reader of partition times that a table's options define.
 
     Raises:
@@ -68,13 +68,13 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
     return partition_time(*(options[option] or None for option in settings))
 
 
-def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
+def partition_time(pattern: str | None, formatter: str | None) -> PartitionTimeReader:
     """Return the reader of partition times that the two options define.
 
     Raises:
         UsageError: the formatter has an unsupported letter.
     """
-    return PartitionTime(pattern, None if formatter is None else _expression(formatter))
+    return PartitionTimeReader(pattern, None if formatter is None else _expression(formatter))
 
 
 def _fill(pattern: str, values: Mapping[str, str | None]) -> str | None:

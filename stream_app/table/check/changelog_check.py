@@ -145,7 +145,7 @@ class ChangelogCheck:
         file_numbers = {
             file.file_name: number for number, file in enumerate(bucket_replay.changes, 1)
         }
-        access = _ChangeFiles(
+        reader = _ChangeFileReader(
             self._table.bucket_files(*bucket_replay.bucket_id),
             layout.key_names,
             None if is_by_number else file_numbers,
@@ -163,7 +163,7 @@ class ChangelogCheck:
         changed_rows = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, merge_function, access)
+            for batch in merged_section(section, layout, merge_function, reader)
         )
         for window in merge_windows([rows, changed_rows], layout):
             yield without_deletes(merge_function.merge(window, layout))
@@ -201,7 +201,7 @@ class ChangelogCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangeFiles:
+class _ChangeFileReader:
     """A reader of files of changes, in batches that split no key.
 
     Attributes:

@@ -30,7 +30,7 @@ from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
-from stream_app.table.lookup.old_rows import OldRowsOfBucket
+from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
@@ -116,7 +116,7 @@ class RowsOnDisk:
                 partition,
                 bucket,
                 next_sequence_number=self._next_sequence_number,
-                old_rows=OldRowsOfBucket(scratch_table, partition, bucket, files),
+                old_row_lookup=BucketRowLookup(scratch_table, partition, bucket, files),
             )
             writer.write(rows)
             written = writer.prepare_commit()
@@ -151,7 +151,7 @@ class RowsOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets.
+    """The rows of a snapshot, by the table's own buckets. Implements `ComparedRows`.
 
     The rows of ``bucket-postpone`` are changes in the order of their application.
     """

@@ -45,7 +45,12 @@ from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer_files import CodedBuckets
-from stream_app.table.key_index.table_keys import BUCKET_CODE, IS_LIVE, KeyFile, TableKeys
+from stream_app.table.key_index.table_key_reader import (
+    BUCKET_CODE,
+    IS_LIVE,
+    KeyFile,
+    TableKeyReader,
+)
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -114,7 +119,10 @@ def _parts_by_key(
     buckets: CodedBuckets,
     part_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows' keys in columns of `TableKeys.keys_schema`; equal keys are in one part."""
+    """Yield the keys of all rows in parts, each with all rows of its keys.
+
+    A part has the columns of `TableKeyReader.keys_schema`.
+    """
     files = [
         KeyFile(entry, buckets.code(entry.bucket_id))
         for entry in FileStoreScan(table).live(snapshot)
@@ -122,7 +130,7 @@ def _parts_by_key(
     rows = sum(file.entry.file.row_count for file in files)
     parts = min(rows // part_rows + 1, _PARTS_MAX)
     rule = replace(rule, shares=parts, fills_buckets=True)
-    reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
+    reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
         split = KeySplit(reader, Path(folder))
         map_in_threads(thread_count(table), split.add, files)
@@ -135,7 +143,7 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     """Return two rows from different buckets for each key that has them: int64 [keys, 2].
 
     Args:
-        part: columns of `TableKeys.keys_schema`, in any order.
+        part: columns of `TableKeyReader.keys_schema`, in any order.
         keys: the columns of the key among them.
     """
     codes = row_codes(keys.columns, keys.num_rows)

@@ -180,20 +180,18 @@ class TableCheck:
             yield _rows_not_checked(table, prefix, error.problem)
             return
         damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
-        file_checks = _FileChecks(table, self.report)
+        file_check = _FileCheck(table, self.report)
         reported = damaged | self._checked_paths
         files = [file for file in metadata.files.values() if file.path not in reported]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
-            yield from file_checks.file_findings(file)
+            yield from file_check.file_findings(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.index_files.items():
             if path not in reported and entry.holds_deletion_vectors:
-                yield from file_checks.vector_findings(path, entry, snapshot)
+                yield from file_check.vector_findings(path, entry, snapshot)
         if table.kind_traits.indexes_hashes:
-            yield from file_checks.findings_if_supported(
-                "index of keys", hash_index_findings(table)
-            )
+            yield from file_check.findings_if_supported("index of keys", hash_index_findings(table))
         self._checked_paths |= {*metadata.files, *metadata.index_files}
         # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
@@ -201,9 +199,9 @@ class TableCheck:
                 yield from file_index_findings(table, latest, self.report.left_out)
                 yield from DoubledKeySearch(table, latest).findings()
                 doubled = cross_partition_findings(table, latest)
-                yield from file_checks.findings_if_supported("keys in several partitions", doubled)
+                yield from file_check.findings_if_supported("keys in several partitions", doubled)
             sums = row_sum_findings(table, self.report.left_out)
-            yield from file_checks.findings_if_supported("checksum of the rows", sums)
+            yield from file_check.findings_if_supported("checksum of the rows", sums)
         yield from self._replay(table, prefix)
 
     def _replay(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
@@ -263,7 +261,7 @@ def _branch_finding(table: FileStoreTable, name: str, problem: str) -> Finding:
 
 
 @dataclass(slots=True)
-class _FileChecks:
+class _FileCheck:
     """A reader of files, each through the schema that it was written with."""
 
     table: FileStoreTable

@@ -44,7 +44,7 @@ class CommitLists:
 
 
 @dataclass(slots=True)
-class NewestManifests:
+class NewestManifestCache:
     """A cache of the manifests of the committer's last snapshot, which its next snapshot inherits.
 
     The key is the name of the delta manifest list. It is unique, so the value never becomes stale.
@@ -104,9 +104,9 @@ class CommitFiles:
     An attempt begins with `write`; a lost one ends with `delete_attempt_files`.
     """
 
-    def __init__(self, table: FileStoreTable, newest_manifests: NewestManifests) -> None:
+    def __init__(self, table: FileStoreTable, manifest_cache: NewestManifestCache) -> None:
         self.table = table
-        self.newest_manifests = newest_manifests
+        self.manifest_cache = manifest_cache
         self._merge = _FirstMerge(table)
         # These files serve all attempts with the same changes.
         self._changes: CommitChanges | None = None
@@ -157,7 +157,7 @@ class CommitFiles:
 
     def note_created(self) -> None:
         """Note that a published snapshot names the files of the last attempt."""
-        self.newest_manifests.note(self.name, self._base_metas + self._delta_metas)
+        self.manifest_cache.note(self.name, self._base_metas + self._delta_metas)
 
     def delete_attempt_files(self) -> None:
         """Delete the files that are valid only on top of the last attempt's base."""
@@ -183,7 +183,7 @@ class CommitFiles:
         self._change_files += [written[0] for written in (self._delta, self._changelog) if written]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = self.newest_manifests.manifests(self.table, latest) if latest else []
+        metas = self.manifest_cache.manifests(self.table, latest) if latest else []
         self._base_metas = self._merge.manifests(metas)
         base = self.table.manifests.write_list(self._base_metas)
         self._attempt_files.append(base[0])

@@ -31,7 +31,7 @@ from stream_app.model.options.write_options import (
 from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.planning.commit.snapshot_ordering import number_entries
-from stream_app.table.commit.carried_statistics import CarriedStatistics
+from stream_app.table.commit.carried_statistics_reader import CarriedStatisticsReader
 from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
@@ -40,8 +40,8 @@ from stream_app.table.commit.commit_changes import (
     changes_of_buckets,
     changes_of_overwrite,
 )
-from stream_app.table.commit.commit_conflicts import CommitConflicts
-from stream_app.table.commit.commit_files import CommitFiles, NewestManifests
+from stream_app.table.commit.commit_conflict_check import CommitConflictCheck
+from stream_app.table.commit.commit_files import CommitFiles, NewestManifestCache
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
@@ -83,14 +83,14 @@ class FileStoreCommit:
     table: FileStoreTable
     commit_history: CommitHistory
     callbacks: CommitCallbacks = field(init=False)
-    _conflicts: CommitConflicts = field(init=False)
-    _statistics: CarriedStatistics = field(init=False)
-    _manifests: NewestManifests = field(init=False, default_factory=NewestManifests)
+    _conflict_check: CommitConflictCheck = field(init=False)
+    _statistics_reader: CarriedStatisticsReader = field(init=False)
+    _manifest_cache: NewestManifestCache = field(init=False, default_factory=NewestManifestCache)
     _has_restored_earliest_hint: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._conflicts = CommitConflicts(self.table)
-        self._statistics = CarriedStatistics(self.table)
+        self._conflict_check = CommitConflictCheck(self.table)
+        self._statistics_reader = CarriedStatisticsReader(self.table)
         self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
@@ -224,7 +224,7 @@ class FileStoreCommit:
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, planned: PlannedSnapshot) -> Snapshot:
-        files = CommitFiles(self.table, self._manifests)
+        files = CommitFiles(self.table, self._manifest_cache)
         try:
             snapshot = self._race(planned, files)
         except CommitError:
@@ -300,21 +300,21 @@ class FileStoreCommit:
         self.commit_history.check_not_rolled_back(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
-        schema_id = self._conflicts.check_schema()
+        schema_id = self._conflict_check.check_schema()
         changes = _changes_of(self.table, planned, latest)
         if latest and (planned.is_outdated or latest.snapshot_id != self.commit_history.known_id):
             # If another process has committed a higher identifier, this snapshot would hide its
             # commit.
             self.commit_history.check_alone(latest)
-            self._conflicts.check(
+            self._conflict_check.check(
                 planned.commit_kind, changes, latest, self.commit_history.known_id
             )
         if planned.commit_kind is not CommitKind.OVERWRITE:
-            self._conflicts.check_index(changes, latest)
+            self._conflict_check.check_index(changes, latest)
         is_compact = planned.commit_kind is CommitKind.COMPACT
         index = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, index)
-        statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
+        statistics = changes.statistics or self._statistics_reader.inherited_file(latest, schema_id)
         base = CommitBase(self.table, latest, schema_id)
         complete_changes = replace(changes, statistics=statistics)
         user = self.commit_history.commit_user

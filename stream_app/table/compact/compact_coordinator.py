@@ -16,7 +16,7 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 
 
 class FailedCompactions(Protocol):
@@ -57,7 +57,7 @@ class CompactCoordinator(Protocol):
         ...
 
     @property
-    def dropped(self) -> DroppedCompactions:
+    def dropped_compactions(self) -> DroppedCompactionCounter:
         """The compactions that were dropped because another writer committed first."""
         ...
 

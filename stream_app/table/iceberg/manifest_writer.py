@@ -26,7 +26,7 @@ from stream_app.planning.iceberg.rewritten_manifests import (
 
 
 @dataclass(slots=True)
-class LiveKeys:
+class LiveKeyCache:
     """A cache of the live files' keys of each manifest by its path.
 
     Manifests are immutable, so a process reads each once. A commit that removes files finds their
@@ -77,7 +77,7 @@ class ManifestWriter:
     """
 
     files: IcebergFiles
-    keys: LiveKeys
+    live_key_cache: LiveKeyCache
     manifest_kind: ManifestKind
     limits: ManifestMergeLimits
     snapshot_id: int
@@ -111,7 +111,7 @@ class ManifestWriter:
         changed_manifests = [
             manifest
             for manifest in live_manifests
-            if removed and not removed.isdisjoint(self.keys.keys(manifest))
+            if removed and not removed.isdisjoint(self.live_key_cache.keys(manifest))
         ]
         unchanged_manifests = [
             manifest for manifest in live_manifests if manifest not in changed_manifests
@@ -152,6 +152,6 @@ class ManifestWriter:
         )
         if content is ManifestContent.DATA:
             manifest = replace(manifest, first_row_id=self.first_row_id)
-        self.keys.note(manifest, entries)
+        self.live_key_cache.note(manifest, entries)
         self.written.append(manifest)
         return manifest

@@ -22,8 +22,8 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 
 @dataclass(slots=True)
-class TaggedSnapshots:
-    """The snapshots that a table's tags keep; reads each tag once."""
+class TaggedSnapshotReader:
+    """A reader of the snapshots that a table's tags keep; it reads each tag once."""
 
     table: FileStoreTable
     _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)

@@ -54,8 +54,8 @@ class VersionUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionUpdates:
-    """The updates of one table."""
+class VersionUpdatePlanner:
+    """A planner of one table's updates."""
 
     table: FileStoreTable
     files: IcebergFiles

@@ -34,8 +34,8 @@ from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
 )
-from stream_app.table.job.idle_checks import IdleChecks
-from stream_app.table.job.other_writers import OtherWriters
+from stream_app.table.job.idle_searcher import IdleSearcher
+from stream_app.table.job.other_commit_counter import OtherCommitCounter
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.truncate_table import truncate_table
 from stream_app.table.job.write_only_bound import WriteOnlyBound
@@ -107,7 +107,7 @@ class StreamTableCommit:
             table, self._commit, state.coordinator, state.live_counts, self.published
         )
         self._write_only = WriteOnlyBound(state, is_stopping)
-        self._idle_checks = IdleChecks(state)
+        self._idle_searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -192,7 +192,7 @@ class StreamTableCommit:
             check = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
             append_snapshot = self._commit.commit_appends(with_changes, check=check)
-        self._idle_checks.restart()  # step 3
+        self._idle_searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)
         self.published.tally.add_flushes(changes)
@@ -224,9 +224,9 @@ class StreamTableCommit:
             self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
-        """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
-        snapshot = self.publish_finished() if self._idle_checks.gather(gather_s) else None
-        self._idle_checks.compact_if_due(at_once=snapshot is not None)
+        """Publish finished compactions if `IdleSearcher.gather` says so, and start due ones."""
+        snapshot = self.publish_finished() if self._idle_searcher.gather(gather_s) else None
+        self._idle_searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
@@ -252,13 +252,13 @@ class StreamTableCommit:
             return
         if expects_no_flush:
             self.state.load_waiting()
-        other_writers = OtherWriters(self.state)
+        other_commit_counter = OtherCommitCounter(self.state)
         self.leaves_rows = False
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = other_writers.count_and_judge(snapshot)
+            self.leaves_rows = other_commit_counter.count_and_judge(snapshot)
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
@@ -288,7 +288,7 @@ class StreamTableCommit:
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.dropped.take_buckets()
+            dropped = self.coordinator.dropped_compactions.take_buckets()
             pending |= all_buckets & (dropped | self.coordinator.failures.to_be_retried())
 
     def compaction_metrics(self) -> CompactionMetrics:

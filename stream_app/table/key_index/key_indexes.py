@@ -49,7 +49,7 @@ from stream_app.table.key_index.key_layer import (
     merged_layer,
 )
 from stream_app.table.key_index.key_layer_files import CodedBuckets, ShareFiles, locked_folder
-from stream_app.table.key_index.table_keys import KeyFile, TableKeys
+from stream_app.table.key_index.table_key_reader import KeyFile, TableKeyReader
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -130,13 +130,13 @@ class KeyIndexes:
             return index
 
     def _files(self, share: int) -> ShareFiles:
-        columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
+        columns = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
         return ShareFiles(self.folder, share, columns)
 
     def _index_building(self, target: Snapshot) -> IndexBuilding:
         shares = [self._files(share) for share in range(self.rule.shares)]
         return IndexBuilding(
-            reader=TableKeys(self.table, self.rule, deletion_vectors(self.table, target)),
+            key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,
             shares=shares,
@@ -204,7 +204,7 @@ class KeyIndexes:
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
-        reader = TableKeys(self.table, self.rule)
+        key_reader = TableKeyReader(self.table, self.rule)
         scan = FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.shares)}
@@ -226,14 +226,14 @@ class KeyIndexes:
         ]
 
         def read(file: KeyFile) -> list[pa.RecordBatch]:
-            shared_keys = (reader.keys_by_share(file, rows) for rows in reader.read(file))
+            shared_keys = (key_reader.keys_by_share(file, rows) for rows in key_reader.read(file))
             return [
                 keys for by_share in shared_keys for number, keys in by_share if number == share
             ]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed_files))
-        rows = pa.concat_batches([reader.no_keys(), *batches])
-        return reader.newest_buckets(rows, index.find)
+        rows = pa.concat_batches([key_reader.no_keys(), *batches])
+        return key_reader.newest_buckets(rows, index.find)
 
     def _save(
         self,

@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.model.bucket_id import BucketId
 from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan
 from stream_app.table.key_index.key_layer import KeyLayer, Keys
-from stream_app.table.key_index.table_keys import BUCKET_CODE, HASH
+from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH
 
 _SUFFIX = ".arrow"
 _ALL = "all"

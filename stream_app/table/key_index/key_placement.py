@@ -44,7 +44,7 @@ from stream_app.table.key_index.placed_changes import (
     PlacedChanges,
     place_changes,
 )
-from stream_app.table.key_index.table_keys import TableKeys
+from stream_app.table.key_index.table_key_reader import TableKeyReader
 from stream_app.table.write.bucket_assigner import BucketRows, row_codes
 
 _PAIR_BASE = 1 << 32
@@ -179,7 +179,7 @@ class _PlacedRows:
         columns = self.rows.select(self.rule.keys)
         codes = row_codes(columns.columns, self.rows.num_rows)
         _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
-        keys = TableKeys(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
+        keys = TableKeyReader(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
         bucket_codes = self.index.find(keys)
         partitions = [self._partition_number(partition) for partition, _ in self.index.buckets.ids]
         before = np.full(len(bucket_codes), NOWHERE, np.int64)

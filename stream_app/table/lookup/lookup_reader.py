@@ -1,6 +1,6 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
-Compactions (`compact.keyed`) and writers (`old_rows`) use it for their look-ups.
+Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their look-ups.
 `mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.
@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.part_filter import PartsOfKeys
+from stream_app.filestore.data.part_filter import KeyPartFilter
 from stream_app.filestore.local_copies.lookup_copies import (
     CopiedFile,
     LookupCopies,
@@ -50,7 +50,9 @@ from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 
 @dataclass(slots=True, kw_only=True)
 class LookupReader:
-    """Implements `mergetree.file_access.RowPositionReader`.
+    """A reader of the rows of a file that may have one of the wanted keys.
+
+    Implements `mergetree.file_access.RowPositionReader`.
 
     Attributes:
         columns, system_columns: the columns to read; see `FileStoreTable.bucket_files`.
@@ -85,15 +87,18 @@ class LookupReader:
             case LookupSource.COPY:
                 return self._rows_of_copy(file)
 
-    def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:
+    def _files(self, part_filter: KeyPartFilter | None = None) -> BucketFiles:
         files = self.table.bucket_files(
-            *self.bucket_id, columns=self.columns, system_columns=self.system_columns, parts=parts
+            *self.bucket_id,
+            columns=self.columns,
+            system_columns=self.system_columns,
+            part_filter=part_filter,
         )
         return replace(files, vectors=dict(self.vectors))
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         first_key_column = self.table.schema.trimmed_primary_keys[0]
-        return self._files(PartsOfKeys(first_key_column, self._keys())).read_with_positions(file)
+        return self._files(KeyPartFilter(first_key_column, self._keys())).read_with_positions(file)
 
     def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""

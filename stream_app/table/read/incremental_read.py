@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.file_stats import FileStats
-from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.part_filter import ConditionPartFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import retract_kind_mask, rows_at
@@ -156,7 +156,7 @@ class IncrementalRead:
         access = self.table.bucket_files(
             partition,
             bucket,
-            parts=None if condition is None else PartsOfCondition(condition, names),
+            part_filter=None if condition is None else ConditionPartFilter(condition, names),
         )
         for batch in access.read(file):
             yield from self._choose(batch)

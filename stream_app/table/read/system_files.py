@@ -117,19 +117,19 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts of the `files` system table, by column."""
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     # Three columns show a file's statistics, which are decoded only once.
-    stats = lru_cache(maxsize=1)(lambda entry: texts.stats(entry.file))
+    stats = lru_cache(maxsize=1)(lambda entry: formatter.stats(entry.file))
     return {
         **_partition_facts(table),
-        "file_path": texts.path,
+        "file_path": formatter.path,
         "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
         "schema_id": "file.schema_id",
         "level": "file.level",
         "record_count": "file.row_count",
         "file_size_in_bytes": "file.file_size",
-        "min_key": lambda entry: texts.key(entry.file, entry.file.min_key),
-        "max_key": lambda entry: texts.key(entry.file, entry.file.max_key),
+        "min_key": lambda entry: formatter.key(entry.file, entry.file.min_key),
+        "max_key": lambda entry: formatter.key(entry.file, entry.file.max_key),
         "null_value_counts": lambda entry: stats(entry)[0],
         "min_value_stats": lambda entry: stats(entry)[1],
         "max_value_stats": lambda entry: stats(entry)[2],
@@ -175,11 +175,15 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
-        "min_partition_stats": lambda file: texts.partition(file.meta.partition_stats.min_values),
-        "max_partition_stats": lambda file: texts.partition(file.meta.partition_stats.max_values),
+        "min_partition_stats": lambda file: formatter.partition(
+            file.meta.partition_stats.min_values
+        ),
+        "max_partition_stats": lambda file: formatter.partition(
+            file.meta.partition_stats.max_values
+        ),
     }
 
 
@@ -196,9 +200,9 @@ MANIFESTS = SystemTable(
 
 def _partition_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts about a row's partition: its text in Java's form, and its folder."""
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     return {
-        "partition": lambda row: texts.partition(row.partition),
+        "partition": lambda row: formatter.partition(row.partition),
         "partition_path": lambda row: table.paths.partition_path(row.partition),
     }
 
@@ -222,7 +226,7 @@ PARTITIONS = SystemTable(
     rows=partition_summaries,
     facts=lambda table: {
         **_partition_facts(table),
-        "partition": lambda row: _FactTexts(table).spec(row.partition),
+        "partition": lambda row: _FactFormatter(table).spec(row.partition),
         **_SUMMARY_FACTS,
         **_CATALOG_FACTS,
     },
@@ -280,7 +284,7 @@ TABLE_INDEXES = SystemTable(
 )
 
 
-class _FactTexts:
+class _FactFormatter:
     """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:

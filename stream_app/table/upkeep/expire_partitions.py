@@ -34,10 +34,10 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.upkeep.partition_time import (
     DatedPartition,
-    PartitionTime,
+    PartitionTimeReader,
     drop_batches,
     expired_partitions,
-    time_of_partitions,
+    partition_time_reader,
 )
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -65,7 +65,7 @@ class PartitionRetention:
 
     time_ms: int
     age_basis: AgeBasis
-    time: PartitionTime
+    time_reader: PartitionTimeReader
     partitions_max: int
     batch_size: int | None
 
@@ -110,7 +110,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     return PartitionRetention(
         time_ms=time_ms,
         age_basis=AgeBasis(strategy),
-        time=time_of_partitions(options),
+        time_reader=partition_time_reader(options),
         partitions_max=options[PARTITION_EXPIRATION_MAX_NUM],
         batch_size=options[PARTITION_EXPIRATION_BATCH_SIZE],
     )
@@ -199,7 +199,7 @@ class ExpirePartitions:
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)
         if self.retention.age_basis is AgeBasis.VALUES:
-            time_ms = self.retention.time.time_ms(row_type.names, texts)
+            time_ms = self.retention.time_reader.time_ms(row_type.names, texts)
         else:
             times = [entry.file.creation_time_ms for entry in entries]
             known_times = [time for time in times if time is not None]

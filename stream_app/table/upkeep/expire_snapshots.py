@@ -56,7 +56,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 
 ReadVersion = Callable[[int], Snapshot]
 """Reads a version by its number; raises `FileNotFoundError` and `CorruptFileError`."""
@@ -292,7 +292,7 @@ class ExpireSnapshots:
         protected: ProtectedVersions,
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
-        collector = FileCollector(ManifestReads(self.table))
+        collector = FileCollector(ManifestCache(self.table))
         begin = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, retained):
@@ -304,7 +304,7 @@ class ExpireSnapshots:
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
-        collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
+        collector.manifest_cache.prefetch([] if keeps_lists else lists, with_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:
                 add_changelog(collector, snapshot, protected)
@@ -378,13 +378,13 @@ def add_dropped(
     with_flushed: bool = True,
 ) -> None:
     """Collect the data files that a version removed from the table."""
-    reads = collector.reads
-    reads.prefetch([version.delta_manifest_list], with_manifests=True)
-    entries = dropped_files(reads.entries(version.delta_manifest_list) or ())
+    manifest_cache = collector.manifest_cache
+    manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
+    entries = dropped_files(manifest_cache.entries(version.delta_manifest_list) or ())
     if not with_flushed:
         entries = without_flushed_files(entries)
     if entries:
-        needed_files = protected.files_needed(version.snapshot_id, reads, cache)
+        needed_files = protected.files_needed(version.snapshot_id, manifest_cache, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
@@ -395,6 +395,6 @@ def add_changelog(
     name = snapshot.changelog_manifest_list
     if name is None or name in protected.others_changelogs:
         return
-    collector.reads.prefetch([name], with_manifests=True)
-    collector.add_changelog_files(collector.reads.added_entries(name))
+    collector.manifest_cache.prefetch([name], with_manifests=True)
+    collector.add_changelog_files(collector.manifest_cache.added_entries(name))
     collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)

@@ -196,7 +196,7 @@ class TagUpkeep:
         dated_names = [
             (begin, name)
             for name in manager.names()
-            if (begin := rules.periods.begin_ms(name)) is not None
+            if (begin := rules.period_rule.begin_ms(name)) is not None
         ]
         tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]

@@ -50,7 +50,7 @@ class BucketAssigner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FixedBuckets:
+class FixedBucketAssigner:
     """The assigner for ``bucket`` ≥ 1: the hash of the bucket key modulo the number of buckets.
 
     Attributes:
@@ -86,7 +86,7 @@ class FixedBuckets:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutBuckets:
+class BucketUnawareAssigner:
     """The assigner for ``bucket = -1`` without a primary key: partitions have only ``bucket-0``."""
 
     schema: TableSchema

@@ -1,8 +1,8 @@
 """Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with all partition columns.
 
-Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
-(`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new key's
-bucket on its own (`planning.buckets.open_buckets`).
+Stage 1 of an epoch assigns buckets (`DynamicBucketAssigner`), and stage 2 adds new keys to the
+index (`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new
+key's bucket on its own (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
 """
@@ -132,8 +132,10 @@ def _is_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicBuckets:
-    """Implements `BucketAssigner`.
+class DynamicBucketAssigner:
+    """The assigner for a hash index: a key's indexed bucket, or an open one for a new key.
+
+    Implements `BucketAssigner`.
 
     Attributes:
         index: the name of the index manifest with the known hashes; None if no key has a bucket
@@ -187,7 +189,9 @@ class DynamicBuckets:
 
 @dataclass(slots=True)
 class HashIndexWriter:
-    """Implements `table_write.BucketIndex`: collects the hashes of a bucket's new rows.
+    """A writer that adds the hashes of a bucket's new rows to the hash index.
+
+    Implements `table_write.BucketIndex`.
 
     Attributes:
         index: the name of the index manifest with the bucket's known hashes; None without one.

@@ -16,7 +16,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.bucket_counts import counts_after
-from stream_app.table.versions.compact_refusals import CompactableFiles
+from stream_app.table.versions.compact_refusals import CompactableFileCheck
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -74,14 +74,14 @@ class WriteConstraints:
     next_sequence_number: int = 0
     live: LiveFileCounts = field(default_factory=LiveFileCounts)
     bucket_counts: Mapping[bytes, int] = field(init=False, default_factory=dict)
-    _compactable: CompactableFiles | None = field(init=False)
+    _compactable_check: CompactableFileCheck | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._compactable = CompactableFiles(self.table)
+        self._compactable_check = CompactableFileCheck(self.table)
 
     def accept_all_files(self) -> None:
         """Accept files that this process cannot compact from this call on."""
-        self._compactable = None
+        self._compactable_check = None
 
     def read_live_files(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
         """Read all live files, unless new rows do not depend on them, because there may be many.
@@ -110,8 +110,8 @@ class WriteConstraints:
     def _apply_entries(self, entries: Collection[ManifestEntry]) -> None:
         for entry in entries:
             self.add(entry.file)
-            if entry.kind is FileKind.ADD and self._compactable is not None:
-                self._compactable.check(entry.file)
+            if entry.kind is FileKind.ADD and self._compactable_check is not None:
+                self._compactable_check.check(entry.file)
         if self.table.kind_traits.has_bucket_number:
             table_count = self.table.options.bucket
             self.bucket_counts = counts_after(self.bucket_counts, entries, table_count)

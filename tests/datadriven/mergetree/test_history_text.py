@@ -67,7 +67,7 @@ class HistoryInMemory:
         return HistoryRule(columns, LAYOUT, self.with_before)
 
     def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
-        """See `mergetree.file_access.OldRows`."""
+        """See `mergetree.file_access.OldRowLookup`."""
         key_indices, row_indices = rows_with_keys(keys, self.rows, ["id"])
         order = np.argsort(key_indices, kind="stable")
         return RowsOfKeys(key_indices[order], rows_at(self.rows, row_indices[order]))

@@ -1,7 +1,7 @@
 """Coordinates the compactions of a table without keys and buckets, which join small files.
 
 `table.job.table_state` owns it, on the driver. Several tasks may run in one partition,
-each on its own files, and writes never wait for them. `planner_runs` plans tasks beside the job;
+each on its own files, and writes never wait for them. `planner_runner` plans tasks beside the job;
 the rest belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again,
 and when.
 
@@ -28,7 +28,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
-from stream_app.table.compact.append.planner_runs import PlannerRuns
+from stream_app.table.compact.append.planner_runner import PlannerRunner
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compact_coordinator import FullBounds
@@ -41,7 +41,7 @@ from stream_app.table.compact.compaction_metrics import (
     current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -65,7 +65,10 @@ class _Running:
 
 
 class AppendCompactCoordinator:
-    """Implements `CompactCoordinator` by tasks, which it keeps by the name of their first file."""
+    """A coordinator of tasks, which it keeps by the name of their first file.
+
+    Implements `CompactCoordinator`.
+    """
 
     def __init__(
         self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None
@@ -74,10 +77,10 @@ class AppendCompactCoordinator:
         self.executor = executor
         self.age_clock = age_clock or SystemClock()
         self.failures = FailedAppendTasks(CompactionFailures(table.clock))
-        self.dropped = DroppedCompactions()
+        self.dropped_compactions = DroppedCompactionCounter()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
-        self.planner_runs = PlannerRuns(table)
+        self.planner_runner = PlannerRunner(table)
         self._running: dict[str, _Running] = {}
         self._partitions: frozenset[bytes] | None = None
         self._changed_id = 0
@@ -97,7 +100,7 @@ class AppendCompactCoordinator:
         if self._partitions != frozenset(partitions):
             # The restriction drops tasks that were planned for other partitions.
             self._partitions = frozenset(partitions)
-            self.planner_runs.request_round(starts_anew=True)
+            self.planner_runner.request_round(starts_anew=True)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
@@ -105,7 +108,7 @@ class AppendCompactCoordinator:
         self._changed_id = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
             running.is_overtaken |= running.bucket_id in changed_buckets
-        self.planner_runs.request_round()
+        self.planner_runner.request_round()
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets with running tasks."""
@@ -114,35 +117,35 @@ class AppendCompactCoordinator:
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
         if any(change.added for change in changes):
-            self.planner_runs.request_round()
+            self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again if there are new snapshots."""
-        self.planner_runs.set_last_snapshot(None)
+        self.planner_runner.set_last_snapshot(None)
         return self._start_tasks()
 
     def _start_tasks(self) -> int:
         started = self._take_plan()
         has_capacity = len(self._running) < PENDING_TASKS_MAX
-        is_due = self.planner_runs.is_due or bool(self.failures.due_tasks())
-        if self.planner_runs.running_round is None and has_capacity and is_due:
+        is_due = self.planner_runner.is_due or bool(self.failures.due_tasks())
+        if self.planner_runner.running_round is None and has_capacity and is_due:
             units = [running.request.unit for running in self._running.values()]
             running_names = {file.file_name for unit in units for file in unit.files}
             failed_tasks = self.failures.take_due_tasks()
-            self.planner_runs.begin(running_names | self.failures.skipped_files(), failed_tasks)
+            self.planner_runner.begin(running_names | self.failures.skipped_files(), failed_tasks)
         return started
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.planner_runs.set_last_snapshot(bounds.last_snapshot)
+        self.planner_runner.set_last_snapshot(bounds.last_snapshot)
         self._start_tasks()
         return set()
 
     def is_idle(self) -> bool:
         """Return whether no task runs, is planned, or waits for its commit."""
-        return self.planner_runs.running_round is None and not self._running
+        return self.planner_runner.running_round is None and not self._running
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return the tasks that wait for a thread or run. Any thread may call it."""
@@ -171,14 +174,14 @@ class AppendCompactCoordinator:
             ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
-            dropped=self.dropped.total,
+            dropped=self.dropped_compactions.total,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Wait until a task or the planning ends; return at once if neither runs."""
         futures: list[Future[Any]] = [running.future for running in self._running.values()]
-        if self.planner_runs.running_round is not None:
-            futures.append(self.planner_runs.running_round)
+        if self.planner_runner.running_round is not None:
+            futures.append(self.planner_runner.running_round)
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
@@ -208,8 +211,8 @@ class AppendCompactCoordinator:
         for compaction in compactions:
             del self._running[_first_file_name(compaction.change)]
             self.failures.bucket_failures.forget(compaction.bucket_id)
-            self.dropped.forget(compaction.bucket_id)
-        self.planner_runs.request_round()
+            self.dropped_compactions.forget(compaction.bucket_id)
+        self.planner_runner.request_round()
 
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
@@ -228,12 +231,12 @@ class AppendCompactCoordinator:
         """
         for compaction in compactions:
             running = self._running.pop(_first_file_name(compaction.change))
-            self.dropped.note(
+            self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
             if not running.is_in_doubt:
                 self.table.discard([compaction.change])
-        self.planner_runs.request_round(starts_anew=True)
+        self.planner_runner.request_round(starts_anew=True)
 
     def _take_plan(self) -> int:
         """Submit the planned tasks to the executor once the plan is ready.
@@ -241,7 +244,7 @@ class AppendCompactCoordinator:
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
         """
-        plan = self.planner_runs.take_plan()
+        plan = self.planner_runner.take_plan()
         if plan is None:
             return 0
         tasks = [
@@ -265,7 +268,7 @@ def _first_file_name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """Implements `FailedCompactions`: the failed tasks, until they are planned again.
+    """The failed tasks, until they are planned again. Implements `FailedCompactions`.
 
     Attributes:
         bucket_failures: the failures by bucket, which decide when a retry is due.

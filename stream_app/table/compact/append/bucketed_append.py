@@ -39,7 +39,7 @@ from stream_app.table.versions.compact_refusals import compactable_entries
 
 @dataclass(slots=True)
 class NeighbourPicker:
-    """Implements `Picker` for the files of a bucket without keys.
+    """A picker of neighbours among the files of a bucket without keys. Implements `Picker`.
 
     Attributes:
         queue: files that a compaction may still pick, in the order of their rows.

@@ -36,7 +36,7 @@ from stream_app.table.compact.compaction_metrics import (
     current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -45,7 +45,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManage
 
 @dataclass(slots=True)
 class BucketCoordinator:
-    """The managers of a table's buckets, one for each. Implements `CompactCoordinator`.
+    """A coordinator of the managers of a table's buckets. Implements `CompactCoordinator`.
 
     Attributes:
         manager_of: makes the manager of a bucket with the given files.
@@ -57,7 +57,9 @@ class BucketCoordinator:
     manager_of: ManagerOfBucket
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
-    dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
+    dropped_compactions: DroppedCompactionCounter = field(
+        init=False, default_factory=DroppedCompactionCounter
+    )
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _idle_buckets: IdleBuckets = field(init=False, default_factory=IdleBuckets)
@@ -218,7 +220,7 @@ class BucketCoordinator:
             open_compactions,
             now_s=now_s,
             failed=self.failures.total,
-            dropped=self.dropped.total,
+            dropped=self.dropped_compactions.total,
             waiting_rows=self._rest_times.rows_to_report(self.waiting_rows()),
         )
 
@@ -253,7 +255,7 @@ class BucketCoordinator:
         """Note that the results are committed, and update the levels."""
         for compaction in compactions:
             self._in_doubt.discard(compaction.bucket_id)
-            self.dropped.forget(compaction.bucket_id)
+            self.dropped_compactions.forget(compaction.bucket_id)
             self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
                 self._policy.note_compacted(compaction.change)
@@ -271,7 +273,7 @@ class BucketCoordinator:
         """
         compactions = list(compactions)
         for compaction in compactions:
-            self.dropped.note(
+            self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
             if compaction.bucket_id not in self._in_doubt:

@@ -53,7 +53,7 @@ class NextOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOffsets:
+class StreamOffsetPlanner:
     """A planner of a table's stream from offset to offset.
 
     Attributes:
@@ -154,13 +154,13 @@ class StreamOffsets:
         return position
 
 
-def stream_offsets(
+def stream_offset_planner(
     table: FileStoreTable,
     *,
     max_files: int | None = None,
     max_bytes: int | None = None,
     max_rows: int | None = None,
-) -> StreamOffsets:
+) -> StreamOffsetPlanner:
     """Return the planner of a table's stream; see `StepLimits` for the limits."""
     limits = StepLimits(max_files=max_files, max_bytes=max_bytes, max_rows=max_rows)
-    return StreamOffsets(table, limits)
+    return StreamOffsetPlanner(table, limits)

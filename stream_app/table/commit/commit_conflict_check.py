@@ -32,8 +32,8 @@ HISTORY_MAX = 100
 
 
 @dataclass(slots=True)
-class CommitConflicts:
-    """The checks of commits to one table."""
+class CommitConflictCheck:
+    """A check of commits to one table."""
 
     table: FileStoreTable
     _checked_schemas: set[int] = field(init=False, default_factory=set)

@@ -23,8 +23,8 @@ _SEARCH_INTERVAL_MAX_S = 600.0
 
 
 @dataclass(slots=True)
-class IdleChecks:
-    """The searches of one committer."""
+class IdleSearcher:
+    """A searcher for due, finished and missing compactions of one committer."""
 
     state: TableState
     _checked_at_s: float = field(init=False, default=-math.inf)

@@ -58,7 +58,7 @@ class KeyFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TableKeys:
+class TableKeyReader:
     """A reader of one table's keys.
 
     Attributes:
