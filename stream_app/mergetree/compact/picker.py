@@ -28,7 +28,7 @@ class Picker(Protocol):
         """Whether a full compaction rewrites all files."""
         ...
 
-    def next_unit(
+    def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Return the unit to begin now; None if nothing is due.
@@ -80,10 +80,10 @@ class MergeTreePicker:
         """Pick units by these rules from now on."""
         self.strategy = strategy
 
-    def next_unit(
+    def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
-        """See `Picker.next_unit`."""
+        """See `Picker.pick_unit`."""
         unit = (
             self._full_unit(levels)
             if full

@@ -118,7 +118,7 @@ class TableCheck:
 
     def _with_needs(self, finding: Finding) -> Finding:
         """Return the finding with its consequences for the table's versions."""
-        needs = self._versions_lost_by(finding)
+        needs = self._record_versions_lost_by(finding)
         if not needs or self._needs is None:
             return finding
         described = replace(finding, needed_by=needs_text(needs))
@@ -129,8 +129,8 @@ class TableCheck:
             described, fix=next_step(self.table.location, versions, needs, self._lost_versions)
         )
 
-    def _versions_lost_by(self, finding: Finding) -> set[VersionName]:
-        """Return the versions that need a finding's file, and record those that are damaged."""
+    def _record_versions_lost_by(self, finding: Finding) -> set[VersionName]:
+        """Record the versions that a finding damages, and return those that need its file."""
         if finding.kind not in _DAMAGING | _REWRITABLE:
             return set()
         if self._needs is None:
@@ -168,7 +168,7 @@ class TableCheck:
         metadata = MetadataCheck(table, self.progress)
         metadata_findings = [*metadata.run(), *_waiting_row_findings(table)]
         for finding in metadata_findings:  # first, because the advice names versions
-            self._versions_lost_by(finding)
+            self._record_versions_lost_by(finding)
         yield from metadata_findings
         self.report.versions += metadata.versions
         yield from _unknown_findings(table, prefix)

@@ -136,7 +136,7 @@ class CompactCoordinator(Protocol):
         """Wait until a compaction ends; return at once if none runs."""
         ...
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         ...
 

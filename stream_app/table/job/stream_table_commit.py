@@ -139,14 +139,14 @@ class StreamTableCommit:
         self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
-    def must_wait(self) -> bool:
+    def trigger_and_judge_wait(self) -> bool:
         """Start due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only.must_wait()
+            return self._write_only.follow_and_judge_wait()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
             return False
@@ -183,7 +183,7 @@ class StreamTableCommit:
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(changed_buckets)
-        compactions = self.coordinator.finished_compactions()
+        compactions = self.coordinator.collect_finished_compactions()
         properties = {**(properties or {}), **self.bucket_state.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
@@ -224,19 +224,25 @@ class StreamTableCommit:
             self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
-        """Publish finished compactions if `IdleSearcher.gather` says so, and start due ones."""
-        snapshot = self.publish_finished() if self._idle_searcher.gather(gather_s) else None
+        """Publish the finished compactions if they have gathered, and start due ones.
+
+        Args:
+            gather_s: see `IdleSearcher.gather_and_judge`.
+        """
+        snapshot = (
+            self.publish_finished() if self._idle_searcher.gather_and_judge(gather_s) else None
+        )
         self._idle_searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
-        if self.last_identifier is None or not self.coordinator.finished_compactions():
+        if self.last_identifier is None or not self.coordinator.collect_finished_compactions():
             return None
         # The newest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, self.coordinator.finished_compactions())
+        return self._publisher.publish(committable, self.coordinator.collect_finished_compactions())
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
@@ -279,17 +285,21 @@ class StreamTableCommit:
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_and_load(buckets)
-        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        all_buckets = set(pending)
+        pending_buckets = self.coordinator.known_buckets() if buckets is None else set(buckets)
+        all_buckets = set(pending_buckets)
         last_snapshot = self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(FullBounds(pending, last_snapshot))
+            pending_buckets = self.coordinator.trigger_full(
+                FullBounds(pending_buckets, last_snapshot)
+            )
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.dropped_compactions.take_buckets()
-            pending |= all_buckets & (dropped | self.coordinator.failures.to_be_retried())
+            dropped_buckets = self.coordinator.dropped_compactions.take_buckets()
+            pending_buckets |= all_buckets & (
+                dropped_buckets | self.coordinator.failures.to_be_retried()
+            )
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""

@@ -45,14 +45,14 @@ class WriteOnlyBound:
         """
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
-        while self.must_wait():
+        while self.follow_and_judge_wait():
             if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
-    def must_wait(self) -> bool:
-        """Return whether a bucket has too many sorted runs, even after other writers' commits.
+    def follow_and_judge_wait(self) -> bool:
+        """Follow other writers, and return whether a bucket has too many sorted runs even then.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.

@@ -185,7 +185,7 @@ class AppendCompactCoordinator:
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
         It also starts newly planned tasks, for callers that only wait.

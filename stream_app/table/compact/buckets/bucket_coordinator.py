@@ -154,7 +154,7 @@ class BucketCoordinator:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
-            if self._policy is not None and manager.begun is None:
+            if self._policy is not None and manager.begun_compaction is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
             if manager.trigger_compaction(
@@ -162,7 +162,7 @@ class BucketCoordinator:
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 started += 1
-            if manager.begun is None:
+            if manager.begun_compaction is None:
                 # The bucket needs no compaction: another job may have compacted it.
                 self.failures.forget(bucket_id)
         return started
@@ -176,24 +176,26 @@ class BucketCoordinator:
         later_buckets = set()
         for bucket_id in bounds.buckets:
             manager = self._managers[bucket_id]
-            if manager.begun is not None or self.failures.must_wait(bucket_id):
+            if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
                 if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                if manager.begun is None:
+                if manager.begun_compaction is None:
                     self.failures.forget(bucket_id)
         return later_buckets
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        unfinished = []
+        compactions = []
         for (partition, bucket), manager in list(self._managers.items()):
-            begun = manager.begun
-            if begun is not None and not begun.future.done():
+            compaction = manager.begun_compaction
+            if compaction is not None and not compaction.future.done():
                 path = self.table.paths.partition_path(partition)
-                unfinished.append(compaction_under_way(path, bucket, begun.unit, begun.future))
-        return unfinished
+                compactions.append(
+                    compaction_under_way(path, bucket, compaction.unit, compaction.future)
+                )
+        return compactions
 
     def waiting_rows(self) -> int:
         """Return how many rows of known buckets wait for a compaction. Any thread may call it."""
@@ -211,9 +213,9 @@ class BucketCoordinator:
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
         open_compactions = [
-            OpenCompaction(begun.future, self._start_s.get(bucket_id, now_s))
+            OpenCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
-            if (begun := manager.begun)
+            if (compaction := manager.begun_compaction)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
@@ -234,21 +236,21 @@ class BucketCoordinator:
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         results = []
         for bucket_id, manager in self._managers.items():
-            begun = manager.begun_if_done()
-            if begun is None:
+            compaction = manager.finished_compaction()
+            if compaction is None:
                 continue
-            error = begun.future.exception()
+            error = compaction.future.exception()
             if error is None:
-                change = begun.future.result()
-                results.append(FinishedCompaction(begun.unit, change, manager.is_overtaken))
+                change = compaction.future.result()
+                results.append(FinishedCompaction(compaction.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket_id)
                 continue
             self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)
-            manager.forget_begun()
+            manager.forget_begun_compaction()
         return results
 
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
@@ -279,7 +281,7 @@ class BucketCoordinator:
             if compaction.bucket_id not in self._in_doubt:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket_id)
-            self._managers[compaction.bucket_id].forget_begun()
+            self._managers[compaction.bucket_id].forget_begun_compaction()
         self._read_levels([compaction.bucket_id for compaction in compactions], snapshot)
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -290,8 +292,8 @@ class BucketCoordinator:
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
-            if manager.begun is not None:
-                yield manager.begun.future
+            if manager.begun_compaction is not None:
+                yield manager.begun_compaction.future
 
 
 def files_by_bucket(
