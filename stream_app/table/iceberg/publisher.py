@@ -113,7 +113,7 @@ class IcebergPublisher:
         return TaggedSnapshotReader(self.table)
 
     @cached_property
-    def _update_planner(self) -> VersionUpdatePlanner:
+    def _planner(self) -> VersionUpdatePlanner:
         return VersionUpdatePlanner(self.table, self.files)
 
     @cached_property
@@ -152,7 +152,7 @@ class IcebergPublisher:
         try:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
-            update = self._update_planner.full_update(self._published, snapshot, is_of_table=True)
+            update = self._planner.full_update(self._published, snapshot, is_of_table=True)
             self._publish_version(update, snapshot, ahead.next_numbers)
             self._catalog.bring_up_to(self._published)
 
@@ -192,17 +192,13 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._newest_metadata()
         update = None
-        if (
-            base is not None
-            and self._has_current_form(base)
-            and self._update_planner.exists(base.current)
-        ):
+        if base is not None and self._has_current_form(base) and self._planner.exists(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
-            update = self._update_planner.delta_update(base, snapshot)
+            update = self._planner.delta_update(base, snapshot)
         is_same = self._is_of_table(base)
-        update = update or self._update_planner.full_update(base, snapshot, is_of_table=is_same)
+        update = update or self._planner.full_update(base, snapshot, is_of_table=is_same)
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
@@ -242,7 +238,7 @@ class IcebergPublisher:
             self._is_of_table(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL) == str(self._update_planner.levels.min_level)
+            and base.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.min_level)
         )
 
     def _publish_version(
@@ -312,7 +308,7 @@ class IcebergPublisher:
         base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
         snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
-        visible_level = str(self._update_planner.levels.min_level)
+        visible_level = str(self._planner.levels.min_level)
         return IcebergMetadata(
             version=version,
             format_version=self._format_version,

@@ -224,14 +224,9 @@ class StreamTableCommit:
             self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
-        """Publish the finished compactions if they have gathered, and start due ones.
-
-        Args:
-            gather_s: see `IdleSearcher.gather_and_judge`.
-        """
-        snapshot = (
-            self.publish_finished() if self._idle_searcher.gather_and_judge(gather_s) else None
-        )
+        """Publish the finished compactions if they have gathered, and start due ones."""
+        is_gathered = self._idle_searcher.gather_and_judge(gather_s)
+        snapshot = self.publish_finished() if is_gathered else None
         self._idle_searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
@@ -285,19 +280,17 @@ class StreamTableCommit:
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_and_load(buckets)
-        pending_buckets = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        all_buckets = set(pending_buckets)
+        due_buckets = self.coordinator.known_buckets() if buckets is None else set(buckets)
+        all_buckets = set(due_buckets)
         last_snapshot = self.table.snapshots.latest_id() or 0
         while True:
-            pending_buckets = self.coordinator.trigger_full(
-                FullBounds(pending_buckets, last_snapshot)
-            )
+            due_buckets = self.coordinator.trigger_full(FullBounds(due_buckets, last_snapshot))
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
             dropped_buckets = self.coordinator.dropped_compactions.take_buckets()
-            pending_buckets |= all_buckets & (
+            due_buckets |= all_buckets & (
                 dropped_buckets | self.coordinator.failures.to_be_retried()
             )
 
