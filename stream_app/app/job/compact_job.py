@@ -209,7 +209,9 @@ class CompactionRun:
         if (conflict := moved.outcome.conflict) is not None:
             _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
-        self._print(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
+        self._print(
+            f"postponed: {moved.row_count:,} rows of {moved.file_count} files have their buckets"
+        )
 
     def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""

@@ -218,9 +218,9 @@ def _owners(
     return owners
 
 
-def _batch_sizes(rows: int, size_max: int) -> Iterator[int]:
-    for begin in range(0, rows, size_max):
-        yield min(size_max, rows - begin)
+def _batch_sizes(row_count: int, size_max: int) -> Iterator[int]:
+    for begin in range(0, row_count, size_max):
+        yield min(size_max, row_count - begin)
 
 
 def _zip_batches(

@@ -72,7 +72,7 @@ class MergeTreePicker:
     rewrite_all: bool = False
     new_rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
-    _idle_flushes: int = field(default=0, init=False)
+    _idle_flush_count: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
@@ -90,11 +90,11 @@ class MergeTreePicker:
             else self._due_unit(levels, local_ms, expects_no_flush=expects_no_flush)
         )
         if unit is None:
-            self._idle_flushes += self._has_flushed
+            self._idle_flush_count += self._has_flushed
         else:
             self._begun_ms = local_ms
             if unit.is_forced:
-                self._idle_flushes = 0
+                self._idle_flush_count = 0
         self._has_flushed = False
         return unit
 
@@ -126,7 +126,7 @@ class MergeTreePicker:
         time = PickTime(
             hour=local_ms // 3_600_000 % 24,
             full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
-            idle_flushes=self._idle_flushes + self._has_flushed,
+            idle_flush_count=self._idle_flush_count + self._has_flushed,
             expects_no_flush=expects_no_flush,
         )
         unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)

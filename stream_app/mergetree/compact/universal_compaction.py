@@ -145,17 +145,17 @@ def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
     count, size = len(runs), sum(run.size for run in runs)
     while count > level0_count and runs_max > 1:
         oldest_size = runs[count - 1].size
-        flushes = _oldest_flushes(size // max(1, flush_bytes), runs_max)
-        if oldest_size * 100 < flushes * flush_bytes * _FULL_PERCENT:
+        flush_count = _oldest_flush_count(size // max(1, flush_bytes), runs_max)
+        if oldest_size * 100 < flush_count * flush_bytes * _FULL_PERCENT:
             break
         count, size, runs_max = count - 1, size - oldest_size, runs_max - 1
     return max(1, count)
 
 
-def _oldest_flushes(flushes: int, runs_max: int) -> int:
-    """Return the flushes in the oldest of `runs_max` runs that contain `flushes` flushes."""
+def _oldest_flush_count(flush_count: int, runs_max: int) -> int:
+    """Return how many of `flush_count` flushes are in the oldest of `runs_max` runs."""
     writes = 1
-    while comb(runs_max + writes, runs_max) <= flushes:
+    while comb(runs_max + writes, runs_max) <= flush_count:
         writes += 1
     return comb(runs_max + writes - 1, runs_max)
 
@@ -295,7 +295,7 @@ class ForceUpLevel0Compaction:
         if unit is not None:
             return unit
         level0_count = sum(1 for run in runs if run.level == 0)
-        is_early = self.max_interval is not None and time.idle_flushes < self.max_interval
+        is_early = self.max_interval is not None and time.idle_flush_count < self.max_interval
         if not level0_count or (is_early and not time.expects_no_flush):
             return None
         sizes = sizes_of(runs)

@@ -179,14 +179,14 @@ class DatedPartition:
         values: the values as texts, null as the default name; partitions are sorted by them.
         time_ms: the local wall-clock time as if UTC, from which its age counts; None: it has none,
             and stays.
-        rows: the number of rows of all files, including deletes and older versions.
+        row_count: the number of rows of all files, including deletes and older versions.
     """
 
     partition: bytes
     values: tuple[str, ...]
     time_ms: int | None
-    files: int
-    rows: int
+    file_count: int
+    row_count: int
     bytes: int
 
 

@@ -102,7 +102,7 @@ class StreamReader(DataSourceStreamReader):
         """
         previous = self._last_end or self.initialOffset()
         next_offset = self._offset_planner.next_offset(previous)
-        if next_offset.offset == previous or self._waits_for_rows(next_offset.rows):
+        if next_offset.offset == previous or self._waits_for_rows(next_offset.row_count):
             self._keep_consumer_alive()
             return previous
         self._last_end, self._last_end_s = next_offset.offset, self._now()

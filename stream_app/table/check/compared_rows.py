@@ -69,7 +69,7 @@ def compared_table(table: FileStoreTable) -> FileStoreTable:
     rule = index_rule(table.schema)
     if rule is None:
         return table
-    options = {**table.schema.options, "bucket": str(rule.shares)}
+    options = {**table.schema.options, "bucket": str(rule.share_count)}
     options.pop(PARTITION_LOOKUP.key, None)
     fields = tuple(
         replace(field, data_type=field.data_type.as_nullable())

@@ -127,15 +127,15 @@ def _parts_by_key(
         KeyFile(entry, buckets.code(entry.bucket_id))
         for entry in FileStoreScan(table).live(snapshot)
     ]
-    rows = sum(file.entry.file.row_count for file in files)
-    parts = min(rows // part_rows + 1, _PARTS_MAX)
-    rule = replace(rule, shares=parts, fills_buckets=True)
+    row_count = sum(file.entry.file.row_count for file in files)
+    part_count = min(row_count // part_rows + 1, _PARTS_MAX)
+    rule = replace(rule, share_count=part_count, fills_buckets=True)
     reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
         split = KeySplit(reader, Path(folder))
         map_in_threads(thread_count(table), split.add, files)
         split.finish()
-        for part in range(parts):
+        for part in range(part_count):
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 

@@ -65,14 +65,14 @@ class MetadataCheck:
     Attributes:
         files: path → a data or changelog file in use.
         index_files: path → an index file in use, with the first checked snapshot that names it.
-        versions: the number of checked versions.
+        version_count: the number of checked versions.
     """
 
     table: FileStoreTable
     progress: Progress
     files: dict[str, FileInUse] = field(default_factory=dict)
     index_files: dict[str, tuple[IndexManifestEntry, Snapshot]] = field(default_factory=dict)
-    versions: int = 0
+    version_count: int = 0
     _manifests: ManifestCheck = field(init=False)
     _presence: FilePresence = field(init=False)
     _live: LiveFiles | None = field(init=False, default=None)
@@ -102,7 +102,7 @@ class MetadataCheck:
             if version_findings and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
-            self.versions += 1
+            self.version_count += 1
             findings += version_findings
         self.progress("versions", len(versions), len(versions))
         return findings
@@ -230,7 +230,7 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         assert self._live is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        counts = RecordCounts(total=self._live.rows, delta=row_gain, changelog=None)
+        counts = RecordCounts(total=self._live.row_count, delta=row_gain, changelog=None)
         yield from count_findings(snapshot, counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]

@@ -62,9 +62,10 @@ class CheckReport:
     """The extent of a check, beside its findings.
 
     Attributes:
-        versions: the number of checked snapshots, tags and changelogs.
-        branches: the number of checked branches.
-        files, rows: the numbers of data and changelog files, and of their rows, that were read.
+        version_count: the number of checked snapshots, tags and changelogs.
+        branch_count: the number of checked branches.
+        file_count, row_count: the numbers of data and changelog files that were read, and of their
+            rows.
         replayed: which changes were replayed.
         left_out: parts that could not be checked, with the reason.
         unread: files of a format that stream_app cannot read, with the reason.
@@ -72,10 +73,10 @@ class CheckReport:
         fix: the next step to repair all damage.
     """
 
-    versions: int = 0
-    branches: int = 0
-    files: int = 0
-    rows: int = 0
+    version_count: int = 0
+    branch_count: int = 0
+    file_count: int = 0
+    row_count: int = 0
     replayed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -148,7 +149,7 @@ class TableCheck:
             return
         yield from iceberg_findings(table)
         for name in branch_names(table.file_io, table.location):
-            self.report.branches += 1
+            self.report.branch_count += 1
             try:
                 branch = open_branch(table, name)
             except CorruptFileError as error:
@@ -170,7 +171,7 @@ class TableCheck:
         for finding in metadata_findings:  # first, because the advice names versions
             self._record_versions_lost_by(finding)
         yield from metadata_findings
-        self.report.versions += metadata.versions
+        self.report.version_count += metadata.version_count
         yield from _unknown_findings(table, prefix)
         if self.is_quick:
             return
@@ -274,8 +275,8 @@ class _FileCheck:
         def findings_of_file() -> list[Finding]:
             table = self._table_of_schema(file.entry.file.schema_id)
             facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
-            self.report.files += 1
-            self.report.rows += facts.rows
+            self.report.file_count += 1
+            self.report.row_count += facts.row_count
             return list(facts.findings(file.path))
 
         return self._findings_if_file_exists(file.path, findings_of_file)

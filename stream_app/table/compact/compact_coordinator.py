@@ -144,7 +144,7 @@ class CompactCoordinator(Protocol):
         """Return compactions that run or wait for a thread. Any thread may call it."""
         ...
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return the number of rows invisible until a compaction. Any thread may call it."""
         ...
 

@@ -43,7 +43,7 @@ class CompactionUnderWay:
     reason: str
     levels: tuple[int, ...]
     output_level: int
-    files: int
+    file_count: int
     bytes: int
 
 
@@ -58,7 +58,7 @@ def compaction_under_way(
         reason=unit.reason,
         levels=unit.levels,
         output_level=unit.output_level,
-        files=len(unit.files),
+        file_count=len(unit.files),
         bytes=unit.total_size,
     )
 

@@ -45,11 +45,11 @@ class NextOffset:
     """The offset at the end of a step, with the step's size.
 
     Attributes:
-        rows: the row count of the step's files, including deletes and older versions.
+        row_count: the row count of the step's files, including deletes and older versions.
     """
 
     offset: Offset
-    rows: int
+    row_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class StreamOffsetPlanner:
             CorruptFileError: a manifest cannot be read.
         """
         step = StreamScan(self.table).step(self._position(offset), self.limits)
-        rows = sum(split.split.row_count for split in step.splits)
-        return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
+        row_count = sum(split.split.row_count for split in step.splits)
+        return NextOffset(offset if step.end == step.begin else self._offset(step.end), row_count)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
         """Return the splits between two offsets; each call returns the same splits.

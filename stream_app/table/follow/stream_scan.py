@@ -49,7 +49,7 @@ from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (
-    earliest_changes,
+    earliest_changes_id,
     followed_snapshot,
     snapshot_or_changelog,
 )
@@ -116,7 +116,7 @@ class StreamScan:
                 return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                earliest_id = earliest_changes(self.table) or earliest
+                earliest_id = earliest_changes_id(self.table) or earliest
                 return StreamPosition(snapshot_id=max(start.snapshot_id, earliest_id))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
@@ -255,7 +255,7 @@ class StreamScan:
 
     def _first_snapshot_since(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
-        earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
+        earliest, latest = earliest_changes_id(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None
         numbers = range(earliest, latest + 1)

@@ -222,7 +222,7 @@ class KeyIndexState(BucketState):
     @property
     def properties(self) -> dict[str, str]:
         """The snapshot property with the number of key shares."""
-        return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
+        return {KEY_SHARES_PROPERTY: str(self.rule.share_count)}
 
     def is_current(
         self,

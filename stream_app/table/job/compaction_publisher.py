@@ -72,7 +72,7 @@ class CompactionPublisher:
     def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the open work and the table's size. Any thread may call it."""
         metrics = self.published.tally.metrics(current)
-        return replace(metrics, files=self.live_counts.files, bytes=self.live_counts.bytes)
+        return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 
     def publish(
         self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]

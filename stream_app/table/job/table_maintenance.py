@@ -263,8 +263,8 @@ class TableMaintenance:
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))
         if report.deleted:
-            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.files)
-        yield MaintenanceMetrics(files=report.files, bytes=report.bytes)
+            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.file_count)
+        yield MaintenanceMetrics(files=report.file_count, bytes=report.bytes)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]

@@ -102,7 +102,7 @@ class KeyIndexes:
         """Return the indexes of a table, in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
-        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
+        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.share_count))]
         identity += [str(rule.fills_buckets), str(rule.deletes_remove_rows)]
         name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
@@ -134,7 +134,7 @@ class KeyIndexes:
         return ShareFiles(self.folder, share, columns)
 
     def _index_building(self, target: Snapshot) -> IndexBuilding:
-        shares = [self._files(share) for share in range(self.rule.shares)]
+        shares = [self._files(share) for share in range(self.rule.share_count)]
         return IndexBuilding(
             key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
@@ -207,7 +207,7 @@ class KeyIndexes:
         key_reader = TableKeyReader(self.table, self.rule)
         scan = FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        follows_rule = shares == {str(self.rule.shares)}
+        follows_rule = shares == {str(self.rule.share_count)}
         added_files = [
             KeyFile(entry, index.buckets.code(entry.bucket_id), number)
             for number, snapshot in enumerate(snapshots)
@@ -245,7 +245,7 @@ class KeyIndexes:
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
         first_merged = lowest_merged_layer(
-            [*(span.rows for span in spans), len(layer.bucket_codes)]
+            [*(span.row_count for span in spans), len(layer.bucket_codes)]
         )
         begin: LayerSnapshot | None = spans[-1].end
         if first_merged < len(spans):

@@ -171,7 +171,7 @@ class ShareFiles:
 
     def _path(self, span: LayerSpan) -> Path:
         begin = _ALL if span.begin is None else _text(span.begin)
-        return self.folder / f"{begin}-{_text(span.end)}-{span.rows}{_SUFFIX}"
+        return self.folder / f"{begin}-{_text(span.end)}-{span.row_count}{_SUFFIX}"
 
 
 @contextlib.contextmanager

@@ -226,7 +226,7 @@ class _PlacedRows:
         A key share fills its buckets one after another. Their numbers differ by the number of
         shares.
         """
-        shares = self.rule.shares
+        shares = self.rule.share_count
         coded_buckets = self.index.buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)

@@ -47,7 +47,7 @@ class KeyShareAssigner:
     @property
     def bucket_count(self) -> int:
         """See `BucketAssigner.bucket_count`."""
-        return self.rule.shares
+        return self.rule.share_count
 
     @property
     def keeps_order(self) -> bool:
@@ -59,7 +59,7 @@ class KeyShareAssigner:
         names = self.rule.keys if self.rule.fills_buckets else self.schema.bucket_keys
         keys = self.schema.fields.project(names)
         columns = [rows.column(key.name) for key in keys]
-        shares = bucket_of(columns, keys.types, self.rule.shares)
+        shares = bucket_of(columns, keys.types, self.rule.share_count)
         order = np.argsort(shares.astype(np.uint16), kind="stable")
         ordered_shares = shares[order]
         starts = np.flatnonzero(np.diff(ordered_shares, prepend=-1))

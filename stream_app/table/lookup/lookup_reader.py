@@ -74,8 +74,8 @@ class LookupReader:
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
         choice = source_to_read(
-            keys=self.key_count,
-            file_rows=file.row_count,
+            key_count=self.key_count,
+            file_row_count=file.row_count,
             file_size=file.file_size,
             has_copies=self.copies is not None,
         )

@@ -66,7 +66,7 @@ def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapsho
         CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
     """
-    return _PartitionRescale(table, planned.partition, planned.new_buckets).run()
+    return _PartitionRescale(table, planned.partition, planned.new_bucket_count).run()
 
 
 @dataclass(slots=True)

@@ -50,18 +50,18 @@ class FilesSummary:
     Attributes:
         partition: the serialized partition.
         bucket: the bucket's number; -1 for a whole partition.
-        buckets: the number of buckets with files.
-        rows: the physical rows of all files, including deletes and older versions.
+        bucket_count: the number of buckets with files.
+        row_count: the number of physical rows of all files, including deletes and older versions.
         updated_ms: the creation time of the newest file by its writer's wall clock; None if
             unknown.
     """
 
     partition: bytes
     bucket: int
-    buckets: int
-    rows: int
+    bucket_count: int
+    row_count: int
     bytes: int
-    files: int
+    file_count: int
     updated_ms: int | None
 
 
@@ -76,10 +76,10 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
         FilesSummary(
             partition=bucket_id.partition,
             bucket=bucket_id.bucket,
-            buckets=1,
-            rows=sum(file.row_count for file in files_of[bucket_id]),
+            bucket_count=1,
+            row_count=sum(file.row_count for file in files_of[bucket_id]),
             bytes=sum(file.file_size for file in files_of[bucket_id]),
-            files=len(files_of[bucket_id]),
+            file_count=len(files_of[bucket_id]),
             updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
         for bucket_id in order
@@ -99,10 +99,10 @@ def _partition_summary(buckets: list[FilesSummary]) -> FilesSummary:
     return FilesSummary(
         partition=buckets[0].partition,
         bucket=-1,
-        buckets=len(buckets),
-        rows=sum(bucket.rows for bucket in buckets),
+        bucket_count=len(buckets),
+        row_count=sum(bucket.row_count for bucket in buckets),
         bytes=sum(bucket.bytes for bucket in buckets),
-        files=sum(bucket.files for bucket in buckets),
+        file_count=sum(bucket.file_count for bucket in buckets),
         updated_ms=_newest_time(bucket.updated_ms for bucket in buckets),
     )
 
@@ -208,9 +208,9 @@ def _partition_facts(table: FileStoreTable) -> dict[str, Fact]:
 
 
 _SUMMARY_FACTS: dict[str, Fact] = {
-    "record_count": "rows",
+    "record_count": "row_count",
     "file_size_in_bytes": "bytes",
-    "file_count": "files",
+    "file_count": "file_count",
     "last_update_time": "updated_ms",
 }
 # Only catalogs know a partition's other facts.

@@ -209,7 +209,7 @@ class ExpirePartitions:
             partition=partition,
             values=tuple(default if text is None else text for text in texts),
             time_ms=time_ms,
-            files=len(entries),
-            rows=sum(entry.file.row_count for entry in entries),
+            file_count=len(entries),
+            row_count=sum(entry.file.row_count for entry in entries),
             bytes=sum(entry.file.file_size for entry in entries),
         )

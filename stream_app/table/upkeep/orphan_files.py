@@ -126,12 +126,12 @@ class OrphanPlan:
 
     Attributes:
         folders: the folders of buckets and partitions that may be empty, the inner ones first.
-        versions: the number of versions that were read.
+        version_count: the number of versions that were read.
     """
 
     files: tuple[OrphanCandidate, ...]
     folders: tuple[str, ...]
-    versions: int
+    version_count: int
 
 
 def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
@@ -197,7 +197,7 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     return OrphanPlan(
         files=tuple(removable),
         folders=tuple(emptied_folders(change_times, used_folders, older_than_ms)),
-        versions=version_count,
+        version_count=version_count,
     )
 
 

@@ -58,7 +58,7 @@ class TagUpkeepReport:
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    files: int = 0
+    file_count: int = 0
     bytes: int = 0
 
 
@@ -118,7 +118,7 @@ class TagUpkeep:
         return TagUpkeepReport(
             created=created,
             deleted=deleted,
-            files=plan.files.count,
+            file_count=plan.files.count,
             bytes=plan.files.byte_count,
         )
 

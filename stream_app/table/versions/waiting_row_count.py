@@ -48,12 +48,12 @@ def rows_that_wait(
     Raises:
         CorruptFileError: a manifest is missing or damaged.
     """
-    rule = table.visibility
-    if latest is None or rule is Visibility.ANY_LEVEL:
+    visibility = table.visibility
+    if latest is None or visibility is Visibility.ANY_LEVEL:
         return 0
     if live is None:
         live = FileStoreScan(table).live(latest)
-    row_count = sum(waiting_buckets(live, rule, table.options.num_levels).values())
+    row_count = sum(waiting_buckets(live, visibility, table.options.num_levels).values())
     is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
     return rows_to_report(
         row_count,

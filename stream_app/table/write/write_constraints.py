@@ -28,15 +28,15 @@ class LiveFileCounts:
     safe, but any thread may read a count.
 
     Attributes:
-        files, bytes: the counts; None if unknown.
+        file_count, bytes: the counts; None if unknown.
     """
 
-    files: int | None = None
+    file_count: int | None = None
     bytes: int | None = None
 
     def begin(self, live: Iterable[ManifestEntry]) -> None:
         """Begin with all live files of the table."""
-        self.files = self.bytes = 0
+        self.file_count = self.bytes = 0
         self.follow(live)
 
     def follow(self, entries: Iterable[ManifestEntry]) -> None:
@@ -55,8 +55,8 @@ class LiveFileCounts:
             )
 
     def _add(self, file_count: int, byte_count: int) -> None:
-        if self.files is not None and self.bytes is not None:
-            self.files, self.bytes = self.files + file_count, self.bytes + byte_count
+        if self.file_count is not None and self.bytes is not None:
+            self.file_count, self.bytes = self.file_count + file_count, self.bytes + byte_count
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ def policy_of(case: Case) -> CompactStrategy:
 def time_of(case: Case) -> PickTime:
     return PickTime(
         full_age_ms=_optional(case, "full-age"),
-        idle_flushes=_optional(case, "idle") or 0,
+        idle_flush_count=_optional(case, "idle") or 0,
         expects_no_flush="expects_no_flush" in case.args,
     )
 

@@ -160,7 +160,7 @@ class AppendCompactCoordinator:
             if not running.future.done()
         ]
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return 0, because readers see the rows of such a table at once."""
         return 0
 

@@ -21,7 +21,7 @@ from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
+from stream_app.planning.compact.waiting_rows import Visibility, waiting_row_count
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.buckets.idle_buckets import IdleBuckets, LiveBucket
@@ -120,7 +120,7 @@ class BucketCoordinator:
         Running compactions continue.
         """
         stale_buckets = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
-        self._rest_times.note_filled(stale_buckets, rows=0)
+        self._rest_times.note_filled(stale_buckets, row_count=0)
         self._read_levels(stale_buckets, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
@@ -130,14 +130,14 @@ class BucketCoordinator:
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Add an epoch's level-0 files to the known buckets."""
         changes = list(changes)
-        rows = 0
+        row_count = 0
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
-                rows += file.row_count
+                row_count += file.row_count
         if self._policy is not None:
             self._policy.note_epoch(changes, self.table.clock.steady_seconds())
-        self._rest_times.note_filled((change.bucket_id for change in changes), rows=rows)
+        self._rest_times.note_filled((change.bucket_id for change in changes), row_count=row_count)
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
         """Start due compactions, most sorted runs first, and return their number.
@@ -197,14 +197,14 @@ class BucketCoordinator:
                 )
         return compactions
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return how many rows of known buckets wait for a compaction. Any thread may call it."""
         visibility = self.table.visibility
         num_levels = self.table.options.num_levels
         if visibility is Visibility.ANY_LEVEL:
             return 0
         return sum(
-            waiting_rows(manager.levels.level_sorted_runs(), visibility, num_levels)
+            waiting_row_count(manager.levels.level_sorted_runs(), visibility, num_levels)
             for manager in list(self._managers.values())
         )
 
@@ -223,7 +223,7 @@ class BucketCoordinator:
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped_compactions.total,
-            waiting_rows=self._rest_times.rows_to_report(self.waiting_rows()),
+            waiting_rows=self._rest_times.rows_to_report(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:
