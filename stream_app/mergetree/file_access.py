@@ -24,14 +24,14 @@ class WrittenFiles:
 
     Attributes:
         refused: rows that could not be written, with the reason; see `fill_unchanged`.
-        index: the added and deleted index files.
+        index_entries: the added and deleted index files.
         late_changes: the number of changes that came too late; see `HiddenChanges.late_changes`.
     """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     refused: tuple[pa.RecordBatch, ...] = ()
-    index: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
     late_changes: int = 0
 
     def bucket_change(
@@ -44,7 +44,7 @@ class WrittenFiles:
             total_buckets=total_buckets,
             added=self.data,
             changelog=self.changelog,
-            index=self.index,
+            index_entries=self.index_entries,
         )
 
 

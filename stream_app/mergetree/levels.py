@@ -96,13 +96,13 @@ class Levels:
         if file not in self._level0:
             self._level0.add(file)
 
-    def update(self, removed: Iterable[DataFileMeta], added: Iterable[DataFileMeta]) -> None:
-        """Apply a finished compaction: the `added` files replace the `removed` ones.
+    def update(self, removed_files: Iterable[DataFileMeta], added: Iterable[DataFileMeta]) -> None:
+        """Apply a finished compaction: the `added` files replace the `removed_files` ones.
 
         Raises:
             CorruptFileError: the files of a level would overlap; nothing has changed then.
         """
-        removed_names = {(file.level, file.file_name) for file in removed}
+        removed_names = {(file.level, file.file_name) for file in removed_files}
         added = tuple(added)
         upper = list(self._upper)
         levels = {level for level, _ in removed_names} | {file.level for file in added}

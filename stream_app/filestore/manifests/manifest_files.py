@@ -114,8 +114,8 @@ class ManifestFiles:
             data = encode_manifest(chunk, codec=self.codec)
             if len(data) < self.target_size:
                 # Add about as many entries as are still needed, but not one by one.
-                missing = len(chunk) * (self.target_size - len(data)) // len(data)
-                more = list(islice(remaining, max(missing, 1 + len(chunk) // 16)))
+                missing_count = len(chunk) * (self.target_size - len(data)) // len(data)
+                more = list(islice(remaining, max(missing_count, 1 + len(chunk) // 16)))
                 if more:
                     chunk += more
                     continue

@@ -42,7 +42,7 @@ class HigherLevelLookup:
     """
 
     layout: KeyValueLayout
-    files: RowPositionReader
+    row_reader: RowPositionReader
     higher_files: Sequence[DataFileMeta]
     key_of: KeyOrder
     positions_read: dict[str, list[Int64s]] = field(init=False, default_factory=dict)
@@ -98,7 +98,7 @@ class HigherLevelLookup:
     def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.higher_files.index(file), pa.int32())
-            for batch, positions in self.files.read_with_positions(file):
+            for batch, positions in self.row_reader.read_with_positions(file):
                 with_file = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
                 yield with_file.append_column(_POSITION, pa.array(positions))
 

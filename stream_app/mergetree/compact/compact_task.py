@@ -122,14 +122,14 @@ class CompactTask:
 
     def _add_change(
         self,
-        removed: tuple[DataFileMeta, ...],
+        removed_files: tuple[DataFileMeta, ...],
         added: tuple[DataFileMeta, ...],
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> None:
         change = self._change
         self._change = replace(
             change,
-            removed=change.removed + removed,
+            removed=change.removed + removed_files,
             added=change.added + added,
             changelog=change.changelog + changelog,
         )

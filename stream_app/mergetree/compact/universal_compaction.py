@@ -84,8 +84,8 @@ class UniversalCompaction:
         )
         if early_unit or len(runs) < self.run_count_trigger:
             return early_unit
-        picked = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
-        return None if picked is None else _unit_of_picked(runs, picked)
+        runs_to_merge = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
+        return None if runs_to_merge is None else _unit_of_picked(runs, runs_to_merge)
 
     def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> PickedRuns | None:
         """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
@@ -300,12 +300,14 @@ class ForceUpLevel0Compaction:
             return None
         sizes = sizes_of(runs)
         count = extend_by_ratio(sizes, level0_count, self.universal.ratio_at(time))
-        picked = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
-        return replace(_unit_of_picked(runs, picked), is_forced=True)
+        runs_to_merge = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
+        return replace(_unit_of_picked(runs, runs_to_merge), is_forced=True)
 
 
-def _unit_of_picked(runs: Runs, picked: PickedRuns) -> CompactUnit:
-    return _unit_of_runs(picked.output_level, runs[: picked.count], picked.reason)
+def _unit_of_picked(runs: Runs, runs_to_merge: PickedRuns) -> CompactUnit:
+    return _unit_of_runs(
+        runs_to_merge.output_level, runs[: runs_to_merge.count], runs_to_merge.reason
+    )
 
 
 def _unit_of_runs(output_level: int, runs: Runs, reason: str) -> CompactUnit:

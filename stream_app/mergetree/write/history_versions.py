@@ -142,10 +142,10 @@ def written_versions(
     rows = pa.concat_batches([*older_rows, _ends_of_versions(changes, rule), changes])
     window = sorted_window(rows, wide_layout)
     rows = rows_at(window.batch, window.order)
-    refused = None
+    refused_messages = None
     if omits_values(rows):
         restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
-        rows, refused = restored.window.batch, restored.refused
+        rows, refused_messages = restored.window.batch, restored.refused_messages
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
     if hidden_changes is not None and hidden_rows.num_rows:
         hidden_changes.add(hidden_rows)
@@ -156,7 +156,7 @@ def written_versions(
         if rule.keeps_earlier
         else differences.rows(keep_deletes=True)
     )
-    return RestoredRows(MergeWindow(written_rows), refused)
+    return RestoredRows(MergeWindow(written_rows), refused_messages)
 
 
 def _affected_rows(

@@ -131,7 +131,7 @@ class MergeTreeWriter:
             tuple(self._new_files),
             tuple(self._changelog_files),
             tuple(self._refused_batches),
-            index=() if self.hidden_changes is None else self.hidden_changes.finish(),
+            index_entries=() if self.hidden_changes is None else self.hidden_changes.finish(),
             late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
@@ -163,8 +163,8 @@ class MergeTreeWriter:
         assert self.old_row_lookup is not None, "rows need older rows of the table"
         find, new_files = self.old_row_lookup.find, self._new_files
         for restored in self._restored_windows(lambda keys, names: find(keys, names, new_files)):
-            if restored.refused is not None and restored.refused.num_rows:
-                self._refused_batches.append(restored.refused)
+            if restored.refused_messages is not None and restored.refused_messages.num_rows:
+                self._refused_batches.append(restored.refused_messages)
             yield restored.window
 
     def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:

@@ -48,7 +48,7 @@ def planned_rescales(
         if entry.bucket == POSTPONED:
             continue
         partitions.setdefault(entry.partition, []).append(entry)
-    planned = []
+    rescales = []
     for partition, entries in partitions.items():
         old_bucket_count = entries[0].total_buckets
         new_bucket_count = (
@@ -58,7 +58,7 @@ def planned_rescales(
         )
         if any(entry.total_buckets != new_bucket_count for entry in entries):
             partition_bytes = sum(entry.file.file_size for entry in entries)
-            planned.append(
+            rescales.append(
                 PlannedRescale(
                     partition=partition,
                     old_bucket_count=old_bucket_count,
@@ -67,7 +67,7 @@ def planned_rescales(
                     bytes=partition_bytes,
                 )
             )
-    return planned
+    return rescales
 
 
 def fitting_bucket_count(entries: Sequence[ManifestEntry], old_bucket_count: int) -> int:

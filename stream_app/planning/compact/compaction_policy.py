@@ -100,7 +100,7 @@ class PolicyChoice:
     writes: float
     writes_before: float
     simulated: SimulatedBucket
-    fixed: FixedRules = FixedRules()
+    fixed_rules: FixedRules = FixedRules()
 
     def text(self) -> str:
         """Return the choice and its reason in one line."""
@@ -108,9 +108,9 @@ class PolicyChoice:
         fixed = [
             name
             for name, is_fixed in (
-                ("trigger", self.fixed.trigger),
-                ("size ratio", self.fixed.size_ratio),
-                ("size amplification", self.fixed.amplification),
+                ("trigger", self.fixed_rules.trigger),
+                ("size ratio", self.fixed_rules.size_ratio),
+                ("size amplification", self.fixed_rules.amplification),
             )
             if is_fixed
         ]
@@ -143,7 +143,7 @@ def is_due(choice: PolicyChoice | None, sizes: BucketSizes) -> bool:
 def choose_rules(
     sizes: BucketSizes,
     table_rules: UniversalCompaction,
-    fixed: FixedRules,
+    fixed_rules: FixedRules,
     stop_trigger: int,
     present_choice: PolicyChoice | None = None,
 ) -> PolicyChoice:
@@ -159,7 +159,7 @@ def choose_rules(
         return simulated_cost(rules, sizes.num_levels, sizes.flush_count).writes
 
     late_rules = replace(table_rules, early_full_compaction=None)
-    rules = _best_rules(late_rules, fixed, stop_trigger, sizes.num_levels, sizes.flush_count)
+    rules = _best_rules(late_rules, fixed_rules, stop_trigger, sizes.num_levels, sizes.flush_count)
     if present_choice is not None and present_choice.stop_trigger == stop_trigger:
         present_rules = replace(present_choice.rules, early_full_compaction=None)
         if writes(present_rules) <= writes(rules) * _TOLERANCE:
@@ -171,21 +171,21 @@ def choose_rules(
         writes=writes(rules),
         writes_before=writes(late_rules),
         simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flush_count),
-        fixed=fixed,
+        fixed_rules=fixed_rules,
     )
 
 
 @cache
 def _best_rules(
     table_rules: UniversalCompaction,
-    fixed: FixedRules,
+    fixed_rules: FixedRules,
     stop_trigger: int,
     num_levels: int,
     flush_count: int,
 ) -> UniversalCompaction:
     costs = [
         (simulated_cost(rules, num_levels, flush_count), rules)
-        for rules in candidate_rules(table_rules, fixed, stop_trigger, flush_count)
+        for rules in candidate_rules(table_rules, fixed_rules, stop_trigger, flush_count)
     ]
     least_writes = min(cost.writes for cost, _ in costs)
     near_best_costs = [
@@ -195,7 +195,7 @@ def _best_rules(
 
 
 def candidate_rules(
-    table_rules: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flush_count: int
+    table_rules: UniversalCompaction, fixed_rules: FixedRules, stop_trigger: int, flush_count: int
 ) -> list[UniversalCompaction]:
     """Return the candidates for rules; for arguments see `choose_rules`."""
     trigger_max = max(2, stop_trigger - SPARE_RUNS)
@@ -203,7 +203,7 @@ def candidate_rules(
     triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
     sized_rules = (
         [table_rules]
-        if fixed.size_ratio or table_rules.off_peak_hours
+        if fixed_rules.size_ratio or table_rules.off_peak_hours
         else [
             replace(table_rules, fits_levels=True),
             *(replace(table_rules, size_ratio=size_ratio) for size_ratio in SIZE_RATIOS),
@@ -213,9 +213,9 @@ def candidate_rules(
         replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
         for rules, trigger, amplification in product(
             sized_rules,
-            (table_rules.run_count_trigger,) if fixed.trigger else sorted(triggers),
+            (table_rules.run_count_trigger,) if fixed_rules.trigger else sorted(triggers),
             (table_rules.max_size_amplification_percent,)
-            if fixed.amplification
+            if fixed_rules.amplification
             else AMPLIFICATIONS,
         )
     ]

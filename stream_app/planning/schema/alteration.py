@@ -362,6 +362,6 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
 """Type → the other types from which an implicit cast leads to it."""
 
 
-def is_implicit_cast(stored: DataType, target: DataType) -> bool:
+def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:
     """Return whether Paimon casts one type to the other if explicit casts are disabled."""
-    return stored.root in _IMPLICIT.get(target.root, frozenset({target.root}))
+    return stored_type.root in _IMPLICIT.get(target.root, frozenset({target.root}))

@@ -43,7 +43,7 @@ class _Source(NamedTuple):
     """
 
     database: str | None
-    table: str
+    table_name: str
     is_cased: bool
 
 
@@ -107,7 +107,7 @@ def _naming_advice(rules: SyncRules, name: str) -> str:
 def _why_left_out(rules: SyncRules, source: _Source) -> str:
     """Return the pattern that excludes a source table; empty if none does."""
     for noun, name, including, excluding in (
-        ("tables", source.table, rules.including_tables, rules.excluding_tables),
+        ("tables", source.table_name, rules.including_tables, rules.excluding_tables),
         ("dbs", source.database, rules.including_dbs, rules.excluding_dbs),
     ):
         if name is None:

@@ -95,9 +95,9 @@ class ChangelogCheck:
         return self.replay.table
 
     def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
-        compared_files = {*bucket_replay.base, *bucket_replay.changes, *bucket_replay.last}
+        compared_files = {*bucket_replay.base_files, *bucket_replay.changes, *bucket_replay.last}
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
-            replayed_files = [*bucket_replay.base, *bucket_replay.changes]
+            replayed_files = [*bucket_replay.base_files, *bucket_replay.changes]
             compared_files = changed_files(self._table.key_of, replayed_files, bucket_replay.last)
         table_rows = merged_rows(
             self._table,
@@ -153,8 +153,8 @@ class ChangelogCheck:
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
-            self._file_reader(self.replay.base, bucket_replay.bucket_id),
-            [file for file in bucket_replay.base if file in compared_files],
+            self._file_reader(self.replay.base_snapshot, bucket_replay.bucket_id),
+            [file for file in bucket_replay.base_files if file in compared_files],
             keep_deletes=True,
         )
         if not is_by_number:
@@ -182,7 +182,7 @@ class ChangelogCheck:
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
-        versions = (self.replay.base, self.replay.last)
+        versions = (self.replay.base_snapshot, self.replay.last)
         return {
             version.snapshot_id: deletion_vectors(self._table, version)
             for version in versions

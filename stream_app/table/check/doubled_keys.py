@@ -139,16 +139,16 @@ def _parts_by_key(
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 
-def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
+def doubled_rows(key_rows: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     """Return two rows from different buckets for each key that has them: int64 [keys, 2].
 
     Args:
-        part: columns of `TableKeyReader.keys_schema`, in any order.
+        key_rows: columns of `TableKeyReader.keys_schema`, in any order.
         keys: the columns of the key among them.
     """
     codes = row_codes(keys.columns, keys.num_rows)
-    bucket_code = part.column(BUCKET_CODE).to_numpy()
-    sequence = part.column(SEQUENCE_NUMBER).to_numpy()
+    bucket_code = key_rows.column(BUCKET_CODE).to_numpy()
+    sequence = key_rows.column(SEQUENCE_NUMBER).to_numpy()
     # By key, bucket and sequence number: the newest row of a key comes last in its bucket.
     order = np.lexsort((sequence, bucket_code, codes))
     is_newest = np.ones(len(order), np.bool_)
@@ -156,7 +156,7 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
         np.bool_
     )
     rows = order[is_newest]
-    rows = rows[part.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]]
+    rows = rows[key_rows.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
     _, first_pairs = np.unique(codes[pairs[:, 0]], return_index=True)
@@ -166,12 +166,12 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
 def _example(
     table: FileStoreTable,
     buckets: CodedBuckets,
-    part: pa.RecordBatch,
+    key_rows: pa.RecordBatch,
     pair: Int64s,
     names: tuple[str, ...],
 ) -> str:
-    values = part.slice(int(pair[0]), 1).to_pylist()[0]
-    ids = (buckets.ids[part.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
+    values = key_rows.slice(int(pair[0]), 1).to_pylist()[0]
+    ids = (buckets.ids[key_rows.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
     folders = sorted(table.paths.bucket_folder(*bucket_id) for bucket_id in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"

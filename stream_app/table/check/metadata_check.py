@@ -180,10 +180,12 @@ class MetadataCheck:
         yield from self._missing_file_findings(changed_entries, is_changelog=False)
         yield from self._index_findings(snapshot, version)
 
-    def _base_findings(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
+    def _base_findings(
+        self, base_manifests: list[ManifestFileMeta], where: str
+    ) -> Iterator[Finding]:
         """Check that merged manifests have the same live files as those that they replace."""
         metas_before = {meta.file_name: meta for meta in self._metas}
-        metas_after = {meta.file_name: meta for meta in base}
+        metas_after = {meta.file_name: meta for meta in base_manifests}
         removed = [meta for name, meta in metas_before.items() if name not in metas_after]
         added = [meta for name, meta in metas_after.items() if name not in metas_before]
         replaced, merged = self._manifests.entries(removed), self._manifests.entries(added)
@@ -286,16 +288,16 @@ class MetadataCheck:
             yield from self._vectors_of_dead_files(entry, path, version.path)
 
     def _vectors_of_dead_files(
-        self, index: IndexManifestEntry, path: str, where: str
+        self, index_entry: IndexManifestEntry, path: str, where: str
     ) -> Iterator[Finding]:
         """Yield a finding if an index file has deletion vectors of files that are not live."""
         # Paimon's full compaction of a keyed table keeps the deletion vectors of the files that it
         # replaces.
-        if not index.holds_deletion_vectors or self.table.merges_by_vectors:
+        if not index_entry.holds_deletion_vectors or self.table.merges_by_vectors:
             return
         assert self._live is not None
-        live_names = {entry.file.file_name for entry in self._live.bucket(index.bucket_id)}
-        dead_names = sorted(set(index.index_file.data_file_names) - live_names)
+        live_names = {entry.file.file_name for entry in self._live.bucket(index_entry.bucket_id)}
+        dead_names = sorted(set(index_entry.index_file.data_file_names) - live_names)
         if dead_names:
             yield Finding(
                 kind=FindingKind.DELETION_VECTOR,

@@ -35,7 +35,8 @@ class CommitChanges:
         entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry
             requires.
         changelog: the entries of changelog files.
-        index: the entries of the index files that bucket changes name; DELETEs also come first.
+        index_entries: the entries of the index files that bucket changes name; DELETEs also come
+            first.
         look_ups: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
@@ -46,7 +47,7 @@ class CommitChanges:
 
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
-    index: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
     look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
@@ -80,7 +81,7 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
     return CommitChanges(
         entries=tuple(chain(*removed, *added)),
         changelog=tuple(chain(*changelog)),
-        index=tuple(chain.from_iterable(change.index for change in bucket_changes)),
+        index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
         look_ups=tuple(
             (change.bucket_id, change.look_up) for change in bucket_changes if change.look_up
         ),
@@ -113,7 +114,7 @@ def changes_of_overwrite(
     )
     return CommitChanges(
         entries=(*(entry.as_delete() for entry in live_entries), *written.entries),
-        index=(*removed_index, *written.index),
+        index_entries=(*removed_index, *written.index_entries),
         is_of_all=partitions is None,
     )
 

@@ -79,10 +79,12 @@ class CommitConflictCheck:
         Raises:
             CommitConflictError: they conflict; `files` names the files of the buckets in conflict.
         """
-        if not changes.index:
+        if not changes.index_entries:
             return
-        buckets = {entry.bucket_id for entry in changes.index}
-        partitions = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
+        buckets = {entry.bucket_id for entry in changes.index_entries}
+        partitions = {
+            entry.partition for entry in changes.index_entries if entry.holds_deletion_vectors
+        }
         current_entries = (
             FileStoreScan(self.table).live_in(latest, partitions) if partitions else []
         )
@@ -93,7 +95,7 @@ class CommitConflictCheck:
         )
         problem = index_conflict(
             index_manifest(self.table, latest.index_manifest if latest else None).entries,
-            changes.index,
+            changes.index_entries,
             deleted_files=deleted - added,
             live_files={entry.file.file_name for entry in resulting_entries},
             needs_one_file=self.table.kind_traits.has_buckets,

@@ -37,10 +37,10 @@ ManifestList = tuple[str, int]
 class CommitLists:
     """The manifest lists and the index manifest that a snapshot names."""
 
-    base: ManifestList
+    base_list: ManifestList
     delta: ManifestList
     changelog: ManifestList | None
-    index: str | None
+    index_manifest: str | None
 
 
 @dataclass(slots=True)
@@ -141,11 +141,13 @@ class CommitFiles:
         if previous is None or previous.entries != changes.entries:
             self._write_changes(changes)
         base = self._write_base_list(latest)
-        index_changes = (*changes.index, *computed_index)
+        index_changes = (*changes.index_entries, *computed_index)
         index = new_index_manifest(self.table, latest, index_changes)
         if index_changes and index is not None:
             self._attempt_files.append(index)
-        return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
+        return CommitLists(
+            base_list=base, delta=self._delta, changelog=self._changelog, index_manifest=index
+        )
 
     def statistics(self) -> Sequence[PartitionStatistics]:
         """Return the last attempt's changes to each partition's statistics."""

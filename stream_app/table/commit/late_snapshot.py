@@ -55,14 +55,16 @@ def snapshot_standing(number: int, existing_ids: Collection[int]) -> SnapshotSta
     return SnapshotStanding.IN_LINE if max(existing_ids) == number else SnapshotStanding.LATE
 
 
-def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
+def base_exists(snapshots: SnapshotManager, base_snapshot: Snapshot | None) -> bool:
     """Return whether a commit's base exists or, without a base, whether no snapshot exists."""
-    if base is None:
+    if base_snapshot is None:
         return snapshots.latest_id() is None
-    return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
+    return snapshots.delta_list(base_snapshot.snapshot_id) == base_snapshot.delta_manifest_list
 
 
-def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
+def check_follows_base(
+    table: FileStoreTable, base_snapshot: Snapshot | None, snapshot: Snapshot
+) -> None:
     """Check that a new snapshot follows its base, unless a catalog decides that.
 
     Raises:
@@ -71,8 +73,10 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
     """
     if table.snapshots.loader is not None:
         return
-    stored_list = None if base is None else table.snapshots.delta_list(base.snapshot_id)
-    if base is not None and stored_list == base.delta_manifest_list:
+    stored_list = (
+        None if base_snapshot is None else table.snapshots.delta_list(base_snapshot.snapshot_id)
+    )
+    if base_snapshot is not None and stored_list == base_snapshot.delta_manifest_list:
         return
     standing = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if stored_list is not None:

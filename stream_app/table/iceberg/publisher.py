@@ -215,10 +215,12 @@ class IcebergPublisher:
         if self.files.publish(renewed):
             self._finish_publication(base, renewed)
 
-    def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+    def _finish_publication(
+        self, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
+    ) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        dropped = delete_unnamed_files(self.files, base, metadata)
+        dropped = delete_unnamed_files(self.files, base_metadata, metadata)
         if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
@@ -228,25 +230,29 @@ class IcebergPublisher:
             return self._published
         return None if version is None else self.files.read_version(version)
 
-    def _is_of_table(self, base: IcebergMetadata | None) -> bool:
+    def _is_of_table(self, base_metadata: IcebergMetadata | None) -> bool:
         """Return whether a version describes this table, and not an earlier table at its path."""
-        return base is not None and base.table_uuid == self._table_uuid
+        return base_metadata is not None and base_metadata.table_uuid == self._table_uuid
 
-    def _has_current_form(self, base: IcebergMetadata) -> bool:
+    def _has_current_form(self, base_metadata: IcebergMetadata) -> bool:
         """Return whether a version describes this table in the form that its options require."""
         return (
-            self._is_of_table(base)
-            and base.format_version == self._format_version
-            and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.min_level)
+            self._is_of_table(base_metadata)
+            and base_metadata.format_version == self._format_version
+            and base_metadata.location == self.table.location
+            and base_metadata.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.min_level)
         )
 
     def _publish_version(
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        version = max(next_version(update.base, snapshot.snapshot_id), next_numbers.sequence_number)
-        next_row_id = max(update.base.next_row_id if update.base else 0, next_numbers.row_id)
+        version = max(
+            next_version(update.base_metadata, snapshot.snapshot_id), next_numbers.sequence_number
+        )
+        next_row_id = max(
+            update.base_metadata.next_row_id if update.base_metadata else 0, next_numbers.row_id
+        )
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
@@ -284,7 +290,7 @@ class IcebergPublisher:
             self._published = None
             return False
         self._live_key_cache.forget_others(manifests)
-        self._finish_publication(update.base, metadata)
+        self._finish_publication(update.base_metadata, metadata)
         return True
 
     def _vector_manifests(
@@ -305,7 +311,7 @@ class IcebergPublisher:
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
-        base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
+        base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
         snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         visible_level = str(self._planner.levels.min_level)

@@ -37,19 +37,19 @@ _Result = TypeVar("_Result")
 
 
 def read_newest(
-    table: FileStoreTable, read: Callable[[Snapshot | None], _Result]
+    table: FileStoreTable, read_snapshot: Callable[[Snapshot | None], _Result]
 ) -> tuple[Snapshot | None, _Result]:
-    """Return the newest snapshot that `read` can read, and the result of `read`.
+    """Return the newest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
 
     It retries if the snapshot expires during the read.
 
     Raises:
-        CorruptFileError: `read` raised it, although the snapshot is still the newest.
+        CorruptFileError: `read_snapshot` raised it, although the snapshot is still the newest.
     """
     while True:
         latest = table.snapshots.latest()
         try:
-            return latest, read(latest)
+            return latest, read_snapshot(latest)
         except CorruptFileError:
             if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
                 raise

@@ -174,7 +174,7 @@ class KeyIndexes:
         return ttl_ms is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl_ms
 
     def _advance(
-        self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
+        self, files: ShareFiles, key_index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
     ) -> KeyIndex | None:
         """Advance the index to a later snapshot; None if it must be rebuilt.
 
@@ -183,7 +183,7 @@ class KeyIndexes:
         """
         begin = spans[-1].end
         if begin == layer_snapshot(target):
-            return index
+            return key_index
         snapshots = self.table.snapshots
         snapshots_between = [
             snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
@@ -195,13 +195,13 @@ class KeyIndexes:
         ]
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changing_snapshots):
             return None
-        keys, bucket_codes = self._changed_keys(files.share, index, changing_snapshots)
-        layer = index.move(keys, index.find(keys), bucket_codes)
-        self._save(files, index, layer, spans, layer_snapshot(target))
-        return index
+        keys, bucket_codes = self._changed_keys(files.share, key_index, changing_snapshots)
+        layer = key_index.move(keys, key_index.find(keys), bucket_codes)
+        self._save(files, key_index, layer, spans, layer_snapshot(target))
+        return key_index
 
     def _changed_keys(
-        self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
+        self, share: int, key_index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
         key_reader = TableKeyReader(self.table, self.rule)
@@ -209,7 +209,7 @@ class KeyIndexes:
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         follows_rule = shares == {str(self.rule.share_count)}
         added_files = [
-            KeyFile(entry, index.buckets.code(entry.bucket_id), number)
+            KeyFile(entry, key_index.buckets.code(entry.bucket_id), number)
             for number, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -221,7 +221,7 @@ class KeyIndexes:
                 share,
                 file.entry.bucket,
                 follows_rule=follows_rule,
-                has_keys=index.buckets.key_counts[file.bucket_code] > 0,
+                has_keys=key_index.buckets.key_counts[file.bucket_code] > 0,
             )
         ]
 
@@ -233,12 +233,12 @@ class KeyIndexes:
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed_files))
         rows = pa.concat_batches([key_reader.no_keys(), *batches])
-        return key_reader.newest_buckets(rows, index.find)
+        return key_reader.newest_buckets(rows, key_index.find)
 
     def _save(
         self,
         files: ShareFiles,
-        index: KeyIndex,
+        key_index: KeyIndex,
         layer: KeyLayer,
         spans: Sequence[LayerSpan],
         end: LayerSnapshot,
@@ -250,9 +250,9 @@ class KeyIndexes:
         begin: LayerSnapshot | None = spans[-1].end
         if first_merged < len(spans):
             begin = spans[first_merged].begin
-            layer = merged_layer(index.layers[first_merged:], is_lowest=begin is None)
-            index.layers[first_merged:] = [layer]
-        saved_span = files.save(layer, index.buckets, begin, end)
+            layer = merged_layer(key_index.layers[first_merged:], is_lowest=begin is None)
+            key_index.layers[first_merged:] = [layer]
+        saved_span = files.save(layer, key_index.buckets, begin, end)
         files.keep([*spans[:first_merged], saved_span])
 
     @property

@@ -116,7 +116,7 @@ def _indexed_write(
         table,
         _bucket_writer,
         next_sequence_number=next_sequence_number,
-        bucket_index=partial(HashIndexWriter, index=basis.written_on),
+        bucket_index=partial(HashIndexWriter, index_manifest_name=basis.written_on),
     )
 
 

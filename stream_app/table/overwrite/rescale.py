@@ -56,7 +56,7 @@ def check_rescalable(table: FileStoreTable) -> None:
     )
 
 
-def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot | None:
+def rescale_partition(table: FileStoreTable, planned_rescale: PlannedRescale) -> Snapshot | None:
     """Rescale one partition and return the snapshot; None if the partition was dropped.
 
     Each error leaves the table unchanged.
@@ -66,7 +66,9 @@ def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapsho
         CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
     """
-    return _PartitionRescale(table, planned.partition, planned.new_bucket_count).run()
+    return _PartitionRescale(
+        table, planned_rescale.partition, planned_rescale.new_bucket_count
+    ).run()
 
 
 @dataclass(slots=True)

@@ -184,10 +184,13 @@ class IncrementalRead:
         )
         _check_bucket_counts(self.table, before, after)
         old_buckets, new_buckets = self._buckets(start, before), self._buckets(end, after)
-        empty = BucketVersion()
+        empty_bucket = BucketVersion()
         return [
             partial(
-                self._bucket, bucket, old_buckets.get(bucket, empty), new_buckets.get(bucket, empty)
+                self._bucket,
+                bucket,
+                old_buckets.get(bucket, empty_bucket),
+                new_buckets.get(bucket, empty_bucket),
             )
             for bucket in dict.fromkeys([*new_buckets, *old_buckets])
         ]

@@ -157,7 +157,7 @@ FILE_KEY_RANGES = SystemTable(
 class ListedManifest:
     """A manifest, and the part of the snapshot whose list names it: base, delta or changelog."""
 
-    part: str
+    list_kind: str
     meta: ManifestFileMeta
 
 

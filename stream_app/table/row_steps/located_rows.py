@@ -35,16 +35,16 @@ class NamedPartitionStep:
     Implements `pipeline.Step`.
 
     Attributes:
-        required: the partition columns that are NOT NULL in the table.
+        required_names: the partition columns that are NOT NULL in the table.
     """
 
-    required: tuple[str, ...]
+    required_names: tuple[str, ...]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows = decoded.changes.rows
         reasons: dict[int, str] = {}
-        for name in self.required:
+        for name in self.required_names:
             column = rows.column(name)
             if column.null_count:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
@@ -95,7 +95,7 @@ def named_partition_step(schema: TableSchema) -> NamedPartitionStep | None:
         return None
     fields = schema.partition_type
     return NamedPartitionStep(
-        required=tuple(field.name for field in fields if not field.data_type.nullable)
+        required_names=tuple(field.name for field in fields if not field.data_type.nullable)
     )
 
 

@@ -167,11 +167,11 @@ class ExpirePartitions:
                 expiring = still_expiring
         return None
 
-    def _check(self, files: Sequence[ManifestEntry]) -> None:
+    def _check(self, entries: Sequence[ManifestEntry]) -> None:
         """Check that the partitions of the deleted files have expired."""
         if self.retention.age_basis is AgeBasis.VALUES:
             return
-        partitions = self._with_times(files)
+        partitions = self._with_times(entries)
         young_count = len(partitions) - len(self._partitions_too_old(partitions))
         if young_count:
             raise CommitConflictError(
@@ -184,9 +184,9 @@ class ExpirePartitions:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
         return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
 
-    def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
+    def _with_times(self, live_entries: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}
-        for entry in files:
+        for entry in live_entries:
             entries.setdefault(entry.partition, []).append(entry)
         return [
             self._partition(partition, partition_entries)

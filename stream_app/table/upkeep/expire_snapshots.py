@@ -278,10 +278,10 @@ class ExpireSnapshots:
             return expire_range
         return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
 
-    def _protected_versions(self, folder: TagFolder) -> ProtectedVersions:
+    def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
-        protected = protected_versions(self.table, folder.tags)
-        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), folder)
+        protected = protected_versions(self.table, tag_folder.tags)
+        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), tag_folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in tag_snapshots})
 
     def _files(

@@ -77,19 +77,19 @@ HASH_CACHE = HashCache()
 
 def known_buckets(
     table: FileStoreTable,
-    files: Mapping[int, IndexManifestEntry],
+    index_entries: Mapping[int, IndexManifestEntry],
     hashes: Hashes,
     cache: HashCache = HASH_CACHE,
 ) -> npt.NDArray[np.int64]:
     """Return the bucket of each hash: int64 [n], -1 for an unknown hash.
 
     Args:
-        files: bucket → the file with the hashes of its keys, of one partition.
+        index_entries: bucket → the file with the hashes of its keys, of one partition.
         hashes: int32 [n], distinct and ascending.
     """
     buckets = np.full(len(hashes), -1, np.int64)
     unknown_indices = np.arange(len(hashes))
-    for bucket, entry in sorted(files.items()):
+    for bucket, entry in sorted(index_entries.items()):
         if not len(unknown_indices):
             break
         is_known = _is_in(hashes[unknown_indices], cache.read(table, entry))
@@ -138,12 +138,12 @@ class DynamicBucketAssigner:
     Implements `BucketAssigner`.
 
     Attributes:
-        index: the name of the index manifest with the known hashes; None if no key has a bucket
+        index_manifest_name: the index manifest with the known hashes; None if no key has a bucket
             yet.
     """
 
     table: FileStoreTable
-    index: str | None
+    index_manifest_name: str | None
 
     @property
     def bucket_count(self) -> int:
@@ -181,7 +181,7 @@ class DynamicBucketAssigner:
         return bucket_of_row
 
     def _manifest(self) -> IndexManifest:
-        return index_manifest(self.table, self.index)
+        return index_manifest(self.table, self.index_manifest_name)
 
     def _rules(self) -> DynamicBucketRules:
         return DynamicBucketRules.of_options(self.table.options)
@@ -194,13 +194,13 @@ class HashIndexWriter:
     Implements `table_write.BucketIndex`.
 
     Attributes:
-        index: the name of the index manifest with the bucket's known hashes; None without one.
+        index_manifest_name: the index manifest with the bucket's known hashes; None without one.
     """
 
     table: FileStoreTable
     partition: bytes
     bucket: int
-    index: str | None
+    index_manifest_name: str | None
     _hashes: list[Hashes] = field(init=False, default_factory=list)
     _hash_count: int = field(init=False, default=0)
 
@@ -220,7 +220,7 @@ class HashIndexWriter:
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """See `table_write.BucketIndex.finish`."""
-        files = index_manifest(self.table, self.index).hashes.get(self.partition, {})
+        files = index_manifest(self.table, self.index_manifest_name).hashes.get(self.partition, {})
         old_entry = files.get(self.bucket)
         hashes = added_hashes(self.table, old_entry, self._distinct_hashes())
         if hashes is None:

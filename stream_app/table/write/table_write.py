@@ -114,7 +114,7 @@ class TableWrite:
             self.refused += files.refused
             self.late_changes += files.late_changes
             if self._index is not None:
-                self._changes[-1] = replace(self._changes[-1], index=self._index.finish())
+                self._changes[-1] = replace(self._changes[-1], index_entries=self._index.finish())
         self._writer = self._bucket_id = None
 
     def prepare_commit(self) -> list[BucketChange]:

@@ -112,7 +112,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     except BaseException:
         table.discard([change])
         raise
-    return replace(change, index=tuple(changes))
+    return replace(change, index_entries=tuple(changes))
 
 
 def _higher_level_lookup(
