@@ -39,7 +39,7 @@ class PlannedSnapshot:
 
 def next_snapshot(
     commit_user: str,
-    planned_snapshot: PlannedSnapshot,
+    plan: PlannedSnapshot,
     changes: CommitChanges,
     lists: CommitLists,
     base: CommitBase,
@@ -49,7 +49,7 @@ def next_snapshot(
     Args:
         changes: the commit's changes; they name the valid statistics file.
     """
-    committable = planned_snapshot.committable
+    committable = plan.committable
     return Snapshot(
         snapshot_id=base.next_id,
         schema_id=base.schema_id,
@@ -62,7 +62,7 @@ def next_snapshot(
         index_manifest=lists.index_manifest,
         commit_user=commit_user,
         commit_identifier=committable.identifier,
-        commit_kind=planned_snapshot.commit_kind,
+        commit_kind=plan.commit_kind,
         time_ms=base.table.clock.now_ms(),
         total_record_count=base.total_records() + changes.record_count,
         delta_record_count=changes.record_count,
@@ -75,5 +75,5 @@ def next_snapshot(
         next_row_id=base.next_row_id,
         uuid=str(uuid.uuid4()),
         writer_version=f"stream_app-{VERSION}",
-        operation=planned_snapshot.operation,
+        operation=plan.operation,
     )

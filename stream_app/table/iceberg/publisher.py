@@ -215,12 +215,10 @@ class IcebergPublisher:
         if self.files.publish(renewed):
             self._finish_publication(base, renewed)
 
-    def _finish_publication(
-        self, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
-    ) -> None:
+    def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        dropped = delete_unnamed_files(self.files, base_metadata, metadata)
+        dropped = delete_unnamed_files(self.files, base, metadata)
         if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
@@ -247,12 +245,9 @@ class IcebergPublisher:
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        version = max(
-            next_version(update.base_metadata, snapshot.snapshot_id), next_numbers.sequence_number
-        )
-        next_row_id = max(
-            update.base_metadata.next_row_id if update.base_metadata else 0, next_numbers.row_id
-        )
+        base = update.base_metadata
+        version = max(next_version(base, snapshot.snapshot_id), next_numbers.sequence_number)
+        next_row_id = max(base.next_row_id if base else 0, next_numbers.row_id)
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(

@@ -107,7 +107,7 @@ class StreamTableCommit:
             table, self._commit, state.coordinator, state.live_counts, self.published
         )
         self._write_only = WriteOnlyBound(state, is_stopping)
-        self._idle_searcher = IdleSearcher(state)
+        self._searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -192,7 +192,7 @@ class StreamTableCommit:
             check = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
             append_snapshot = self._commit.commit_appends(with_changes, check=check)
-        self._idle_searcher.restart()  # step 3
+        self._searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)
         self.published.tally.add_flushes(changes)
@@ -225,9 +225,8 @@ class StreamTableCommit:
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and start due ones."""
-        is_gathered = self._idle_searcher.gather_and_judge(gather_s)
-        snapshot = self.publish_finished() if is_gathered else None
-        self._idle_searcher.compact_if_due(at_once=snapshot is not None)
+        snapshot = self.publish_finished() if self._searcher.gather_and_judge(gather_s) else None
+        self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
@@ -289,10 +288,8 @@ class StreamTableCommit:
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped_buckets = self.coordinator.dropped_compactions.take_buckets()
-            due_buckets |= all_buckets & (
-                dropped_buckets | self.coordinator.failures.to_be_retried()
-            )
+            lost_buckets = self.coordinator.dropped_compactions.take_buckets()
+            due_buckets |= all_buckets & (lost_buckets | self.coordinator.failures.to_be_retried())
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""
