@@ -79,8 +79,8 @@ class JoinedFilesReader:
                 for batch in batches
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
-            joined = [by_name[name] for name in names]
-            yield start, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
+            joined_columns = [by_name[name] for name in names]
+            yield start, pa.RecordBatch.from_arrays(joined_columns, schema=reader.layout_schema)
             start += batches[0].num_rows
 
     def _read_columns(
@@ -114,10 +114,10 @@ class JoinedFilesReader:
         bounds = [0, *changes.tolist(), group.row_count]
         for begin, end in pairwise(bounds):
             file = files[owners[begin]]
-            skipped = group.first_row + begin - first_row(file)
+            skipped_count = group.first_row + begin - first_row(file)
             for start, batch in reader.read_numbered(self.files.path(file), file):
-                low = max(skipped - start, 0)
-                high = min(skipped + end - begin - start, batch.num_rows)
+                low = max(skipped_count - start, 0)
+                high = min(skipped_count + end - begin - start, batch.num_rows)
                 if low < high:
                     yield batch.slice(low, high - low)
 

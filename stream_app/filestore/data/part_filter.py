@@ -103,10 +103,10 @@ class _PassingPartChoice:
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],
         )
-        passing: Int64s = (
+        passing_rows: Int64s = (
             numbered_rows.filter(self.condition.expression).column(_POSITION).to_numpy()
         )
-        return passing
+        return passing_rows
 
 
 @dataclass(frozen=True, slots=True)

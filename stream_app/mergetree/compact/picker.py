@@ -53,7 +53,7 @@ class Picker(Protocol):
         ...
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, running: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
         ...

@@ -116,34 +116,36 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: RowFinder) 
     """
     rows = layout.rows_at(window.batch, window.order)
     is_last = window.last_rows(layout)
-    restored = rows.select(layout.schema.names)
+    filled_rows = rows.select(layout.schema.names)
     reasons: dict[int, str] = {}
     if omits_values(rows):
         columns = [
             _OmittedColumn.in_rows(name, rows, is_last, is_omitted)
             for name, is_omitted in _omission_masks(rows.column(UNCHANGED)).items()
         ]
-        keys = restored.select(list(layout.key_names))
+        keys = filled_rows.select(list(layout.key_names))
         stored_rows = _stored_rows(keys, columns, find)
         for column in columns:
-            index = restored.schema.get_field_index(column.name)
-            values, column_reasons = column.restore(restored.column(index), stored_rows)
-            restored = restored.set_column(index, restored.schema.field(index), values)
+            index = filled_rows.schema.get_field_index(column.name)
+            values, column_reasons = column.restore(filled_rows.column(index), stored_rows)
+            filled_rows = filled_rows.set_column(index, filled_rows.schema.field(index), values)
             reasons = column_reasons | reasons
     if not reasons:
-        return RestoredRows(MergeWindow(restored, None, is_last), _refused_messages(rows, {}))
+        return RestoredRows(MergeWindow(filled_rows, None, is_last), _refused_messages(rows, {}))
     is_accepted = np.ones(rows.num_rows, np.bool_)
     is_accepted[list(reasons)] = False
-    accepted_rows = rows_at(restored, np.flatnonzero(is_accepted))
+    accepted_rows = rows_at(filled_rows, np.flatnonzero(is_accepted))
     return RestoredRows(MergeWindow(accepted_rows), _refused_messages(rows, reasons))
 
 
 def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
     """Return column → the mask of rows that omit its value: bool [n]."""
-    encoded = texts.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    encoded_texts = texts.dictionary_encode()
+    codes = encoded_texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     masks: dict[str, Bools] = {}
-    for code, text in enumerate(encoded.dictionary.to_pylist()):  # there are few sets of columns
+    for code, text in enumerate(
+        encoded_texts.dictionary.to_pylist()
+    ):  # there are few sets of columns
         for name in text.split(SEPARATOR):
             masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return masks

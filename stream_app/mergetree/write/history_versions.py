@@ -144,8 +144,8 @@ def written_versions(
     rows = rows_at(window.batch, window.order)
     refused_messages = None
     if omits_values(rows):
-        restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
-        rows, refused_messages = restored.window.batch, restored.refused_messages
+        restored_versions = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
+        rows, refused_messages = restored_versions.window.batch, restored_versions.refused_messages
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
     if hidden_changes is not None and hidden_rows.num_rows:
         hidden_changes.add(hidden_rows)

@@ -127,7 +127,7 @@ class MergeTreeWriter:
     def prepare_commit(self) -> WrittenFiles:
         """Flush, and return all files since the last call."""
         self.flush()
-        written = WrittenFiles(
+        written_files = WrittenFiles(
             tuple(self._new_files),
             tuple(self._changelog_files),
             tuple(self._refused_batches),
@@ -135,7 +135,7 @@ class MergeTreeWriter:
             late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
-        return written
+        return written_files
 
     def abort(self) -> None:
         """Drop the buffer, and delete the files that were not returned yet."""
@@ -162,10 +162,15 @@ class MergeTreeWriter:
             return
         assert self.old_row_lookup is not None, "rows need older rows of the table"
         find, new_files = self.old_row_lookup.find, self._new_files
-        for restored in self._restored_windows(lambda keys, names: find(keys, names, new_files)):
-            if restored.refused_messages is not None and restored.refused_messages.num_rows:
-                self._refused_batches.append(restored.refused_messages)
-            yield restored.window
+        for restored_rows in self._restored_windows(
+            lambda keys, names: find(keys, names, new_files)
+        ):
+            if (
+                restored_rows.refused_messages is not None
+                and restored_rows.refused_messages.num_rows
+            ):
+                self._refused_batches.append(restored_rows.refused_messages)
+            yield restored_rows.window
 
     def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:
         if self.history is not None:

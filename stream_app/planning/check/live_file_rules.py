@@ -49,11 +49,11 @@ class LiveFiles:
                 self._count(entry, 1)
         for entry in delta:
             if entry.kind is FileKind.DELETE:
-                deleted = self._buckets[entry.bucket_id].pop(entry.identity, None)
-                if deleted is None:
+                deleted_entry = self._buckets[entry.bucket_id].pop(entry.identity, None)
+                if deleted_entry is None:
                     impossible_entries.append(entry)
                 else:
-                    self._count(deleted, -1)
+                    self._count(deleted_entry, -1)
         return impossible_entries
 
     def bucket(self, bucket_id: BucketId) -> Collection[ManifestEntry]:

@@ -88,8 +88,8 @@ def schema_origin_text(schema: TableSchema, recent_snapshots: Iterable[Snapshot]
     Args:
         recent_snapshots: the latest commits, newest first.
     """
-    created = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    origin = f"schema {schema.schema_id} was made at {created}"
+    created_text = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    origin = f"schema {schema.schema_id} was made at {created_text}"
     snapshots = [
         snapshot for snapshot in recent_snapshots if snapshot.schema_id >= schema.schema_id
     ]

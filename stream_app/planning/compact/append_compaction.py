@@ -98,12 +98,12 @@ def plan_round(
     for partition, coordinator in updated.items():
         bins, updated[partition] = pick_bins(coordinator, rules, index_files)
         tasks += [(partition, files) for files in bins]
-    remaining = {
+    remaining_partitions = {
         partition: coordinator
         for partition, coordinator in updated.items()
         if not coordinator.may_be_forgotten
     }
-    return tasks, remaining
+    return tasks, remaining_partitions
 
 
 def pick_bins(
@@ -111,11 +111,11 @@ def pick_bins(
 ) -> tuple[list[Files], SubCoordinator]:
     """Return the full bins of one partition, or all of its files after a long wait."""
     if index_files is None:
-        bins, remaining = pack_bins(coordinator.files, rules)
+        bins, remaining_files = pack_bins(coordinator.files, rules)
     else:
-        bins, remaining = pack_with_deletions(coordinator.files, rules, index_files)
+        bins, remaining_files = pack_with_deletions(coordinator.files, rules, index_files)
     if bins:
-        return bins, replace(coordinator, files=remaining)
+        return bins, replace(coordinator, files=remaining_files)
     age = coordinator.age + 1
     if age > COMPACT_AGE and len(coordinator.files) >= _FILES_MIN:
         return [coordinator.files], SubCoordinator((), age)
@@ -167,8 +167,8 @@ def pack_with_deletions(
             current_bin = []
     if current_bin:
         bins.append(tuple(current_bin))
-    other_bins, remaining = pack_bins(others, rules)
-    return bins + other_bins, remaining
+    other_bins, remaining_files = pack_bins(others, rules)
+    return bins + other_bins, remaining_files
 
 
 def files_in_row_order(files: Iterable[DataFileMeta]) -> Files:

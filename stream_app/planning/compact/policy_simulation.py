@@ -32,16 +32,16 @@ class SimulatedCost:
     compactions: float
 
 
-def merged_size(written: float, keys: float | None) -> int:
+def merged_size(written_size: float, keys: float | None) -> int:
     """Return the bytes of changes after a merge to one row for each key.
 
     Args:
-        written: the bytes of changes, of randomly chosen keys.
+        written_size: the bytes of changes, of randomly chosen keys.
         keys: the bytes of the rows of all keys; None: each change has a new key.
     """
     if keys is None:
-        return math.ceil(written)
-    return math.ceil(-keys * math.expm1(-written / keys))
+        return math.ceil(written_size)
+    return math.ceil(-keys * math.expm1(-written_size / keys))
 
 
 def simulate(
@@ -75,12 +75,12 @@ def simulate(
             missing_share = 1.0
             for run in merged_runs:
                 missing_share *= 1 - min(1.0, run.size / keys)
-            merged_size = math.ceil(keys * (1 - missing_share))
+            output_size = math.ceil(keys * (1 - missing_share))
         else:
-            merged_size = sum(run.size for run in merged_runs)
-        written_size += merged_size
+            output_size = sum(run.size for run in merged_runs)
+        written_size += output_size
         pick_count += 1
-        runs[: picked_runs.count] = [RunSize(picked_runs.output_level, merged_size)]
+        runs[: picked_runs.count] = [RunSize(picked_runs.output_level, output_size)]
     return SimulatedCost(
         1 + written_size / (simulated_count * _UNITS),
         run_sum / simulated_count,

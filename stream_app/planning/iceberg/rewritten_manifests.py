@@ -68,8 +68,8 @@ def carried_entries(
         if entry.status is EntryStatus.DELETED:
             continue
         if entry.file.key in removed_keys:
-            deleted = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
-            new_entries.append(deleted)
+            deleted_entry = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+            new_entries.append(deleted_entry)
         else:
             new_entries.append(replace(entry, status=EntryStatus.EXISTING))
     return new_entries

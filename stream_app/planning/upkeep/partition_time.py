@@ -194,12 +194,12 @@ def expired_partitions(
     partitions: Iterable[DatedPartition], *, before_ms: int, limit: int
 ) -> list[DatedPartition]:
     """Return at most `limit` partitions from before a time, in the order of their values."""
-    expired = [
+    old_partitions = [
         partition
         for partition in partitions
         if partition.time_ms is not None and partition.time_ms < before_ms
     ]
-    return sorted(expired, key=lambda partition: ",".join(partition.values))[:limit]
+    return sorted(old_partitions, key=lambda partition: ",".join(partition.values))[:limit]
 
 
 def drop_batches(

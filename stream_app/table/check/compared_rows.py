@@ -119,9 +119,9 @@ class RowsOnDisk:
                 old_row_lookup=BucketRowLookup(scratch_table, partition, bucket, files),
             )
             writer.write(rows)
-            written = writer.prepare_commit()
-            files += written.data
-            self.refused += written.refused
+            written_files = writer.prepare_commit()
+            files += written_files.data
+            self.refused += written_files.refused
             row_count_max = max(row_count_max, rows.num_rows)
         self._next_sequence_number += row_count_max
 

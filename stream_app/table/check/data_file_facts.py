@@ -82,9 +82,11 @@ class _ColumnCounts:
             self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
 
     def differences(self) -> Iterator[_FileFact]:
-        name, listed = self.field.name, self.stats.null_count
-        if listed not in (None, self.null_count):
-            problem = f"column {name!r} has {self.null_count} nulls, its manifest has {listed}"
+        name, listed_count = self.field.name, self.stats.null_count
+        if listed_count not in (None, self.null_count):
+            problem = (
+                f"column {name!r} has {self.null_count} nulls, its manifest has {listed_count}"
+            )
             yield FindingKind.STATISTICS, problem, _REWRITE
         if self.below or self.above:
             problem = f"column {name!r} has {self.below} values below and {self.above} above"
@@ -150,8 +152,10 @@ class FileFacts:
         if self.sequence_range is not None:
             low, high = min(low, self.sequence_range[0]), max(high, self.sequence_range[1])
         self.sequence_range = (low, high)
-        joined = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
-        is_out_of_order = key_order_violations(joined, layout.key_names, or_same=self.keys_repeat)
+        joined_rows = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
+        is_out_of_order = key_order_violations(
+            joined_rows, layout.key_names, or_same=self.keys_repeat
+        )
         self.unordered += int(np.count_nonzero(is_out_of_order))
         self.last_row = batch.slice(batch.num_rows - 1)
         keys = [batch.column(name) for name in layout.key_names]
@@ -190,19 +194,23 @@ class FileFacts:
 
     def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file
-        if self.row_count != (listed := file.row_count):
-            yield kind, f"the file has {self.row_count} rows, its manifest has {listed}", _RESTORE
+        if self.row_count != (listed_count := file.row_count):
+            yield (
+                kind,
+                f"the file has {self.row_count} rows, its manifest has {listed_count}",
+                _RESTORE,
+            )
         if (listed_deletes := file.delete_row_count) not in (None, self.delete_count):
             problem = (
                 f"the file has {self.delete_count} deletes, its manifest says {listed_deletes}"
             )
             yield kind, problem, _RESTORE
-        if stray := self.stray_bucket:
-            problem = f"{stray} rows belong into another bucket by their key"
+        if stray_count := self.stray_bucket:
+            problem = f"{stray_count} rows belong into another bucket by their key"
             fix = "overwrite the partition with its rows; readers that look up a key miss them"
             yield FindingKind.BUCKET, problem, fix
-        if stray := self.stray_partition:
-            problem = f"{stray} rows belong into another partition"
+        if stray_count := self.stray_partition:
+            problem = f"{stray_count} rows belong into another partition"
             fix = "overwrite the partitions with their rows; readers that prune miss them"
             yield FindingKind.PARTITION, problem, fix
 
@@ -216,11 +224,15 @@ class FileFacts:
             if (low, high) != (key_of(file.min_key), key_of(file.max_key)):
                 problem = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
                 yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
-        listed = file.min_sequence_number, file.max_sequence_number
-        if self.sequence_range is not None and self.sequence_range != listed:
+        listed_range = file.min_sequence_number, file.max_sequence_number
+        if self.sequence_range is not None and self.sequence_range != listed_range:
             lowest, highest = self.sequence_range
             problem = f"sequence numbers reach from {lowest} to {highest}, its manifest says "
-            yield FindingKind.SEQUENCE_NUMBERS, f"{problem}{listed[0]} to {listed[1]}", _RESTORE
+            yield (
+                FindingKind.SEQUENCE_NUMBERS,
+                f"{problem}{listed_range[0]} to {listed_range[1]}",
+                _RESTORE,
+            )
 
     def _column_facts(self) -> Iterator[_FileFact]:
         if holds_blobs(self.entry.file):

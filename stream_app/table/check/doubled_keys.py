@@ -80,10 +80,10 @@ def cross_partition_findings(
     buckets = CodedBuckets()
     count, example = 0, ""
     for part in _parts_by_key(table, snapshot, rule, buckets, part_rows):
-        doubled = doubled_rows(part, part.select(rule.keys))
-        count += len(doubled)
-        if len(doubled) and not example:
-            example = _example(table, buckets, part, doubled[0], rule.keys)
+        doubled_pairs = doubled_rows(part, part.select(rule.keys))
+        count += len(doubled_pairs)
+        if len(doubled_pairs) and not example:
+            example = _example(table, buckets, part, doubled_pairs[0], rule.keys)
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
@@ -106,9 +106,9 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     doubled_parts: list[pa.RecordBatch] = []
     for part in _parts_by_key(table, snapshot, rule, CodedBuckets(), PART_ROWS):
         keys = part.select(rule.keys)
-        doubled = doubled_rows(part, keys)
-        if len(doubled):
-            doubled_parts.append(keys.take(pa.array(doubled[:, 0])))
+        doubled_pairs = doubled_rows(part, keys)
+        if len(doubled_pairs):
+            doubled_parts.append(keys.take(pa.array(doubled_pairs[:, 0])))
     return pa.concat_batches(doubled_parts) if doubled_parts else None
 
 
@@ -200,8 +200,8 @@ class DoubledKeySearch:
             or (self.table.kind_traits.merges_by_key and engine_looks_up)
         ):
             return
-        live = FileStoreScan(self.table).live(self.snapshot)
-        upper_entries = (entry for entry in live if entry.file.level > 0)
+        live_entries = FileStoreScan(self.table).live(self.snapshot)
+        upper_entries = (entry for entry in live_entries if entry.file.level > 0)
         for bucket_id, files in files_of_buckets(upper_entries).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
@@ -226,9 +226,12 @@ class DoubledKeySearch:
         layout = replace(table.layout(keys, system_columns=no_system_columns), sequence_fields=())
         vectors = deletion_vectors(table, self.snapshot, [bucket_id]).get(bucket_id, {})
         files = table.bucket_files(*bucket_id, columns=keys, system_columns=no_system_columns)
-        live = replace(files, vectors=vectors)
+        live_row_files = replace(files, vectors=vectors)
         for section in sections:
-            runs = ((batch for file in run.files for batch in live.read(file)) for run in section)
+            runs = (
+                (batch for file in run.files for batch in live_row_files.read(file))
+                for run in section
+            )
             for window in merge_windows([*runs], layout):
                 is_last = window.last_rows(layout)
                 if (extra_rows := len(is_last) - int(is_last.sum())) == 0:

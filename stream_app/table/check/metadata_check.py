@@ -155,11 +155,11 @@ class MetadataCheck:
         """Advance to the snapshot's live files, and check the files that changed."""
         read_manifests = self._manifests.manifests
         base = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        added = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
-        if base is None or added is None:
+        metas = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        if base is None or metas is None:
             self._live = None
             return
-        delta = self._manifests.entries(added)
+        delta = self._manifests.entries(metas)
         if self._live is None:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
@@ -174,7 +174,7 @@ class MetadataCheck:
                 return
             yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
             changed_entries = delta
-        self._metas = base + added
+        self._metas = base + metas
         yield from self._placement_findings(changed_entries)
         yield from self._count_findings(snapshot, delta, version)
         yield from self._missing_file_findings(changed_entries, is_changelog=False)
@@ -186,16 +186,17 @@ class MetadataCheck:
         """Check that merged manifests have the same live files as those that they replace."""
         metas_before = {meta.file_name: meta for meta in self._metas}
         metas_after = {meta.file_name: meta for meta in base_manifests}
-        removed = [meta for name, meta in metas_before.items() if name not in metas_after]
-        added = [meta for name, meta in metas_after.items() if name not in metas_before]
-        replaced, merged = self._manifests.entries(removed), self._manifests.entries(added)
-        if replaced is None or merged is None:
+        removed_metas = [meta for name, meta in metas_before.items() if name not in metas_after]
+        added_metas = [meta for name, meta in metas_after.items() if name not in metas_before]
+        removed_entries = self._manifests.entries(removed_metas)
+        added_entries = self._manifests.entries(added_metas)
+        if removed_entries is None or added_entries is None:
             return
-        expected, actual = (
+        expected_entries, actual_entries = (
             {(entry.kind, entry.identity) for entry in compacted_entries(entries)}
-            for entries in (replaced, merged)
+            for entries in (removed_entries, added_entries)
         )
-        names = sorted({identity.file_name for _, identity in expected ^ actual})
+        names = sorted({identity.file_name for _, identity in expected_entries ^ actual_entries})
         if names:
             yield Finding(
                 kind=FindingKind.MANIFEST,

@@ -121,13 +121,13 @@ class SourceCheck:
             yield self._repeated_key_finding(counts, names)
 
     def _repeated_key_finding(self, counts: pa.Table, names: Collection[str]) -> Finding:
-        surplus = pc.sum(counts["count_all"]).as_py() - counts.num_rows
+        surplus_count = pc.sum(counts["count_all"]).as_py() - counts.num_rows
         key = counts.select(list(names)).slice(0, 1).to_pylist()[0]
         example = ", ".join(f"{name} = {value!r}" for name, value in key.items())
         return Finding(
             kind=FindingKind.SOURCE,
             problem=f"{counts.num_rows} keys of the source ({', '.join(names)}) have several rows "
-            f"in the table, {surplus} too many, such as {example}",
+            f"in the table, {surplus_count} too many, such as {example}",
             where=self.table.location,
             fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
             "FULL, or make the source's key the table's; then let a job with a new checkpoint "

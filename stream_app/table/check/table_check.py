@@ -180,9 +180,11 @@ class TableCheck:
         except UnsupportedTableError as error:
             yield _rows_not_checked(table, prefix, error.problem)
             return
-        damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
+        damaged_paths = {
+            finding.where for finding in metadata_findings if finding.kind in _PRESENCE
+        }
         file_check = _FileCheck(table, self.report)
-        reported = damaged | self._checked_paths
+        reported = damaged_paths | self._checked_paths
         files = [file for file in metadata.files.values() if file.path not in reported]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
@@ -199,8 +201,10 @@ class TableCheck:
             if (latest := table.snapshots.latest()) is not None:
                 yield from file_index_findings(table, latest, self.report.left_out)
                 yield from DoubledKeySearch(table, latest).findings()
-                doubled = cross_partition_findings(table, latest)
-                yield from file_check.findings_if_supported("keys in several partitions", doubled)
+                doubled_findings = cross_partition_findings(table, latest)
+                yield from file_check.findings_if_supported(
+                    "keys in several partitions", doubled_findings
+                )
             sums = row_sum_findings(table, self.report.left_out)
             yield from file_check.findings_if_supported("checksum of the rows", sums)
         yield from self._replay(table, prefix)
@@ -296,8 +300,8 @@ class _FileCheck:
 
         def findings_of_vectors() -> list[Finding]:
             row_counts = {
-                live.file.file_name: live.file.row_count
-                for live in FileStoreScan(self.table).live(snapshot, [entry.bucket_id])
+                live_entry.file.file_name: live_entry.file.row_count
+                for live_entry in FileStoreScan(self.table).live(snapshot, [entry.bucket_id])
             }
             vectors = self.table.deletion_vector_files.read(entry)
             return [
@@ -346,9 +350,9 @@ class _FileCheck:
 
 
 def _vector_problems(
-    cardinality: int, listed: int | None, last_row: int, row_count: int | None
+    cardinality: int, listed_count: int | None, last_row: int, row_count: int | None
 ) -> Iterator[str]:
-    if listed is not None and cardinality != listed:
-        yield f"has {cardinality} rows, its index manifest says {listed}"
+    if listed_count is not None and cardinality != listed_count:
+        yield f"has {cardinality} rows, its index manifest says {listed_count}"
     if row_count is not None and last_row >= row_count:
         yield f"deletes row {last_row} of a file with {row_count} rows"

@@ -167,9 +167,11 @@ class TableReplay:
         their changes are not recorded yet.
         """
         level_min = min_full_level(self.producer, self.table.options.num_levels)
-        live = FileStoreScan(self.table).live(version)
+        live_entries = FileStoreScan(self.table).live(version)
         return files_of_buckets(
-            entry for entry in live if entry.file.level >= level_min and entry.bucket != POSTPONED
+            entry
+            for entry in live_entries
+            if entry.file.level >= level_min and entry.bucket != POSTPONED
         )
 
     def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
@@ -177,10 +179,10 @@ class TableReplay:
         changes: dict[BucketId, list[DataFileMeta]] = {}
         backward_buckets: set[BucketId] = set()
         for snapshot in self.changes:
-            added = [
+            added_entries = [
                 entry for entry in self._changed_entries(snapshot) if entry.kind is FileKind.ADD
             ]
-            for bucket_id, files in files_of_buckets(added).items():
+            for bucket_id, files in files_of_buckets(added_entries).items():
                 earlier_files = changes.setdefault(bucket_id, [])
                 newest = max((file.max_sequence_number for file in earlier_files), default=-1)
                 if min(file.min_sequence_number for file in files) <= newest:

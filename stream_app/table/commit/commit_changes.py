@@ -68,19 +68,19 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
     Args:
         total_buckets: the option ``bucket``, for changes that do not name the number of buckets.
     """
-    removed = (
+    removed_entries = (
         _entries(total_buckets, FileKind.DELETE, change, change.removed)
         for change in bucket_changes
     )
-    added = (
+    added_entries = (
         _entries(total_buckets, FileKind.ADD, change, change.added) for change in bucket_changes
     )
-    changelog = (
+    changelog_entries = (
         _entries(total_buckets, FileKind.ADD, change, change.changelog) for change in bucket_changes
     )
     return CommitChanges(
-        entries=tuple(chain(*removed, *added)),
-        changelog=tuple(chain(*changelog)),
+        entries=tuple(chain(*removed_entries, *added_entries)),
+        changelog=tuple(chain(*changelog_entries)),
         index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
         look_ups=tuple(
             (change.bucket_id, change.look_up) for change in bucket_changes if change.look_up
@@ -108,13 +108,13 @@ def changes_of_overwrite(
     if keeps_postponed:
         live_entries = [entry for entry in live_entries if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    written = changes_of_buckets(bucket_changes, table.options.bucket)
+    added_changes = changes_of_buckets(bucket_changes, table.options.bucket)
     removed_index = (
         entry.as_delete() for entry in index if partitions is None or entry.partition in partitions
     )
     return CommitChanges(
-        entries=(*(entry.as_delete() for entry in live_entries), *written.entries),
-        index_entries=(*removed_index, *written.index_entries),
+        entries=(*(entry.as_delete() for entry in live_entries), *added_changes.entries),
+        index_entries=(*removed_index, *added_changes.index_entries),
         is_of_all=partitions is None,
     )
 

@@ -89,14 +89,14 @@ class CommitConflictCheck:
             FileStoreScan(self.table).live_in(latest, partitions) if partitions else []
         )
         resulting_entries = live_entries([*current_entries, *changes.entries])
-        deleted, added = (
+        deleted_entries, added_entries = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
             index_manifest(self.table, latest.index_manifest if latest else None).entries,
             changes.index_entries,
-            deleted_files=deleted - added,
+            deleted_files=deleted_entries - added_entries,
             live_files={entry.file.file_name for entry in resulting_entries},
             needs_one_file=self.table.kind_traits.has_buckets,
         )

@@ -80,9 +80,9 @@ class _FirstMerge:
         """Return the manifests that an attempt lists: `metas`, merged as far as possible."""
         if self._input_metas is None:
             self._result = ManifestMerger(self._table).merge(metas)
-            inherited = {meta.file_name for meta in metas}
+            inherited_names = {meta.file_name for meta in metas}
             self._written = [
-                meta.file_name for meta in self._result if meta.file_name not in inherited
+                meta.file_name for meta in self._result if meta.file_name not in inherited_names
             ]
             self._input_metas = metas
             return self._result
@@ -137,8 +137,8 @@ class CommitFiles:
                 `delete_attempt_files` deletes the added files.
         """
         self._computed_index = computed_index
-        previous, self._changes = self._changes, changes
-        if previous is None or previous.entries != changes.entries:
+        previous_changes, self._changes = self._changes, changes
+        if previous_changes is None or previous_changes.entries != changes.entries:
             self._write_changes(changes)
         base = self._write_base_list(latest)
         index_changes = (*changes.index_entries, *computed_index)
@@ -182,7 +182,9 @@ class CommitFiles:
         self._delta, self._delta_metas = files.write_list(delta), delta
         self._changelog = files.write_list(changelog) if changelog else None
         self._change_files += [meta.file_name for meta in (*delta, *changelog)]
-        self._change_files += [written[0] for written in (self._delta, self._changelog) if written]
+        self._change_files += [
+            manifest_list[0] for manifest_list in (self._delta, self._changelog) if manifest_list
+        ]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
         metas = self.manifest_cache.manifests(self.table, latest) if latest else []

@@ -129,16 +129,16 @@ def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | No
         ):
             return True
         delta = scan.delta(snapshot)
-        live = {entry.identity for entry in scan.live_before(next_snapshot)}
+        live_identities = {entry.identity for entry in scan.live_before(next_snapshot)}
     except (FileNotFoundError, CorruptFileError):
         return None  # expiry is deleting these files as well
-    added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
-    return added <= live if added else None
+    added_identities = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
+    return added_identities <= live_identities if added_identities else None
 
 
-def _records_epoch_of(later: Snapshot, snapshot: Snapshot) -> bool:
+def _records_epoch_of(later_snapshot: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
-    epoch = epochs_of(recording([later])).get(snapshot.commit_user)
+    epoch = epochs_of(recording([later_snapshot])).get(snapshot.commit_user)
     if epoch is None or snapshot.commit_kind is not CommitKind.APPEND:
         return False
     return (epoch.identifier, epoch.time_ms) == (snapshot.commit_identifier, snapshot.time_ms)

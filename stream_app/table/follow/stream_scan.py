@@ -143,10 +143,10 @@ class StreamScan:
             splits = self._splits_of(position)
             if splits is None:
                 break
-            remaining = splits[position.index :]
-            admitted, count = admitted.admit(remaining)
-            next_splits += remaining[:count]
-            if count < len(remaining):
+            remaining_splits = splits[position.index :]
+            admitted, count = admitted.admit(remaining_splits)
+            next_splits += remaining_splits[:count]
+            if count < len(remaining_splits):
                 position = position.after(count)
                 break
             position = position.next_snapshot()
@@ -197,8 +197,8 @@ class StreamScan:
         if not self.table.kind_traits.postpones or self.table.options.writes_changelog:
             return []
         pruning = scan_pruning(self.row_filter, self.table)
-        live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
-        return [entry for entry in live if entry.bucket == POSTPONED]
+        live_entries = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        return [entry for entry in live_entries if entry.bucket == POSTPONED]
 
     def _changes(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the files with a snapshot's changes."""

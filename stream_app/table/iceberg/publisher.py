@@ -259,12 +259,12 @@ class IcebergPublisher:
             sequence_number=version,
             first_row_id=first_row_id,
         )
-        added = published_files(self.table, update.changes, first_row_id)
+        added_files = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
-            ManifestContent.DATA, update.manifests, added, update.changes.removed
+            ManifestContent.DATA, update.manifests, added_files, update.changes.removed
         )
         manifests += self._vector_manifests(writer, update, snapshot)
-        added_rows = sum(file.row_count for file in added.values())
+        added_rows = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
@@ -295,12 +295,12 @@ class IcebergPublisher:
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
-        published = self._live_key_cache.keys_of(update.manifests, ManifestContent.DELETES)
-        added = self._vector_files.write(
-            {key: file for key, file in vectors.items() if key not in published}
+        published_keys = self._live_key_cache.keys_of(update.manifests, ManifestContent.DELETES)
+        added_files = self._vector_files.write(
+            {key: file for key, file in vectors.items() if key not in published_keys}
         )
-        removed = published - vectors.keys()
-        return writer.write(ManifestContent.DELETES, update.manifests, added, removed)
+        removed_keys = published_keys - vectors.keys()
+        return writer.write(ManifestContent.DELETES, update.manifests, added_files, removed_keys)
 
     def _metadata(
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int

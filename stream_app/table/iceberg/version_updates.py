@@ -78,7 +78,9 @@ class VersionUpdatePlanner:
         try:
             ids_between = range(base_metadata.current.snapshot_id + 1, snapshot.snapshot_id)
             snapshots_since = [*map(snapshots.snapshot, ids_between), snapshot]
-            entries = [entry for other in snapshots_since for entry in scan.delta(other)]
+            entries = [
+                entry for snapshot_since in snapshots_since for entry in scan.delta(snapshot_since)
+            ]
             manifests = self.files.read_list(base_metadata.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
@@ -140,13 +142,15 @@ def snapshot_summary(
     data_manifests = [
         manifest for manifest in manifests if manifest.content is ManifestContent.DATA
     ]
-    written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
+    written_manifests = [
+        manifest for manifest in writer.written if manifest.content is ManifestContent.DATA
+    ]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
     counts = {
-        "added-data-files": sum(manifest.files[added] for manifest in written),
-        "added-records": sum(manifest.rows[added] for manifest in written),
-        "deleted-data-files": sum(manifest.files[deleted] for manifest in written),
-        "deleted-records": sum(manifest.rows[deleted] for manifest in written),
+        "added-data-files": sum(manifest.files[added] for manifest in written_manifests),
+        "added-records": sum(manifest.rows[added] for manifest in written_manifests),
+        "deleted-data-files": sum(manifest.files[deleted] for manifest in written_manifests),
+        "deleted-records": sum(manifest.rows[deleted] for manifest in written_manifests),
         "total-data-files": sum(manifest.live_files for manifest in data_manifests),
         "total-records": sum(manifest.live_rows for manifest in data_manifests),
         "total-delete-files": sum(
@@ -161,7 +165,7 @@ def snapshot_summary(
         follows_previous and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     )
     has_vectors = any(
-        manifest.files[added] for manifest in writer.written if manifest not in written
+        manifest.files[added] for manifest in writer.written if manifest not in written_manifests
     )
     operation_name = snapshot_operation(
         has_added=bool(update.changes.added),

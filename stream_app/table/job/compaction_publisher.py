@@ -111,8 +111,14 @@ class CompactionPublisher:
             if not outcome.conflicting_files.isdisjoint(_file_names(compaction))
         ]
         self.coordinator.discard(conflicting or compactions, latest, outcome.conflict)
-        remaining = [compaction for compaction in compactions if compaction not in conflicting]
-        return self.publish(committable, remaining) if conflicting and remaining else None
+        remaining_compactions = [
+            compaction for compaction in compactions if compaction not in conflicting
+        ]
+        return (
+            self.publish(committable, remaining_compactions)
+            if conflicting and remaining_compactions
+            else None
+        )
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
         partition = self.table.paths.partition_path(compaction.change.partition)

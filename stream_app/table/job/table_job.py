@@ -236,11 +236,11 @@ class TableJob:
         if table is self.table:
             return False
         self.upkeep.adopt(table)
-        self.table, previous = table, self._stream_commit
-        if previous is not None:
-            previous.finish_compactions()
+        self.table, previous_commit = table, self._stream_commit
+        if previous_commit is not None:
+            previous_commit.finish_compactions()
             self._stream_commit = self._new_stream_commit(
-                previous.state.commit_user, previous.published
+                previous_commit.state.commit_user, previous_commit.published
             )
         return True
 

@@ -290,7 +290,9 @@ def _expire_partitions(
             "snapshot %d drops %d partitions: %s",
             dropped.snapshot.snapshot_id,
             count,
-            ", ".join(table.paths.partition_path(dated.partition) for dated in dropped.partitions),
+            ", ".join(
+                table.paths.partition_path(partition.partition) for partition in dropped.partitions
+            ),
         )
         yield MaintenanceMetrics(partitions_expired=count)
 

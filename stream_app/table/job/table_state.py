@@ -229,9 +229,9 @@ class TableState:
     def _read_live_files(self, snapshot: Snapshot | None) -> None:
         self._note_waiting(self.constraints.read_live_files(snapshot))
 
-    def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
+    def _note_waiting(self, added_entries: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
-        in_real_buckets = (entry for entry in added if entry.bucket != POSTPONED)
+        in_real_buckets = (entry for entry in added_entries if entry.bucket != POSTPONED)
         self.waiting_buckets.update(
             waiting_buckets(in_real_buckets, self.table.visibility, num_levels)
         )

@@ -108,15 +108,15 @@ class LookupReader:
         vector = self.vectors.get(file.file_name)
         next_position = 0
         files = self._copied_files()
-        copied = CopiedFile(
+        copied_file = CopiedFile(
             files.path(file),
             tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
             files.reader.layout_schema,
             file.row_count,
         )
         assert self.copies is not None, "without copies another source is chosen"
-        copy = self.copies.find(copied)
-        copy = copy or self.copies.make(copied, files.read(file), self._hashes)
+        copy = self.copies.find(copied_file)
+        copy = copy or self.copies.make(copied_file, files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
@@ -129,7 +129,7 @@ class LookupReader:
                     next_position = int(positions[-1]) + 1
                 return
         except BROKEN as error:
-            self.copies.forget(copied, error)
+            self.copies.forget(copied_file, error)
         for batch, positions in self._rows_of_parts(file):
             is_unread = positions >= next_position
             yield batch.filter(pa.array(is_unread)), positions[is_unread]
@@ -186,8 +186,8 @@ def bucket_lookup(
     """
     check_lookup(table)
     schema = table.schema
-    needed = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
-    read = schema.fields.project([name for name in schema.fields.names if name in needed])
+    needed_names = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
+    read = schema.fields.project([name for name in schema.fields.names if name in needed_names])
     return KeyLookup(
         layout=table.layout(read),
         key_of=table.key_of,

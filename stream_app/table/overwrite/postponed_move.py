@@ -68,10 +68,10 @@ def move_postponed(
         CorruptFileError: a file cannot be read; nothing has moved.
     """
     commit = batch_commit(table)
-    live = FileStoreScan(table).live(commit.commit_history.newest)
+    live_entries = FileStoreScan(table).live(commit.commit_history.newest)
     postponed_entries: dict[bytes, list[ManifestEntry]] = {}
     bucket_counts: dict[bytes, int] = {}
-    for entry in live:
+    for entry in live_entries:
         if entry.bucket != POSTPONED:
             bucket_counts[entry.partition] = entry.total_buckets
         elif partitions is None or entry.partition in partitions:
@@ -79,7 +79,7 @@ def move_postponed(
     if not postponed_entries:
         return None
     rules = FirstBucketRules.of_options(table.options)
-    next_sequence_number = 1 + max(entry.file.max_sequence_number for entry in live)
+    next_sequence_number = 1 + max(entry.file.max_sequence_number for entry in live_entries)
     changes: list[BucketChange] = []
 
     def move(partition: bytes) -> None:

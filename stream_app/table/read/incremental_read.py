@@ -196,14 +196,14 @@ class IncrementalRead:
         ]
 
     def _buckets(
-        self, snapshot: Snapshot | None, live: Sequence[ManifestEntry]
+        self, snapshot: Snapshot | None, live_entries: Sequence[ManifestEntry]
     ) -> dict[BucketId, BucketVersion]:
         vectors: Mapping[BucketId, BucketVectors] = {}
         if snapshot is not None and self.table.merges_by_vectors:
             vectors = deletion_vectors(self.table, snapshot)
         return {
             bucket_id: BucketVersion(files=files, vectors=vectors.get(bucket_id, {}))
-            for bucket_id, files in files_of_buckets(live).items()
+            for bucket_id, files in files_of_buckets(live_entries).items()
         }
 
     def _bucket(

@@ -158,10 +158,14 @@ class ExpirePartitions:
                 )
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
-                live = FileStoreScan(self.table).live(self.table.snapshots.latest())
-                old_partitions = self._partitions_too_old(self._with_times(live))
+                live_entries = FileStoreScan(self.table).live(self.table.snapshots.latest())
+                old_partitions = self._partitions_too_old(self._with_times(live_entries))
                 old_ids = {partition.partition for partition in old_partitions}
-                still_expiring = [old for old in expiring if old.partition in old_ids]
+                still_expiring = [
+                    expiring_partition
+                    for expiring_partition in expiring
+                    if expiring_partition.partition in old_ids
+                ]
                 if len(still_expiring) == len(expiring):  # the conflict has another cause
                     raise
                 expiring = still_expiring

@@ -210,8 +210,8 @@ class HashIndexWriter:
         if kind_column := options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, kind_column)
         hashes = key_hashes(rows, self.table.schema)
-        if ignored := ignored_kinds(options):
-            hashes = hashes[accepted_mask(rows, ignored)]
+        if kinds := ignored_kinds(options):
+            hashes = hashes[accepted_mask(rows, kinds)]
         self._hashes.append(hashes)
         self._hash_count += len(hashes)
         if self._hash_count > _HASHES_MAX:

@@ -109,8 +109,8 @@ class PostponedWriter:
             )
         if options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, options[ROWKIND_FIELD])
-        if ignored := ignored_kinds(options):
-            rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, ignored)))
+        if kinds := ignored_kinds(options):
+            rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, kinds)))
         if not rows.num_rows:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)

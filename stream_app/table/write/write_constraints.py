@@ -34,10 +34,10 @@ class LiveFileCounts:
     file_count: int | None = None
     bytes: int | None = None
 
-    def begin(self, live: Iterable[ManifestEntry]) -> None:
+    def begin(self, live_entries: Iterable[ManifestEntry]) -> None:
         """Begin with all live files of the table."""
         self.file_count = self.bytes = 0
-        self.follow(live)
+        self.follow(live_entries)
 
     def follow(self, entries: Iterable[ManifestEntry]) -> None:
         """Count files that another writer has added and removed."""

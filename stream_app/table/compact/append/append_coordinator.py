@@ -284,14 +284,14 @@ class FailedAppendTasks:
         files = request.unit.files
         self.bucket_failures.note(bucket_id, where, error)
         error_path = error.where if isinstance(error, CorruptFileError) else ""
-        damaged = {file.file_name for file in files if file.file_name in error_path}
-        if damaged:
-            self._damaged |= {name: (bucket_id, error) for name in damaged}
+        damaged_names = {file.file_name for file in files if file.file_name in error_path}
+        if damaged_names:
+            self._damaged |= {name: (bucket_id, error) for name in damaged_names}
             _LOG.error(
                 "%s: left as it is until the job is started again; the files beside it continue",
-                ", ".join(sorted(damaged)),
+                ", ".join(sorted(damaged_names)),
             )
-        undamaged = tuple(file for file in files if file.file_name not in damaged)
+        undamaged = tuple(file for file in files if file.file_name not in damaged_names)
         if undamaged:
             self._failed_tasks.append((request.partition, undamaged))
 

@@ -230,9 +230,9 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
         return True
     if file.file_name not in deletions:
         return False
-    deleted = deletions[file.file_name][1]
+    deleted_count = deletions[file.file_name][1]
     max_share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
-    return deleted is None or deleted > file.row_count * max_share
+    return deleted_count is None or deleted_count > file.row_count * max_share
 
 
 def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:

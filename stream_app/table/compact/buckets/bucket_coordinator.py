@@ -81,15 +81,15 @@ class BucketCoordinator:
         other buckets in packed form, until an epoch writes to them or another writer commits.
         """
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
-        live: dict[BucketId, LiveBucket] = {}
+        live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live = files_by_bucket(
+            live_buckets = files_by_bucket(
                 self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
             )
         for bucket_id in missing_buckets:
-            files = live.pop(bucket_id) if bucket_id in live else self._idle_buckets.take(bucket_id)
-            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, files)
-        self._idle_buckets.keep(live)
+            live_bucket = live_buckets.pop(bucket_id, None) or self._idle_buckets.take(bucket_id)
+            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, live_bucket)
+        self._idle_buckets.keep(live_buckets)
 
     def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """Return the unknown buckets of the same partitions; empty if they are too many to keep."""

@@ -100,14 +100,18 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     )
     try:
         has_64_bits = table.options[DELETION_VECTORS_BITMAP64]
-        deleted = {
+        deleted_vectors = {
             name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=has_64_bits)
             for name, positions in higher_level_lookup.positions_read.items()
         }
         removed_names = {file.file_name for file in change.removed}
         removed_names -= {file.file_name for file in change.added}
         changes = index_changes(
-            table, live_entries, bucket_id, deleted_files=removed_names, deleted_rows=deleted
+            table,
+            live_entries,
+            bucket_id,
+            deleted_files=removed_names,
+            deleted_rows=deleted_vectors,
         )
     except BaseException:
         table.discard([change])
