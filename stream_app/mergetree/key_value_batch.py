@@ -256,11 +256,11 @@ def _sort_within_keys(order: Int64s, sequence: Int64s, equals_next: Bools) -> No
     has_equal_neighbour = np.zeros(len(order), dtype=np.bool_)
     has_equal_neighbour[:-1] = equals_next
     has_equal_neighbour[1:] |= equals_next
-    positions = np.flatnonzero(has_equal_neighbour)
+    indices = np.flatnonzero(has_equal_neighbour)
     key_numbers = np.zeros(len(order), dtype=np.int64)
     np.cumsum(~equals_next, out=key_numbers[1:])
-    position_order = np.lexsort((sequence[positions], key_numbers[positions]))
-    order[positions] = order[positions][position_order]
+    index_order = np.lexsort((sequence[indices], key_numbers[indices]))
+    order[indices] = order[indices][index_order]
 
 
 def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:

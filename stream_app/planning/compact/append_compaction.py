@@ -186,11 +186,11 @@ def pick_compact_before(
     """
     window: list[DataFileMeta] = []
     size = 0
-    for position, file in enumerate(queue):
+    for index, file in enumerate(queue):
         window.append(file)
         size += file.file_size
         if len(window) >= max(_FILES_MIN, min_file_num):
-            return tuple(window), tuple(queue[position + 1 :])
+            return tuple(window), tuple(queue[index + 1 :])
         if size >= 2 * target_file_size:
             size -= window.pop(0).file_size
     return (), tuple(window)

@@ -86,10 +86,13 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
         yield _Source(None, name, is_cased)
         return
     parts = name.split("_")
-    for position in range(1, len(parts)):
-        database, table = "_".join(parts[:position]), "_".join(parts[position:])
-        if table and database:
-            yield _Source(database, table, is_cased)
+    for database_part_count in range(1, len(parts)):
+        database_name, table_name = (
+            "_".join(parts[:database_part_count]),
+            "_".join(parts[database_part_count:]),
+        )
+        if table_name and database_name:
+            yield _Source(database_name, table_name, is_cased)
 
 
 def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
