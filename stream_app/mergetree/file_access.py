@@ -23,9 +23,9 @@ class WrittenFiles:
     """The data files and changelog files that a flush or a rewrite has written.
 
     Attributes:
-        refused: rows that could not be written, with the reason; see `fill_unchanged`.
+        refused: rows that could not be written, with `fill_unchanged.REASON`.
         index_entries: the added and deleted index files.
-        late_changes: the number of changes that came too late; see `HiddenChanges.late_changes`.
+        late_changes: the number of changes that came too late for their place in a history.
     """
 
     data: tuple[DataFileMeta, ...]

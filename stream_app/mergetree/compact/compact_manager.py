@@ -71,7 +71,7 @@ class CompactManager:
         return None if self.stop_trigger is None else self.levels.sorted_run_count
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None) -> None:
-        """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
+        """Add a committed level-0 file, with the `total_buckets` of its `BucketChange`."""
         self.total_buckets = total_buckets
         self.levels.add_level0_file(file)
         if self.picker is not None:
@@ -141,7 +141,7 @@ class CompactManager:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms, full, expects_no_flush: see `pick_next`.
+            local_ms, full, expects_no_flush: see `Picker.pick_unit`.
 
         Raises:
             UsageError: as `pick_next`.

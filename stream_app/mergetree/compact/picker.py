@@ -36,7 +36,7 @@ class Picker(Protocol):
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
             full: whether to pick all files for a full compaction.
-            expects_no_flush: see `PickTime.expects_no_flush`.
+            expects_no_flush: whether no flush is expected, so that runs need not wait for others.
         """
         ...
 

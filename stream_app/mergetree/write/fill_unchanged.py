@@ -200,7 +200,7 @@ class _OmittedColumn:
     def in_rows(
         name: str, rows: pa.RecordBatch, is_last: Bools, is_omitted: Bools
     ) -> _OmittedColumn:
-        """Find these rows among rows in order of key and age."""
+        """Find the rows that omit the column, among rows in order of key and age."""
         indices = np.arange(rows.num_rows)
         is_first = np.ones(rows.num_rows, np.bool_)
         is_first[1:] = is_last[:-1]

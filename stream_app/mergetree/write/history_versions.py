@@ -129,7 +129,8 @@ def written_versions(
 
     Args:
         changes: changes in order of key and age.
-        find, hidden_changes: see `history_windows`; `hidden_changes` gets those that become hidden.
+        find, hidden_changes: see `history_windows`; `hidden_changes` gets the changes that become
+            hidden.
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
@@ -252,7 +253,7 @@ def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
-    """Return the ends of versions, as deletes at that time."""
+    """Return a delete for each version that ends, at the time of its end."""
     columns = rule.columns
     ends = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), ends.num_rows)
@@ -305,7 +306,7 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
 def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> Int64s:
     """Return the states that become hidden changes: int64 [k].
 
-    A state that no version shows is hidden once. A new change replaces a hidden one of its moment.
+    A state that no version shows is hidden once. A new change replaces a hidden change of the same moment.
 
     Args:
         rows: as in `_timelines`.

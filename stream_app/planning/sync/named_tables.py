@@ -39,7 +39,7 @@ class _Source(NamedTuple):
 
     Attributes:
         database: the database's name; None: any.
-        is_cased: whether the source surely has this case.
+        is_cased: whether the case of the names is the source's for certain.
     """
 
     database: str | None
@@ -86,11 +86,8 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
         yield _Source(None, name, is_cased)
         return
     parts = name.split("_")
-    for database_part_count in range(1, len(parts)):
-        database_name, table_name = (
-            "_".join(parts[:database_part_count]),
-            "_".join(parts[database_part_count:]),
-        )
+    for count in range(1, len(parts)):
+        database_name, table_name = "_".join(parts[:count]), "_".join(parts[count:])
         if table_name and database_name:
             yield _Source(database_name, table_name, is_cased)
 

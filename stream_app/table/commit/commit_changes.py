@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 NextSumRecord = Callable[[SumRecord], SumRecord]
-"""Makes the record of the checksum of all rows from that of the snapshot below."""
+"""Makes the record of the checksum of all rows from the record of the snapshot below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,8 +188,8 @@ class FileStoreCommit:
 
         Args:
             partitions: serialized partitions; a partition without files is harmless.
-            identifier: the commit identifier. A stream passes that of its newest commit. A caller
-                with its own commit user may pass `BATCH_COMMIT_IDENTIFIER`.
+            identifier: the commit identifier. A stream gives the identifier of its newest commit. A
+                caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
             check: as `overwrite`.
 
         Raises:

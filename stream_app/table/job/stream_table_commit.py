@@ -246,7 +246,7 @@ class StreamTableCommit:
         """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
-            expects_no_flush: see `PickTime.expects_no_flush`.
+            expects_no_flush: whether no epoch is expected; see `CompactCoordinator.trigger`.
         """
         if self.last_identifier is None:
             return

@@ -76,9 +76,9 @@ class TableWrite:
         self._writer: BucketWriter | None = None
         self._changes: list[BucketChange] = []
         self.refused: list[pa.RecordBatch] = []
-        """Rows of finished buckets that could not be written; see `WrittenFiles.refused`."""
+        """Rows of finished buckets that could not be written, with `fill_unchanged.REASON`."""
         self.late_changes = 0
-        """Changes to finished buckets that came too late; see `WrittenFiles.late_changes`."""
+        """The number of changes to finished buckets that came too late for their place."""
 
     def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
         """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
