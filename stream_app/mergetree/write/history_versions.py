@@ -306,7 +306,8 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
 def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> Int64s:
     """Return the states that become hidden changes: int64 [k].
 
-    A state that no version shows is hidden once. A new change replaces a hidden change of the same moment.
+    A state that no version shows is hidden once. A new change replaces a hidden change of the same
+    moment.
 
     Args:
         rows: as in `_timelines`.
