@@ -26,7 +26,7 @@ from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
 from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriterFactory
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20
@@ -74,7 +74,7 @@ class PlacedWrite(TableWrite):
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: MakesBucketWriter,
+        bucket_writer: BucketWriterFactory,
         indexes: KeyIndexes,
         *,
         next_sequence_number: int,

@@ -58,7 +58,7 @@ def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> Buc
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
-    """Return the writer of one task's share of an epoch; see `MakesTableWrite`."""
+    """Return the writer of one task's share of an epoch; see `TableWriteFactory`."""
     return table_kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
@@ -70,7 +70,7 @@ def bucket_writer(
     next_sequence_number: int,
     old_row_lookup: OldRowLookup | None = None,
 ) -> BucketWriter:
-    """Return the writer of one bucket for one epoch; see `MakesBucketWriter`."""
+    """Return the writer of one bucket for one epoch; see `BucketWriterFactory`."""
     make = table_kind_of(table.schema).bucket_writer
     return make(
         table,

@@ -32,8 +32,8 @@ class BucketWriter(Protocol):
         ...
 
 
-class MakesBucketWriter(Protocol):
-    """A maker of bucket writers."""
+class BucketWriterFactory(Protocol):
+    """A factory of bucket writers."""
 
     def __call__(
         self,

@@ -143,7 +143,7 @@ def postponed_writer(
     next_sequence_number: int,
     old_row_lookup: OldRowLookup | None = None,
 ) -> PostponedWriter:
-    """Return the writer of a key share; see `MakesBucketWriter`."""
+    """Return the writer of a key share; see `BucketWriterFactory`."""
     del old_row_lookup
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"

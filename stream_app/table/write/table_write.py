@@ -22,7 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_errors import merge_errors
-from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriterFactory
 
 
 class BucketIndex(Protocol):
@@ -40,8 +40,8 @@ class BucketIndex(Protocol):
         ...
 
 
-class MakesBucketIndex(Protocol):
-    """A maker of bucket indexes."""
+class BucketIndexFactory(Protocol):
+    """A factory of bucket indexes."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
         """Return the index of a bucket for one epoch."""
@@ -54,10 +54,10 @@ class TableWrite:
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: MakesBucketWriter,
+        bucket_writer: BucketWriterFactory,
         *,
         next_sequence_number: int,
-        bucket_index: MakesBucketIndex | None = None,
+        bucket_index: BucketIndexFactory | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
         """Begin a task's share.

@@ -248,7 +248,7 @@ def small_file_requests(
     *,
     full: bool = False,  # noqa: ARG001 - there are no levels to fill
 ) -> list[CompactRequest]:
-    """Plan one round over all small files of a snapshot; see `PlansCompactions`.
+    """Plan one round over all small files of a snapshot; see `CompactionPlanner`.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

@@ -137,7 +137,7 @@ def neighbour_requests(
     *,
     full: bool = False,
 ) -> list[CompactRequest]:
-    """Plan the joins of neighbours in each bucket of a snapshot; see `PlansCompactions`.
+    """Plan the joins of neighbours in each bucket of a snapshot; see `CompactionPlanner`.
 
     Args:
         full: whether to rewrite all files after the large ones at each bucket's beginning.
