@@ -149,7 +149,7 @@ def tagged_versions_to_keep(
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    holding = holding_announcements(table, tag_folder.others)
+    holding = holding_announcements(table, tag_folder.other_names)
     return [
         snapshot
         for snapshot in tagged_snapshots

@@ -138,10 +138,10 @@ class ExpireSnapshots:
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
         while retained is not None and announcement is None:
-            folder = self.table.tags.folder()
-            tags = folder.tags
+            tag_folder = self.table.tags.folder()
+            tags = tag_folder.tags
             try:
-                protected = self._protected_versions(folder)
+                protected = self._protected_versions(tag_folder)
                 files = self._files(config, versions, retained, protected)
                 announcement = _announcement(versions[0].snapshot_id, retained, protected)
             except CorruptFileError:  # perhaps because a tag was deleted during the read
@@ -174,13 +174,13 @@ class ExpireSnapshots:
         # at least one side sees the conflict.
         announcement_name = table.expiry_announcements.announce(expiry.announcement)
         try:
-            folder = table.tags.folder()
-            other_names = [name for name in folder.others if name != announcement_name]
+            tag_folder = table.tags.folder()
+            other_names = [name for name in tag_folder.other_names if name != announcement_name]
             self._check_not_rolled_back(expiry.announcement, other_names)
-            self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
+            self._check_no_new_tag(expiry, expiry.announcement, tag_folder.tags)
             self._check_no_new_consumer(expiry, expiry.retained_id)
             # Crashed expiries left these announcements, which are the last record of their plans.
-            delete_void_tags(table, holding_announcements(table, other_names), folder.tags)
+            delete_void_tags(table, holding_announcements(table, other_names), tag_folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announcement_name)
             raise
@@ -201,10 +201,12 @@ class ExpireSnapshots:
         # incomplete.
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.retained_id)
-        folder = table.tags.folder()
-        delete_void_tags(table, [expiry.announcement], folder.tags, considered_tags=expiry.tags)
+        tag_folder = table.tags.folder()
+        delete_void_tags(table, [expiry.announcement], tag_folder.tags, considered_tags=expiry.tags)
         table.expiry_announcements.withdraw(announcement_name)
-        withdraw_outdated(table, [name for name in folder.others if name != announcement_name])
+        withdraw_outdated(
+            table, [name for name in tag_folder.other_names if name != announcement_name]
+        )
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed_names: Collection[str]

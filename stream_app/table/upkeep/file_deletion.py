@@ -52,26 +52,26 @@ class ProtectedVersions:
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        others: branch → all of its snapshots, tags and long-lived changelogs. A branch shares the
-            snapshots up to its beginning with the branch from which it was created. After a
-            fast-forward the main branch shares all snapshots of the other branch, and each expires
-            them on its own.
+        other_branches: for each other branch, all of its snapshots, tags and long-lived changelogs.
+            A branch shares the snapshots up to its beginning with the branch from which it was
+            created. After a fast-forward the main branch shares all snapshots of the other branch,
+            and each expires them on its own.
     """
 
     tags: dict[int, Snapshot]
-    others: tuple[tuple[NamedVersion, ...], ...]
+    other_branches: tuple[tuple[NamedVersion, ...], ...]
 
     @property
     def others_changelogs(self) -> frozenset[str]:
         """The changelog lists of other branches; a tag does not keep its changelog."""
-        versions = (version for branch in self.others for version in branch)
+        versions = (version for branch in self.other_branches for version in branch)
         untagged = (version for version in versions if version.kind is not VersionKind.TAG)
         lists = (_snapshot_of(version).changelog_manifest_list for version in untagged)
         return frozenset(name for name in lists if name is not None)
 
     def snapshots_of_others(self) -> Iterator[Snapshot]:
         """Yield all versions of other branches."""
-        for branch in self.others:
+        for branch in self.other_branches:
             yield from map(_snapshot_of, branch)
 
     def files_needed(
@@ -98,7 +98,7 @@ class ProtectedVersions:
         """
         return [
             needed
-            for branch in self.others
+            for branch in self.other_branches
             for needed in _files_of_branch(branch, manifest_cache, cache)
         ]
 
