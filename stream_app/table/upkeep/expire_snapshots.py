@@ -204,9 +204,8 @@ class ExpireSnapshots:
         tag_folder = table.tags.folder()
         delete_void_tags(table, [expiry.announcement], tag_folder.tags, considered_tags=expiry.tags)
         table.expiry_announcements.withdraw(announcement_name)
-        withdraw_outdated(
-            table, [name for name in tag_folder.other_names if name != announcement_name]
-        )
+        other_names = [name for name in tag_folder.other_names if name != announcement_name]
+        withdraw_outdated(table, other_names)
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed_names: Collection[str]
@@ -367,8 +366,7 @@ def commit_time_ms(read: ReadVersion, number: int) -> int | None:
 
 def oldest_unread_snapshot(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
-    expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
-    return table.consumers.min_next_snapshot(now_ms, expiration_ms)
+    return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 
 
 def add_dropped(
@@ -391,12 +389,12 @@ def add_dropped(
 
 
 def add_changelog(
-    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
+    collector: FileCollector, version: Snapshot, protected: ProtectedVersions
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
-    name = snapshot.changelog_manifest_list
+    name = version.changelog_manifest_list
     if name is None or name in protected.others_changelogs:
         return
     collector.manifest_cache.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.manifest_cache.added_entries(name))
-    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)
+    collector.add_manifest_list(name, version.changelog_manifest_list_size)
