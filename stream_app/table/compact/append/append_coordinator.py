@@ -50,7 +50,7 @@ PENDING_TASKS_MAX = 5000
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningTask:
     """A task whose result is not committed yet; `start_s` is in seconds of the steady clock."""
 
     request: CompactRequest
@@ -81,7 +81,7 @@ class AppendCompactCoordinator:
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
         self.planner_runner = PlannerRunner(table)
-        self._running: dict[str, _Running] = {}
+        self._running_tasks: dict[str, _RunningTask] = {}
         self._partitions: frozenset[bytes] | None = None
         self._changed_id = 0
 
@@ -106,13 +106,13 @@ class AppendCompactCoordinator:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed_buckets = set(buckets)
         self._changed_id = snapshot.snapshot_id if snapshot else 0
-        for running in self._running.values():
-            running.is_overtaken |= running.bucket_id in changed_buckets
+        for running_task in self._running_tasks.values():
+            running_task.is_overtaken |= running_task.bucket_id in changed_buckets
         self.planner_runner.request_round()
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets with running tasks."""
-        return {running.bucket_id for running in self._running.values()}
+        return {running_task.bucket_id for running_task in self._running_tasks.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
@@ -125,15 +125,15 @@ class AppendCompactCoordinator:
         return self._start_tasks()
 
     def _start_tasks(self) -> int:
-        started = self._take_plan()
-        has_capacity = len(self._running) < PENDING_TASKS_MAX
+        started_count = self._take_plan()
+        has_capacity = len(self._running_tasks) < PENDING_TASKS_MAX
         is_due = self.planner_runner.is_due or bool(self.failures.due_tasks())
         if self.planner_runner.running_round is None and has_capacity and is_due:
-            units = [running.request.unit for running in self._running.values()]
+            units = [running_task.request.unit for running_task in self._running_tasks.values()]
             running_names = {file.file_name for unit in units for file in unit.files}
             failed_tasks = self.failures.take_due_tasks()
             self.planner_runner.begin(running_names | self.failures.skipped_files(), failed_tasks)
-        return started
+        return started_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
@@ -145,19 +145,19 @@ class AppendCompactCoordinator:
 
     def is_idle(self) -> bool:
         """Return whether no task runs, is planned, or waits for its commit."""
-        return self.planner_runner.running_round is None and not self._running
+        return self.planner_runner.running_round is None and not self._running_tasks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return the tasks that wait for a thread or run. Any thread may call it."""
         return [
             compaction_under_way(
-                self.table.paths.partition_path(running.request.partition),
-                running.request.bucket,
-                running.request.unit,
-                running.future,
+                self.table.paths.partition_path(running_task.request.partition),
+                running_task.request.bucket,
+                running_task.request.unit,
+                running_task.future,
             )
-            for running in list(self._running.values())
-            if not running.future.done()
+            for running_task in list(self._running_tasks.values())
+            if not running_task.future.done()
         ]
 
     def waiting_row_count(self) -> int:
@@ -169,8 +169,8 @@ class AppendCompactCoordinator:
         return current_metrics(
             (),
             [
-                OpenCompaction(running.future, running.start_s)
-                for running in list(self._running.values())
+                OpenCompaction(running_task.future, running_task.start_s)
+                for running_task in list(self._running_tasks.values())
             ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
@@ -179,7 +179,9 @@ class AppendCompactCoordinator:
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Wait until a task or the planning ends; return at once if neither runs."""
-        futures: list[Future[Any]] = [running.future for running in self._running.values()]
+        futures: list[Future[Any]] = [
+            running_task.future for running_task in self._running_tasks.values()
+        ]
         if self.planner_runner.running_round is not None:
             futures.append(self.planner_runner.running_round)
         if futures and not any(future.done() for future in futures):
@@ -192,24 +194,26 @@ class AppendCompactCoordinator:
         """
         self._start_tasks()
         results = []
-        for name, running in list(self._running.items()):
-            if not running.future.done():
+        for name, running_task in list(self._running_tasks.items()):
+            if not running_task.future.done():
                 continue
-            error = running.future.exception()
+            error = running_task.future.exception()
             if error is None:
-                unit, change = running.request.unit, running.future.result()
-                results.append(FinishedCompaction(unit, change, running.is_overtaken))
+                unit, change = running_task.request.unit, running_task.future.result()
+                results.append(FinishedCompaction(unit, change, running_task.is_overtaken))
             else:
-                del self._running[name]
+                del self._running_tasks[name]
                 self.failures.note(
-                    running.request, self.table.paths.bucket_folder(*running.bucket_id), error
+                    running_task.request,
+                    self.table.paths.bucket_folder(*running_task.bucket_id),
+                    error,
                 )
         return results
 
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note committed results, whose small files the planner may pick again."""
         for compaction in compactions:
-            del self._running[_first_file_name(compaction.change)]
+            del self._running_tasks[_first_file_name(compaction.change)]
             self.failures.bucket_failures.forget(compaction.bucket_id)
             self.dropped_compactions.forget(compaction.bucket_id)
         self.planner_runner.request_round()
@@ -217,7 +221,7 @@ class AppendCompactCoordinator:
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
         for compaction in compactions:
-            self._running[_first_file_name(compaction.change)].is_in_doubt = True
+            self._running_tasks[_first_file_name(compaction.change)].is_in_doubt = True
 
     def discard(
         self,
@@ -230,11 +234,11 @@ class AppendCompactCoordinator:
         Files of a result in doubt stay, because a snapshot may name them.
         """
         for compaction in compactions:
-            running = self._running.pop(_first_file_name(compaction.change))
+            running_task = self._running_tasks.pop(_first_file_name(compaction.change))
             self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
-            if not running.is_in_doubt:
+            if not running_task.is_in_doubt:
                 self.table.discard([compaction.change])
         self.planner_runner.request_round(starts_anew=True)
 
@@ -258,7 +262,9 @@ class AppendCompactCoordinator:
             request = append_request(partition, 0, files, SMALL_FILES)
             future = self.executor.submit(request)
             start_s = self.age_clock.steady_seconds()
-            self._running[files[0].file_name] = _Running(request, future, start_s, is_overtaken)
+            self._running_tasks[files[0].file_name] = _RunningTask(
+                request, future, start_s, is_overtaken
+            )
         return len(tasks)
 
 
