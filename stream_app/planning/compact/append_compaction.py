@@ -151,12 +151,12 @@ def pack_with_deletions(
     Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
     groups: dict[str, list[DataFileMeta]] = {}
-    others = []
+    other_files = []
     for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
         if file.file_name in index_files:
             groups.setdefault(index_files[file.file_name], []).append(file)
         else:
-            others.append(file)
+            other_files.append(file)
     bins: list[Files] = []
     current_bin: list[DataFileMeta] = []
     for group in sorted(groups.values(), key=lambda group: sum(file.file_size for file in group)):
@@ -167,7 +167,7 @@ def pack_with_deletions(
             current_bin = []
     if current_bin:
         bins.append(tuple(current_bin))
-    other_bins, remaining_files = pack_bins(others, rules)
+    other_bins, remaining_files = pack_bins(other_files, rules)
     return bins + other_bins, remaining_files
 
 

@@ -41,7 +41,7 @@ class TableRules:
             columns.
         sync_primary_keys_from_source_schema: whether other tables get the source's key.
         options: the options of all tables.
-        tables: name of a table → its own settings.
+        table_settings: name of a table → its own settings.
     """
 
     primary_keys: Names = ()
@@ -49,7 +49,7 @@ class TableRules:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    table_settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def new_table(
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
-    table_settings = rules.tables.get(name, TableSettings())
+    table_settings = rules.table_settings.get(name, TableSettings())
     primary = _KeySetting("primary-keys", table_settings.primary_keys, rules.primary_keys)
     source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
     partition = _KeySetting(

@@ -258,7 +258,7 @@ class RowDifferences:
 
 def compare_rows(
     table: FileStoreTable,
-    expected: Iterator[pa.RecordBatch],
+    expected_rows: Iterator[pa.RecordBatch],
     stored_rows: Iterator[pa.RecordBatch],
     *,
     reports_unexpected: bool = True,
@@ -273,7 +273,7 @@ def compare_rows(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for difference in differences(table.layout(), expected, stored_rows):
+    for difference in differences(table.layout(), expected_rows, stored_rows):
         unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
         missing += len(difference.removed)
         wrong += len(difference.changed)

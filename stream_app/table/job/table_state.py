@@ -95,7 +95,7 @@ class TableState:
     @property
     def live_counts(self) -> LiveFileCounts:
         """Counts the table's live files and their bytes."""
-        return self.constraints.live
+        return self.constraints.live_counts
 
     def _read_history(self) -> CommitHistory:
         """Return the history of this user's commits, based on the newest snapshot.

@@ -121,13 +121,13 @@ def added_hashes(
     return all_hashes
 
 
-def _is_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+def _is_in(hashes: Hashes, other_hashes: Hashes) -> npt.NDArray[np.bool_]:
     """Return whether each hash is in the other array; both arrays are ascending."""
-    indices = np.searchsorted(others, hashes)
-    indices[indices == len(others)] = 0
-    if not len(others):
+    indices = np.searchsorted(other_hashes, hashes)
+    indices[indices == len(other_hashes)] = 0
+    if not len(other_hashes):
         return np.zeros(len(hashes), np.bool_)
-    is_known: npt.NDArray[np.bool_] = others[indices] == hashes
+    is_known: npt.NDArray[np.bool_] = other_hashes[indices] == hashes
     return is_known
 
 

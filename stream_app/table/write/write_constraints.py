@@ -65,14 +65,14 @@ class WriteConstraints:
 
     Attributes:
         next_sequence_number: a number greater than any in a file; 0 without files.
-        live: the counts of the table's live files and bytes.
+        live_counts: the counts of the table's live files and bytes.
         bucket_counts: partition → its number of buckets, if that differs from the table's. A change
             replaces the object.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
-    live: LiveFileCounts = field(default_factory=LiveFileCounts)
+    live_counts: LiveFileCounts = field(default_factory=LiveFileCounts)
     bucket_counts: Mapping[bytes, int] = field(init=False, default_factory=dict)
     _compactable_check: CompactableFileCheck | None = field(init=False)
 
@@ -94,7 +94,7 @@ class WriteConstraints:
         if not self.table.schema.kind_traits.has_buckets:
             return ()
         entries = FileStoreScan(self.table).live(snapshot)
-        self.live.begin(entries)
+        self.live_counts.begin(entries)
         self._apply_entries(entries)
         return entries
 
