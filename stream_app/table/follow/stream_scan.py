@@ -137,14 +137,14 @@ class StreamScan:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position = begin
-        admitted = AdmittedSplits(limits)
+        admitted_splits = AdmittedSplits(limits)
         next_splits: list[StreamSplit] = []
-        while not admitted.is_full:
+        while not admitted_splits.is_full:
             splits = self._splits_of(position)
             if splits is None:
                 break
             remaining_splits = splits[position.index :]
-            admitted, count = admitted.admit(remaining_splits)
+            admitted_splits, count = admitted_splits.admit(remaining_splits)
             next_splits += remaining_splits[:count]
             if count < len(remaining_splits):
                 position = position.after(count)

@@ -244,16 +244,16 @@ class KeyIndexes:
         end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
-        first_merged = lowest_merged_layer(
+        first_merged_index = lowest_merged_layer(
             [*(span.row_count for span in spans), len(layer.bucket_codes)]
         )
         begin: LayerSnapshot | None = spans[-1].end
-        if first_merged < len(spans):
-            begin = spans[first_merged].begin
-            layer = merged_layer(key_index.layers[first_merged:], is_lowest=begin is None)
-            key_index.layers[first_merged:] = [layer]
+        if first_merged_index < len(spans):
+            begin = spans[first_merged_index].begin
+            layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=begin is None)
+            key_index.layers[first_merged_index:] = [layer]
         saved_span = files.save(layer, key_index.buckets, begin, end)
-        files.keep([*spans[:first_merged], saved_span])
+        files.keep([*spans[:first_merged_index], saved_span])
 
     @property
     def _threads(self) -> int:

@@ -187,13 +187,13 @@ def bucket_lookup(
     check_lookup(table)
     schema = table.schema
     needed_names = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
-    read = schema.fields.project([name for name in schema.fields.names if name in needed_names])
+    row_type = schema.fields.project([name for name in schema.fields.names if name in needed_names])
     return KeyLookup(
-        layout=table.layout(read),
+        layout=table.layout(row_type),
         key_of=table.key_of,
         key_at=partial(_key_at, table.schema.key_type),
         read=_reader_of_keys(
-            table, BucketId(partition, bucket), read, vectors, lookup_copies(table)
+            table, BucketId(partition, bucket), row_type, vectors, lookup_copies(table)
         ),
         ignores_deletes=table.options[IGNORE_DELETE],
     )

@@ -344,7 +344,7 @@ def versions_before(
 
 
 def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
-    """Read a version. An error advises how an expiry can skip a damaged one."""
+    """Read a version; if it is damaged, the error's fix lets an expiry skip it."""
     try:
         return read(number)
     except CorruptFileError as error:

@@ -1,7 +1,7 @@
 """Keeps the time at which each bucket last got files, in tables whose rows wait for compactions.
 
 `bucket_coordinator` asks whether a bucket rests, so that its waiting rows become due, and which
-waiting rows the metrics show. The module knows no files and no levels.
+waiting rows the metrics show. It sees no files and no levels.
 """
 
 from __future__ import annotations
