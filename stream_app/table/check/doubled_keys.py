@@ -43,7 +43,7 @@ from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.index_building import KeySplit
+from stream_app.table.key_index.key_index_builder import KeySplit
 from stream_app.table.key_index.key_layer_files import CodedBuckets
 from stream_app.table.key_index.table_key_reader import (
     BUCKET_CODE,

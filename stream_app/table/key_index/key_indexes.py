@@ -39,7 +39,7 @@ from stream_app.planning.key_index.layer_chain import (
 )
 from stream_app.process.local_disk import kept_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.index_building import IndexBuilding, layer_snapshot
+from stream_app.table.key_index.key_index_builder import KeyIndexBuilder, layer_snapshot
 from stream_app.table.key_index.key_layer import (
     BucketCodes,
     KeyLayer,
@@ -124,7 +124,7 @@ class KeyIndexes:
             if index is None:
                 files.keep([])
                 with locked_folder(self.folder):
-                    self._index_building(target).build()
+                    self._key_index_builder(target).build()
                 index = self._open(files, target, is_new=True)
                 assert index is not None, "the index has just been built"
             return index
@@ -133,9 +133,9 @@ class KeyIndexes:
         columns = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
         return ShareFiles(self.folder, share, columns)
 
-    def _index_building(self, target: Snapshot) -> IndexBuilding:
+    def _key_index_builder(self, target: Snapshot) -> KeyIndexBuilder:
         shares = [self._files(share) for share in range(self.rule.share_count)]
-        return IndexBuilding(
+        return KeyIndexBuilder(
             key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,

@@ -75,8 +75,8 @@ class KeySplit:
 
 
 @dataclass(slots=True, kw_only=True)
-class IndexBuilding:
-    """The scan of one snapshot.
+class KeyIndexBuilder:
+    """A builder of the index at one snapshot.
 
     Attributes:
         folder: the folder for the keys' temporary files.
