@@ -80,14 +80,14 @@ class KeyIndexBuilder:
 
     Attributes:
         folder: the folder for the keys' temporary files.
-        shares: the files of each key share, by its number.
+        share_files: the files of each key share, by its number.
         threads: the number of files that are read at a time.
     """
 
     key_reader: TableKeyReader
     snapshot: Snapshot
     folder: Path
-    shares: Sequence[ShareFiles]
+    share_files: Sequence[ShareFiles]
     threads: int
 
     def build(self) -> None:
@@ -102,7 +102,7 @@ class KeyIndexBuilder:
         end = layer_snapshot(self.snapshot)
         missing_shares = [
             share
-            for share, files in enumerate(self.shares)
+            for share, files in enumerate(self.share_files)
             if all(span.end != end or span.begin is not None for span in files.spans())
         ]
         if not missing_shares:
@@ -137,7 +137,7 @@ class KeyIndexBuilder:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
         if len(parts) > 1:
             raise UnsupportedTableError(
-                f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",
+                f"the keys of one of {len(self.share_files)} shares of the index have more than 2 GiB",
                 where=self.key_reader.table.location,
                 fix="raise 'dynamic-bucket.assigner-parallelism'; with partition-lookup the table "
                 "needs more buckets",
@@ -153,6 +153,6 @@ class KeyIndexBuilder:
             share_buckets.code(buckets.ids[code])
         bucket_codes = share_codes.astype(np.int32)
         share_buckets.count(bucket_codes, 1)
-        files = self.shares[share]
+        files = self.share_files[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.save(layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot))

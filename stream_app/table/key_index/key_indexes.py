@@ -134,12 +134,12 @@ class KeyIndexes:
         return ShareFiles(self.folder, share, columns)
 
     def _key_index_builder(self, target: Snapshot) -> KeyIndexBuilder:
-        shares = [self._files(share) for share in range(self.rule.share_count)]
+        share_files = [self._files(share) for share in range(self.rule.share_count)]
         return KeyIndexBuilder(
             key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,
-            shares=shares,
+            share_files=share_files,
             threads=self._threads,
         )
 
