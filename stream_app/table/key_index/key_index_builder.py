@@ -137,7 +137,8 @@ class KeyIndexBuilder:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
         if len(parts) > 1:
             raise UnsupportedTableError(
-                f"the keys of one of {len(self.share_files)} shares of the index have more than 2 GiB",
+                f"the keys of one of {len(self.share_files)} shares of the index have more than 2 "
+                "GiB",
                 where=self.key_reader.table.location,
                 fix="raise 'dynamic-bucket.assigner-parallelism'; with partition-lookup the table "
                 "needs more buckets",
