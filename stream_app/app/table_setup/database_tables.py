@@ -331,7 +331,7 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
 def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
     """Return the table with the options of the configuration."""
     rules = sync.table_rules
-    table_options = rules.tables[name].options if name in rules.tables else {}
+    table_options = rules.table_settings[name].options if name in rules.table_settings else {}
     shared_options = options_for(table.schema.primary_keys, rules.options)
     options = {key: text for key, text in shared_options.items() if key not in table_options}
     # Some options belong to the table alone: the configuration sets them only for new tables.

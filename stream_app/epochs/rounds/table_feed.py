@@ -114,7 +114,7 @@ class TableFeed:
         self._new_columns.update(set(new_names).difference(old_names))
         if self.table_job.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.table_job.has_current_buckets(
+        return not plan.first_offsets and not self.table_job.follow_and_judge_buckets(
             plan.basis, output.changes
         )
 

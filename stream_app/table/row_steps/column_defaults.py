@@ -22,8 +22,8 @@ from stream_app.model.schema.data_type import DataField, RowType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultedColumns:
-    """Implements `pipeline.Step`.
+class DefaultsStep:
+    """A step that fills in DEFAULTs. Implements `pipeline.Step`.
 
     Attributes:
         defaults: an array of one value for each column that has a DEFAULT.
@@ -45,7 +45,7 @@ class DefaultedColumns:
         return replace(decoded, changes=changes)
 
 
-def defaults_step(columns: RowType) -> DefaultedColumns | None:
+def defaults_step(columns: RowType) -> DefaultsStep | None:
     """Return the step of a table; None if no column has a DEFAULT.
 
     Raises:
@@ -56,7 +56,7 @@ def defaults_step(columns: RowType) -> DefaultedColumns | None:
         for column in columns
         if column.default_value is not None
     }
-    return DefaultedColumns(defaults=defaults) if defaults else None
+    return DefaultsStep(defaults=defaults) if defaults else None
 
 
 def _value(column: DataField, text: str) -> pa.Array:

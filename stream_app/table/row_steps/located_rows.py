@@ -1,7 +1,7 @@
 """Checks that a change names its row's partition, if the table requires that.
 
-`NamedPartitions` is for tables whose changes find their rows by a key index. `LookupHints` is for
-tables that could have one: it tells so in the reason of a record without a partition.
+`NamedPartitionStep` is for tables whose changes find their rows by a key index. `LookupHintStep` is
+for tables that could have one: it says so in the reason of a record without a partition.
 
 Paimon's Flink jobs expect whole before-images instead.
 """
@@ -29,20 +29,22 @@ _HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key fi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPartitions:
-    """Implements `pipeline.Step`: a row that is not deleted must name its whole partition.
+class NamedPartitionStep:
+    """A step that quarantines rows that are not deleted and lack a part of their partition.
+
+    Implements `pipeline.Step`.
 
     Attributes:
-        required: the partition columns that are NOT NULL in the table.
+        required_names: the partition columns that are NOT NULL in the table.
     """
 
-    required: tuple[str, ...]
+    required_names: tuple[str, ...]
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows = decoded.changes.rows
         reasons: dict[int, str] = {}
-        for name in self.required:
+        for name in self.required_names:
             column = rows.column(name)
             if column.null_count:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
@@ -54,8 +56,10 @@ class NamedPartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookupHints:
-    """Implements `pipeline.Step`: names the option that would help in reasons.
+class LookupHintStep:
+    """A step that adds the option that would help to the reasons of bad records.
+
+    Implements `pipeline.Step`.
 
     Attributes:
         partition_keys: the partition columns, all of which are in the primary key.
@@ -85,20 +89,20 @@ def finds_rows(schema: TableSchema) -> bool:
     return rule is not None and rule.older_row_rule is OlderRowRule.MOVES
 
 
-def named_partitions(schema: TableSchema) -> NamedPartitions | None:
+def named_partition_step(schema: TableSchema) -> NamedPartitionStep | None:
     """Return the step of a table; None if messages always name the partition."""
     if not finds_rows(schema):
         return None
     fields = schema.partition_type
-    return NamedPartitions(
-        required=tuple(field.name for field in fields if not field.data_type.nullable)
+    return NamedPartitionStep(
+        required_names=tuple(field.name for field in fields if not field.data_type.nullable)
     )
 
 
-def lookup_hints(schema: TableSchema) -> LookupHints | None:
+def lookup_hint_step(schema: TableSchema) -> LookupHintStep | None:
     """Return the step of a table; None if the table has the option, or cannot have it."""
     options = {**schema.options, PARTITION_LOOKUP.key: "true"}
     problems = index_problems(schema.primary_keys, schema.partition_keys, options)
     if finds_rows(schema) or [*problems]:
         return None
-    return LookupHints(partition_keys=frozenset(schema.partition_keys))
+    return LookupHintStep(partition_keys=frozenset(schema.partition_keys))

@@ -29,8 +29,8 @@ _RETRACT_KINDS = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeableValues:
-    """Implements `pipeline.Step`.
+class MergeableValueStep:
+    """A step that quarantines values that no merge accepts. Implements `pipeline.Step`.
 
     Attributes:
         sets: the columns of bitmaps and sketches.
@@ -50,7 +50,7 @@ class MergeableValues:
         return decoded.with_bad_records(messages, reasons)
 
 
-def mergeable_values(schema: TableSchema) -> MergeableValues | None:
+def mergeable_value_step(schema: TableSchema) -> MergeableValueStep | None:
     """Return the step of a table; None if its columns' functions accept every value."""
     aggregates = [
         aggregate for aggregate in schema.merge_rules.aggregates.values() if aggregate.column
@@ -59,7 +59,7 @@ def mergeable_values(schema: TableSchema) -> MergeableValues | None:
     products = tuple(aggregate for aggregate in aggregates if _divides(aggregate, schema))
     if not sets and not products:
         return None
-    return MergeableValues(sets=sets, products=products)
+    return MergeableValueStep(sets=sets, products=products)
 
 
 def _divides(aggregate: ColumnAggregate, schema: TableSchema) -> bool:

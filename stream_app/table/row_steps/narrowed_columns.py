@@ -32,8 +32,8 @@ _MILLIS = pa.timestamp("ms", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NarrowedColumns:
-    """Implements `pipeline.Step`.
+class NarrowedColumnStep:
+    """A step that quarantines records of a narrowed column. Implements `pipeline.Step`.
 
     Attributes:
         facts: reads the types and the time of each message.

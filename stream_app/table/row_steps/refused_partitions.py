@@ -27,7 +27,7 @@ from stream_app.model.options.expire_options import (
 )
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.upkeep.partition_time import PartitionTime, time_of_partitions
+from stream_app.planning.upkeep.partition_time import PartitionTimeReader, partition_time_reader
 from stream_app.table.write.bucket_assigner import row_codes
 
 NAME_BYTES_MAX = 255
@@ -41,8 +41,8 @@ _UNDATED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NameablePartitions:
-    """Implements `pipeline.Step`.
+class NameablePartitionStep:
+    """A step that quarantines partitions with too long names. Implements `pipeline.Step`.
 
     Attributes:
         partition_keys: the columns whose values name folders.
@@ -60,10 +60,10 @@ class NameablePartitions:
         return decoded.with_bad_records(messages, reasons)
 
 
-def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
+def nameable_partition_step(schema: TableSchema) -> NameablePartitionStep | None:
     """Return the step of a table; None without partitions."""
     keys = schema.partition_keys
-    return NameablePartitions(partition_keys=keys) if keys else None
+    return NameablePartitionStep(partition_keys=keys) if keys else None
 
 
 def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
@@ -87,11 +87,11 @@ def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatedPartitions:
-    """Implements `pipeline.Step`: every partition must have a time."""
+class DatedPartitionStep:
+    """A step that quarantines partitions without a time. Implements `pipeline.Step`."""
 
     partition_type: RowType
-    time: PartitionTime
+    time_reader: PartitionTimeReader
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
@@ -120,12 +120,12 @@ class DatedPartitions:
         names, types = self.partition_type.names, self.partition_type.types
         values = deserialize_row(serialize_arrow_row(columns, types, row), types)
         texts = value_texts(values, self.partition_type)
-        if self.time.time_ms(names, texts) is not None:
+        if self.time_reader.time_ms(names, texts) is not None:
             return None
         return ", ".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
 
 
-def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
+def dated_partition_step(schema: TableSchema) -> DatedPartitionStep | None:
     """Return the step of a table; None if it accepts any partition.
 
     Raises:
@@ -135,4 +135,6 @@ def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
     has_pattern = options[PARTITION_TIMESTAMP_PATTERN] or options[PARTITION_TIMESTAMP_FORMATTER]
     if not (options[PARTITION_TIMESTAMP_FORMAT_STRICT] and schema.partition_keys and has_pattern):
         return None
-    return DatedPartitions(partition_type=schema.partition_type, time=time_of_partitions(options))
+    return DatedPartitionStep(
+        partition_type=schema.partition_type, time_reader=partition_time_reader(options)
+    )

@@ -292,7 +292,7 @@ def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Pa
             rows,
         ]
     )
-    check.source.add(check.assigner.assign(whole))
+    check.source_rows.add(check.assigner.assign(whole))
     assert list(check.findings(latest_of(table))) == []
 
 

@@ -198,7 +198,7 @@ class _DifferingRows:
                 lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
             )
             hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
-            state.source.add(state.assigner.assign(rows))
+            state.source_rows.add(state.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {
             key

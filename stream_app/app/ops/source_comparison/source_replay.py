@@ -69,7 +69,7 @@ class SourceReplay:
         changes = decoded.changes
         if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
             self._buffer, self.buffered_rows = [], 0
-            self._check.source.empty()
+            self._check.source_rows.empty()
             changes = changes.changes_after(decoded.truncated)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
@@ -79,13 +79,13 @@ class SourceReplay:
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
         if self.buffered_rows:
-            self._check.source.add(self._assigner.assign(concat_rows(self._buffer)))
+            self._check.source_rows.add(self._assigner.assign(concat_rows(self._buffer)))
         self._buffer, self.buffered_rows = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused_rows := self._check.source.refused:
+        if refused_rows := self._check.source_rows.refused:
             self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 

@@ -28,7 +28,7 @@ def _place(case: Case) -> str:
     ending = {"moves": ("-D", "-U"), "stays": ("-D",) if "deletes-end" in case.args else ()}
     moves = place_changes(
         KeyChanges(
-            key=np.array([keys.index(key) for _, key, _ in changes]),
+            key_numbers=np.array([keys.index(key) for _, key, _ in changes]),
             partition=np.array([PARTITIONS.index(name) for _, _, name in changes]),
             adds=np.array([kind.startswith("+") for kind in kinds]),
             ends=np.array([kind in ending.get(case.args["existing"], ()) for kind in kinds]),
@@ -39,7 +39,7 @@ def _place(case: Case) -> str:
     lines = [
         f"{'-D' if deletes else kinds[source]} {changes[source][1]} in {PARTITIONS[partition]}"
         for source, partition, deletes in zip(
-            moves.source, moves.partition, moves.deletes_older, strict=True
+            moves.change_numbers, moves.partition, moves.deletes_older, strict=True
         )
     ]
     after = (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.table.row_steps.mergeable_values import mergeable_values
+from stream_app.table.row_steps.mergeable_values import mergeable_value_step
 from tests.support.jobs.table_writer import read_rows
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 from tests.support.tables.function_columns import FUNCTION_COLUMNS
@@ -35,7 +35,7 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
     values = [columns[1], b"no bitmap and no sketch", columns[2], b"\1", None]
     texts = [None if value is None else base64.b64encode(value).decode() for value in values]
     decode = a_format("k INT, v BYTES", ("k",)).with_steps(
-        {StepPlace.MERGEABLE_VALUES: mergeable_values(small.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_value_step(small.table.schema)}
     )
     events = [event("c", after={"k": 1, "v": text}) for text in texts]
     decoded = decode.decode(messages(*events, key=None))
@@ -53,7 +53,7 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
     options = {**AGGREGATION, "fields.v.aggregate-function": "product"}
     small = small_table(tmp_path / "t", f"k INT, v {kind}", ("k",), **options)
     decode = a_format(f"k INT, v {kind}", ("k",)).with_steps(
-        {StepPlace.MERGEABLE_VALUES: mergeable_values(small.table.schema)}
+        {StepPlace.MERGEABLE_VALUES: mergeable_value_step(small.table.schema)}
     )
     zero, two = {"k": 1, "v": 0}, {"k": 1, "v": 2}
     events = [event("c", after=zero), event("d", before=zero), event("d", before=two)]
@@ -65,4 +65,4 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
 
 def test_a_table_without_such_functions_is_left_alone(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v INT", ("k",), **AGGREGATION)
-    assert mergeable_values(small.table.schema) is None
+    assert mergeable_value_step(small.table.schema) is None

@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.row_steps.refused_partitions import NameablePartitions
+from stream_app.table.row_steps.refused_partitions import NameablePartitionStep
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 from tests.support.tables.small_table import small_table
 
@@ -22,7 +22,7 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     events = [{"op": "c", "before": None, "after": {"k": 0, "dt": value}} for value in VALUES]
     before, after = {"k": 0, "dt": LONGEST + "y"}, {"k": 0, "dt": "c"}
     events.append({"op": "u", "before": before, "after": after})
-    step = NameablePartitions(partition_keys=("dt",))
+    step = NameablePartitionStep(partition_keys=("dt",))
     decode = a_format("k INT, dt STRING", ("dt", "k")).with_steps(
         {StepPlace.NAMEABLE_PARTITIONS: step}
     )

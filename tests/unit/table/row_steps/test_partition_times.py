@@ -10,7 +10,7 @@ import pytest
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.row_steps.refused_partitions import dated_partitions
+from stream_app.table.row_steps.refused_partitions import dated_partition_step
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}
@@ -25,7 +25,7 @@ def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Ta
 
 
 def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
-    step = dated_partitions(a_schema(columns, keys, {**STRICT, **options}))
+    step = dated_partition_step(a_schema(columns, keys, {**STRICT, **options}))
     assert step is not None
     return a_format(columns, (*keys, "k")).with_steps({StepPlace.DATED_PARTITIONS: step})
 
@@ -65,7 +65,7 @@ def test_the_timestamp_pattern_chooses_the_columns_of_the_time() -> None:
 def test_other_tables_accept_any_partition_value(
     keys: tuple[str, ...], options: dict[str, str]
 ) -> None:
-    assert dated_partitions(a_schema("k INT, dt STRING", keys, options)) is None
+    assert dated_partition_step(a_schema("k INT, dt STRING", keys, options)) is None
 
 
 def test_a_batch_without_rows_is_left_as_it_is() -> None:

@@ -38,8 +38,8 @@ BatchSource = Callable[[], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
-class RowSorting:
-    """A sort of rows.
+class RowSorter:
+    """A sorter of rows.
 
     Attributes:
         columns: the table's columns.

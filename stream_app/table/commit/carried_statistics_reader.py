@@ -19,8 +19,8 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class CarriedStatistics:
-    """The statistics for the next snapshot; reads each statistics file once."""
+class CarriedStatisticsReader:
+    """A reader that decides which statistics a snapshot inherits; it reads each file once."""
 
     table: FileStoreTable
     _file_name: str | None = field(init=False, default=None)

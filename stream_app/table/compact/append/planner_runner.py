@@ -21,8 +21,8 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger(__name__)
 
 
-class PlannerRuns:
-    """The rounds of one table's planner, one at a time.
+class PlannerRunner:
+    """A runner of the rounds of one table's planner, one at a time.
 
     Attributes:
         is_due: whether another round may find files.

@@ -26,8 +26,11 @@ from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-class OldRowsOfBucket:
-    """Implements `mergetree.file_access.OldRows`; reads manifests on first use."""
+class BucketRowLookup:
+    """A lookup of a bucket's rows, which reads manifests on first use.
+
+    Implements `mergetree.file_access.OldRowLookup`.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class OldRowsOfBucket:
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
-        """See `OldRows.find`.
+        """See `OldRowLookup.find`.
 
         Raises:
             CorruptFileError: a file of the newest snapshot cannot be read.

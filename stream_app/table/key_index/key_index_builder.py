@@ -25,7 +25,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of
 from stream_app.table.key_index.key_layer_files import CodedBuckets, ShareFiles
-from stream_app.table.key_index.table_keys import KeyFile, TableKeys
+from stream_app.table.key_index.table_key_reader import KeyFile, TableKeyReader
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -42,7 +42,7 @@ def layer_snapshot(snapshot: Snapshot) -> LayerSnapshot:
 class KeySplit:
     """A split of files' keys by key share. It stores the keys on local disk."""
 
-    reader: TableKeys
+    key_reader: TableKeyReader
     folder: Path
     _writers: dict[int, pa.RecordBatchFileWriter] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -53,12 +53,12 @@ class KeySplit:
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        for rows in self.reader.read(file):
-            for share, keys in self.reader.keys_by_share(file, rows):
+        for rows in self.key_reader.read(file):
+            for share, keys in self.key_reader.keys_by_share(file, rows):
                 with self._lock:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
-                        self._writers[share] = pa.ipc.new_file(path, self.reader.keys_schema)
+                        self._writers[share] = pa.ipc.new_file(path, self.key_reader.keys_schema)
                     self._writers[share].write_batch(keys)
 
     def finish(self) -> None:
@@ -75,19 +75,19 @@ class KeySplit:
 
 
 @dataclass(slots=True, kw_only=True)
-class IndexBuilding:
-    """The scan of one snapshot.
+class KeyIndexBuilder:
+    """A builder of the index at one snapshot.
 
     Attributes:
         folder: the folder for the keys' temporary files.
-        shares: the files of each key share, by its number.
+        share_files: the files of each key share, by its number.
         threads: the number of files that are read at a time.
     """
 
-    reader: TableKeys
+    key_reader: TableKeyReader
     snapshot: Snapshot
     folder: Path
-    shares: Sequence[ShareFiles]
+    share_files: Sequence[ShareFiles]
     threads: int
 
     def build(self) -> None:
@@ -102,7 +102,7 @@ class IndexBuilding:
         end = layer_snapshot(self.snapshot)
         missing_shares = [
             share
-            for share, files in enumerate(self.shares)
+            for share, files in enumerate(self.share_files)
             if all(span.end != end or span.begin is not None for span in files.spans())
         ]
         if not missing_shares:
@@ -111,7 +111,7 @@ class IndexBuilding:
         for folder in self.folder.glob(f"{_SCRATCH_PREFIX}*"):  # remains of a killed process
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH_PREFIX, dir=self.folder) as name:
-            split = KeySplit(self.reader, Path(name))
+            split = KeySplit(self.key_reader, Path(name))
             map_in_threads(self.threads, split.add, self._files(buckets))
             split.finish()
             for share in missing_shares:
@@ -119,7 +119,7 @@ class IndexBuilding:
 
     def _files(self, buckets: CodedBuckets) -> list[KeyFile]:
         """Return the files to read, without buckets whose files are all older than the TTL."""
-        table = self.reader.table
+        table = self.key_reader.table
         entries = FileStoreScan(table).live(self.snapshot)
         files = [KeyFile(entry, buckets.code(entry.bucket_id)) for entry in entries]
         ttl_ms = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
@@ -137,22 +137,23 @@ class IndexBuilding:
         """Check the size of a string column, which Arrow limits to 2 GiB."""
         if len(parts) > 1:
             raise UnsupportedTableError(
-                f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",
-                where=self.reader.table.location,
+                f"the keys of one of {len(self.share_files)} shares of the index have more than 2 "
+                "GiB",
+                where=self.key_reader.table.location,
                 fix="raise 'dynamic-bucket.assigner-parallelism'; with partition-lookup the table "
                 "needs more buckets",
             )
 
     def _save(self, parts: Sequence[pa.RecordBatch], share: int, buckets: CodedBuckets) -> None:
         self._check_size(parts)
-        rows = parts[0] if parts else self.reader.no_keys()
-        keys, bucket_codes = self.reader.newest_buckets(rows)
+        rows = parts[0] if parts else self.key_reader.no_keys()
+        keys, bucket_codes = self.key_reader.newest_buckets(rows)
         used_codes, share_codes = np.unique(bucket_codes, return_inverse=True)
         share_buckets = CodedBuckets()
         for code in used_codes.tolist():
             share_buckets.code(buckets.ids[code])
         bucket_codes = share_codes.astype(np.int32)
         share_buckets.count(bucket_codes, 1)
-        files = self.shares[share]
+        files = self.share_files[share]
         files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.save(layer_of(keys, bucket_codes), share_buckets, None, layer_snapshot(self.snapshot))

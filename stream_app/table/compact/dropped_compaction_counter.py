@@ -17,7 +17,7 @@ DROPPED_MAX = 5
 
 
 @dataclass(slots=True)
-class DroppedCompactions:
+class DroppedCompactionCounter:
     """A counter of dropped compactions.
 
     Attributes:

@@ -45,15 +45,15 @@ class NextOffset:
     """The offset at the end of a step, with the step's size.
 
     Attributes:
-        rows: the row count of the step's files, including deletes and older versions.
+        row_count: the row count of the step's files, including deletes and older versions.
     """
 
     offset: Offset
-    rows: int
+    row_count: int
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOffsets:
+class StreamOffsetPlanner:
     """A planner of a table's stream from offset to offset.
 
     Attributes:
@@ -90,8 +90,8 @@ class StreamOffsets:
             CorruptFileError: a manifest cannot be read.
         """
         step = StreamScan(self.table).step(self._position(offset), self.limits)
-        rows = sum(split.split.row_count for split in step.splits)
-        return NextOffset(offset if step.end == step.begin else self._offset(step.end), rows)
+        row_count = sum(split.split.row_count for split in step.splits)
+        return NextOffset(offset if step.end == step.begin else self._offset(step.end), row_count)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
         """Return the splits between two offsets; each call returns the same splits.
@@ -154,13 +154,13 @@ class StreamOffsets:
         return position
 
 
-def stream_offsets(
+def stream_offset_planner(
     table: FileStoreTable,
     *,
     max_files: int | None = None,
     max_bytes: int | None = None,
     max_rows: int | None = None,
-) -> StreamOffsets:
+) -> StreamOffsetPlanner:
     """Return the planner of a table's stream; see `StepLimits` for the limits."""
     limits = StepLimits(max_files=max_files, max_bytes=max_bytes, max_rows=max_rows)
-    return StreamOffsets(table, limits)
+    return StreamOffsetPlanner(table, limits)

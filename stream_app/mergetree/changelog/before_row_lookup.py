@@ -33,7 +33,7 @@ _FILE, _POSITION = "\0file", "\0position"
 
 
 @dataclass(slots=True)
-class RowsAbove:
+class HigherLevelLookup:
     """A lookup of keys in levels above the output, in ascending order over all calls.
 
     Attributes:
@@ -42,7 +42,7 @@ class RowsAbove:
     """
 
     layout: KeyValueLayout
-    files: RowPositionReader
+    row_reader: RowPositionReader
     higher_files: Sequence[DataFileMeta]
     key_of: KeyOrder
     positions_read: dict[str, list[Int64s]] = field(init=False, default_factory=dict)
@@ -98,7 +98,7 @@ class RowsAbove:
     def _read_with_positions(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         for file in files:
             number = pa.scalar(self.higher_files.index(file), pa.int32())
-            for batch, positions in self.files.read_with_positions(file):
+            for batch, positions in self.row_reader.read_with_positions(file):
                 with_file = batch.append_column(_FILE, pa.repeat(number, batch.num_rows))
                 yield with_file.append_column(_POSITION, pa.array(positions))
 
@@ -136,7 +136,7 @@ def has_level_0(sections: Sequence[Section]) -> bool:
     return any(file.level == 0 for file in files)
 
 
-class BeforeRows(ABC):
+class BeforeRowLookup(ABC):
     """A lookup of a bucket's rows that followers have seen."""
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
@@ -153,7 +153,7 @@ class BeforeRows(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class FullCompactionChangelog(BeforeRows):
+class FullCompactionChangelog(BeforeRowLookup):
     """``changelog-producer = full-compaction``: the changes since the last full compaction.
 
     Only a full compaction writes the highest level. So followers have seen exactly its rows, and
@@ -183,24 +183,25 @@ _NUMBER = "\0number"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstRowChangelog(BeforeRows):
+class FirstRowChangelog(BeforeRowLookup):
     """``merge-engine = first-row``: rows of level 0 whose key is new.
 
     Readers do not merge the levels above 0 of such a table, so a key may be on only one of them. A
     row is dropped if its key exists above the output.
 
     Attributes:
-        rows_above: the keys above the compaction's output, in the layout of the key columns.
+        higher_level_lookup: looks up keys above the compaction's output, in the layout of the key
+            columns.
     """
 
     max_level: int
-    rows_above: RowsAbove
+    higher_level_lookup: HigherLevelLookup
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
         """Rewrite a file of level 0 if one of its keys may exist above."""
         if file.level != 0:
             return Upgrade.MOVE
-        is_new = output_level == self.max_level or not self.rows_above.may_have(file)
+        is_new = output_level == self.max_level or not self.higher_level_lookup.may_have(file)
         return Upgrade.RECORD if is_new else Upgrade.REWRITE
 
     def look_up(self, level_window: LevelWindow) -> WindowBefore:
@@ -209,11 +210,11 @@ class FirstRowChangelog(BeforeRows):
         is_new = ~level_window.keys_with(level_window.levels > 0)
         new_rows = rows_at(batch, level_window.order[level_window.starts[is_new]])
         is_kept = np.ones(len(is_new), np.bool_)
-        if new_rows.num_rows and self.rows_above.higher_files:
-            layout = self.rows_above.layout
+        if new_rows.num_rows and self.higher_level_lookup.higher_files:
+            layout = self.higher_level_lookup.layout
             keys = new_rows.select(list(layout.key_names)).cast(layout.schema)
             numbers = pa.array(np.flatnonzero(is_new))
-            _, absent_keys = self.rows_above.rows_of(keys.append_column(_NUMBER, numbers))
+            _, absent_keys = self.higher_level_lookup.rows_of(keys.append_column(_NUMBER, numbers))
             is_kept = ~is_new
             is_kept[absent_keys.column(_NUMBER).to_numpy()] = True
         window = level_window.select(level_window.rows_of_keys(is_kept))
@@ -221,14 +222,14 @@ class FirstRowChangelog(BeforeRows):
 
 
 @dataclass(frozen=True, slots=True)
-class LookupChangelog(BeforeRows):
+class LookupChangelog(BeforeRowLookup):
     """``changelog-producer = lookup``: the changes that each compaction of level 0 brings.
 
     A key's earlier row is that of the lowest level above 0, in the compaction or above it. With
     deletion vectors, each row above the compaction is marked as deleted.
 
     Attributes:
-        rows_above: the rows above the compaction's output.
+        higher_level_lookup: looks up the rows above the compaction's output.
         keeps_newest: whether the merged row is the newest by order of arrival. If so, the rows of a
             level-0 file without overlaps are already merged.
         deletes_older: whether rows above are marked as deleted, and no level above 0 may have
@@ -239,7 +240,7 @@ class LookupChangelog(BeforeRows):
 
     layout: KeyValueLayout
     max_level: int
-    rows_above: RowsAbove
+    higher_level_lookup: HigherLevelLookup
     keeps_newest: bool
     deletes_older: bool = False
     needs_keys_only: bool = False
@@ -270,9 +271,9 @@ class LookupChangelog(BeforeRows):
         if not has_older.all():
             new_rows = rows_at(batch, order[level_window.starts[~has_older]])
             if self.needs_keys_only:
-                keys = self.rows_above.layout
+                keys = self.higher_level_lookup.layout
                 new_rows = new_rows.select(list(keys.key_names)).cast(keys.schema)
-            rows_above, _ = self.rows_above.rows_of(new_rows)
+            rows_above, _ = self.higher_level_lookup.rows_of(new_rows)
             if rows_above and not self.needs_keys_only:
                 earlier_rows += rows_above
                 rows = pa.concat_batches([rows_at(batch, window.order), *rows_above])

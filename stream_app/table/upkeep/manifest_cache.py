@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
-class ManifestReads:
+class ManifestCache:
     """A cache of one table's manifests, for one expiry.
 
     A list is None if it is gone or unreadable; an unreadable one is logged.

@@ -18,8 +18,8 @@ _FOREIGN_COMMITS_MAX = 20
 
 
 @dataclass(slots=True)
-class OtherWriters:
-    """A count of commits by other writers while due compactions run."""
+class OtherCommitCounter:
+    """A counter of commits by other writers while due compactions run."""
 
     state: TableState
     _count: int = field(init=False, default=0)

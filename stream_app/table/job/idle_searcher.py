@@ -23,8 +23,8 @@ _SEARCH_INTERVAL_MAX_S = 600.0
 
 
 @dataclass(slots=True)
-class IdleChecks:
-    """The searches of one committer."""
+class IdleSearcher:
+    """A searcher for due, finished and missing compactions of one committer."""
 
     state: TableState
     _checked_at_s: float = field(init=False, default=-math.inf)
@@ -42,15 +42,15 @@ class IdleChecks:
             self._search_wait_s = CHECK_INTERVAL_S
             self._next_search_s = self._now_s() + CHECK_INTERVAL_S
 
-    def gather(self, gather_s: float) -> bool:
-        """Return whether to publish the finished compactions without waiting for an epoch.
+    def gather_and_judge(self, gather_s: float) -> bool:
+        """Note since when finished compactions gather, and return whether to publish them.
 
         Args:
             gather_s: the seconds for which a finished compaction waits for others and for an
                 epoch, unless readers or writers wait for it.
         """
         coordinator = self.state.coordinator
-        if not coordinator.finished_compactions():
+        if not coordinator.collect_finished_compactions():
             self._gather_start_s = None
             return False
         now_s = self._now_s()

@@ -58,7 +58,7 @@ class KeyFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TableKeys:
+class TableKeyReader:
     """A reader of one table's keys.
 
     Attributes:
@@ -126,7 +126,7 @@ class TableKeys:
         if not self.rule.fills_buckets:
             yield file.entry.bucket, batch
             return
-        shares = share_of(batch.column(HASH).to_numpy(), self.rule.shares)
+        shares = share_of(batch.column(HASH).to_numpy(), self.rule.share_count)
         for share in np.unique(shares).tolist():
             is_in_share = shares == share
             yield share, batch if is_in_share.all() else batch.filter(pa.array(is_in_share))

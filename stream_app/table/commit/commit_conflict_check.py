@@ -32,8 +32,8 @@ HISTORY_MAX = 100
 
 
 @dataclass(slots=True)
-class CommitConflicts:
-    """The checks of commits to one table."""
+class CommitConflictCheck:
+    """A check of commits to one table."""
 
     table: FileStoreTable
     _checked_schemas: set[int] = field(init=False, default_factory=set)
@@ -79,22 +79,24 @@ class CommitConflicts:
         Raises:
             CommitConflictError: they conflict; `files` names the files of the buckets in conflict.
         """
-        if not changes.index:
+        if not changes.index_entries:
             return
-        buckets = {entry.bucket_id for entry in changes.index}
-        partitions = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
+        buckets = {entry.bucket_id for entry in changes.index_entries}
+        partitions = {
+            entry.partition for entry in changes.index_entries if entry.holds_deletion_vectors
+        }
         current_entries = (
             FileStoreScan(self.table).live_in(latest, partitions) if partitions else []
         )
         resulting_entries = live_entries([*current_entries, *changes.entries])
-        deleted, added = (
+        deleted_entries, added_entries = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
             index_manifest(self.table, latest.index_manifest if latest else None).entries,
-            changes.index,
-            deleted_files=deleted - added,
+            changes.index_entries,
+            deleted_files=deleted_entries - added_entries,
             live_files={entry.file.file_name for entry in resulting_entries},
             needs_one_file=self.table.kind_traits.has_buckets,
         )
