@@ -27,9 +27,9 @@ from functools import partial
 from typing import Generic
 
 from stream_app.epochs.rounds.catch_up import CatchUp
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import contain_failure
 from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_runner import MessagesT
@@ -56,7 +56,7 @@ class EpochCommitter(Generic[MessagesT]):
     """The committer of a job's epochs.
 
     Attributes:
-        rounds: writes and commits an epoch, round by round.
+        round_runner: writes and commits an epoch, round by round.
         tables: the job's tables, including held ones.
         lock: held while an epoch is committed, or during work between epochs.
         failure: the original error that stopped the stream.
@@ -65,18 +65,18 @@ class EpochCommitter(Generic[MessagesT]):
 
     def __init__(
         self,
-        rounds: EpochRounds[MessagesT],
+        round_runner: RoundRunner[MessagesT],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Call `on_committed` under the lock, with each epoch that the tables have."""
-        self.rounds = rounds
-        self.tables = rounds.tables
-        self.epoch_log = rounds.tables.epoch_log
+        self.round_runner = round_runner
+        self.tables = round_runner.tables
+        self.epoch_log = round_runner.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
         self._on_committed = on_committed
-        self._catch_up = CatchUp(rounds)
+        self._catch_up = CatchUp(round_runner)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
         self._begun_offsets: Offsets | None = None
@@ -100,7 +100,7 @@ class EpochCommitter(Generic[MessagesT]):
             decoded_epoch = self._decode(messages, epoch)
             self.wait_until_committed()
             self._pending = self._commit_thread.submit(self._finish, decoded_epoch)
-            if not self.rounds.runner.overlaps:
+            if not self.round_runner.runner.overlaps:
                 self.wait_until_committed()
             return decoded_epoch.routed.messages
         except StoppedError as error:
@@ -150,7 +150,7 @@ class EpochCommitter(Generic[MessagesT]):
                 with contain_failure(partial(self.tables.fail_idle, feed)):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
-            now_s = self.rounds.clock.steady_seconds()
+            now_s = self.round_runner.clock.steady_seconds()
             if now_s - self._checked_at_s >= _CHECK_INTERVAL_S:
                 self._checked_at_s = now_s
                 self._catch_up.run()
@@ -218,7 +218,7 @@ class EpochCommitter(Generic[MessagesT]):
         """
         log, lost_epoch = self.epoch_log, self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
-            messages = self.rounds.runner.messages_between(
+            messages = self.round_runner.runner.messages_between(
                 log.begin_offsets(lost_epoch), log.end_offsets(lost_epoch)
             )
             try:
@@ -236,7 +236,7 @@ class EpochCommitter(Generic[MessagesT]):
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed_offsets = self.epoch_log.begin_offsets(epoch)
             self._begun_offsets = source.end_offsets
-        return self.rounds.decode(source, feeds)
+        return self.round_runner.decode(source, feeds)
 
     def _finish(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -266,7 +266,7 @@ class EpochCommitter(Generic[MessagesT]):
         if not self.tables.all_have(decoded_epoch.epoch):
             lacking = self._lacking_tables(decoded_epoch)
             self.tables.record_complete(
-                self.rounds.finish(decoded_epoch, lacking, self.rounds.newcomers)
+                self.round_runner.finish(decoded_epoch, lacking, self.round_runner.newcomer_creator)
             )
         self._phase = _Phase.ALIKE
         self._catch_up.run()

@@ -120,8 +120,8 @@ class DecodedEpoch(Generic[MessagesT]):
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundCommits(Generic[MessagesT]):
-    """The commits of a round.
+class RoundCommitter(Generic[MessagesT]):
+    """The committer of a round.
 
     Attributes:
         times: seconds of the parts before the commits.

@@ -1,7 +1,7 @@
 """The source side of one table of a running job: its message format and its bad records.
 
-`epoch_committer` has a feed for each table. `newcomers` creates the feeds of tables that appear in
-the messages.
+`epoch_committer` has a feed for each table. `newcomer_creator` creates the feeds of tables that
+appear in the messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.job_state import JobWarning
-from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.expectation_judge import ExpectationJudge
 from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
 from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_listener import TableListener
@@ -35,7 +35,7 @@ class TableFeed:
         quarantine: the table's bad records.
         source_check: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
-        expectations: judges the records that violate an expectation.
+        expectation_judge: judges the records that violate an expectation.
         pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
     """
 
@@ -46,7 +46,7 @@ class TableFeed:
     listener: TableListener
     evolution: SchemaEvolution | None = None
     source_check: SourceTableCheck | None = None
-    expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
+    expectation_judge: ExpectationJudge = field(default_factory=ExpectationJudge)
     pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
     _has_warned_of_late: bool = field(init=False, default=False)
@@ -103,7 +103,7 @@ class TableFeed:
             ExpectationError: a record breaks an expectation that ends the job.
             UnsupportedTableError: the job cannot write by the newest schema.
         """
-        self._warnings += self.expectations.judge(output.counts.violations)
+        self._warnings += self.expectation_judge.judge(output.counts.violations)
         self._warn_of_late(output.counts.late_changes)
         description = output.counts.description
         if self.evolution is not None:

@@ -109,7 +109,7 @@ class Block:
 
 
 class TaskAssigner:
-    """The assignment of blocks to writing tasks."""
+    """The assigner of blocks to writing tasks."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks

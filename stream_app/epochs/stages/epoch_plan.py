@@ -1,6 +1,6 @@
 """Describes how the tasks of one epoch decode and write each table.
 
-`rounds.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
+`rounds.round_runner` makes a plan from the tables' current schemas whenever it decodes an epoch.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class TableMessages(NamedTuple):
 
 
 class MessageSplitter(Protocol):
-    """An assignment of each message to a table of the job. Can be pickled."""
+    """A splitter, which assigns each message to a table of the job. Can be pickled."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """Return the messages of each table.

@@ -27,7 +27,7 @@ _LEFT_OUT = -4
 
 @dataclass(frozen=True, slots=True)
 class OriginSplitter:
-    """Implements `MessageSplitter`.
+    """The splitter of a job of a whole database. Implements `MessageSplitter`.
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.

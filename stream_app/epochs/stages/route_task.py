@@ -79,7 +79,7 @@ class _GatheredRows:
 
 
 class _Router:
-    """The changes of a task by table and Kafka partition, which it cuts into blocks."""
+    """The router of a task: it gathers changes by table and Kafka partition, and cuts blocks."""
 
     def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan

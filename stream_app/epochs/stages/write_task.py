@@ -66,7 +66,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     If the task fails, it deletes its files in all tables. If the job holds failing tables, the task
     deletes only the failing table's files, and writes the others.
     """
-    table_writings: list[_TableWriting] = []
+    table_writers: list[_TableWriter] = []
     with ExitStack() as stack:
         for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table_index):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
@@ -74,19 +74,19 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
                 continue
             if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
-            writing = stack.enter_context(_TableWriting(index, plan))
-            yield from writing.write_changes(table_blocks)
-            table_writings.append(writing)
-        for writing in table_writings:
-            yield from writing.finish()
+            table_writer = stack.enter_context(_TableWriter(index, plan))
+            yield from table_writer.write_changes(table_blocks)
+            table_writers.append(table_writer)
+        for table_writer in table_writers:
+            yield from table_writer.finish()
 
 
 def _pass_on(block: TaskBlock) -> TaskResult:
     return TaskResult(block.table_index, block.kind, block.data.to_pybytes())
 
 
-class _TableWriting:
-    """The writing of one table's blocks in a task; on exit with an error its files are deleted."""
+class _TableWriter:
+    """The writer of one table's blocks in a task; on exit with an error it deletes its files."""
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index

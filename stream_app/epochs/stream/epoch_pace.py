@@ -130,7 +130,7 @@ class Pace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedPace:
-    """Implements `Pace` by a fixed time."""
+    """A pace of epochs that begin a fixed time apart. Implements `Pace`."""
 
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
@@ -155,7 +155,7 @@ class FixedPace:
 
 @dataclass(slots=True)
 class FreshPace:
-    """Implements `Pace` by a stated freshness, with epochs as long as it allows.
+    """A pace of epochs as long as a stated freshness allows. Implements `Pace`.
 
     Attributes:
         freshness_s: seconds that rows may be old when readers see them.

@@ -1,7 +1,7 @@
 """Ends epochs where no transaction of the source crosses the end.
 
-Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
-keeps the facts of their transactions. It cuts before the first one that is not whole
+It implements `topic_stream.EpochCutter`. The driver reads the messages that the next epoch may
+have, and keeps the facts of their transactions. It cuts before the first one that is not whole
 (docs/adr/0044-an-epoch-ends-between-transactions.md).
 """
 
@@ -58,8 +58,8 @@ class MessageReader(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class WholeBorders:
-    """Implements `topic_stream.Borders`; for one thread.
+class WholeEpochCutter:
+    """A cutter between the source's transactions, for one thread. Implements `EpochCutter`.
 
     Attributes:
         newest_offsets: asks the brokers for the topics' newest offsets.
@@ -81,7 +81,7 @@ class WholeBorders:
     def end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `Borders.end`."""
+        """See `EpochCutter.end`."""
         last_border = self._last_border(epoch)
         self._pending.begin_at(_offsets_by_partition(begin), last_border.progress)
         limit = self.limit
@@ -125,7 +125,7 @@ class WholeBorders:
         )
 
     def close(self) -> None:
-        """See `Borders.close`."""
+        """See `EpochCutter.close`."""
         self.reader.close()
 
     def _end_of_incomplete(

@@ -36,8 +36,8 @@ _TOMBSTONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class DataFrameEpochs:
-    """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
+class DataFrameEpochRunner:
+    """The runner of epochs that are the DataFrame of a micro-batch. Implements `EpochRunner`.
 
     Attributes:
         read: the messages between two positions, `EpochRunner.messages_between`; None for a

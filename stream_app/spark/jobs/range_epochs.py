@@ -18,14 +18,14 @@ from stream_app.epochs.stages.epoch_runner import RoutedEpoch
 from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, share_out
 from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.jobs.share_epochs import ShareEpochs
+from stream_app.spark.jobs.share_epochs import ShareEpochRunner
 
 Ranges = Sequence[OffsetRange]
 
 
 @dataclass(frozen=True, slots=True)
-class RangeEpochs:
-    """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
+class RangeEpochRunner:
+    """The runner of epochs that are ranges of Kafka's offsets. Implements `EpochRunner`.
 
     Attributes:
         readers: the greatest number of tasks that read. A task reads one range after the other, and
@@ -51,8 +51,8 @@ class RangeEpochs:
         self._epochs.warm_up([[]] * self.readers, plan)
 
     @property
-    def _epochs(self) -> ShareEpochs[Ranges]:
-        return ShareEpochs(self.spark, partial(_messages_of, self.settings))
+    def _epochs(self) -> ShareEpochRunner[Ranges]:
+        return ShareEpochRunner(self.spark, partial(_messages_of, self.settings))
 
 
 def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,7 @@ class CountedBatches:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareEpochs(Generic[Share]):
+class ShareEpochRunner(Generic[Share]):
     """The runner of epochs whose messages are read in shares, one by each task.
 
     Attributes:

@@ -252,7 +252,7 @@ def _drop(queued: _QueuedRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SparkCompactExecutor:
-    """Implements `CompactExecutor` for one table of a job."""
+    """The executor of one table's compactions, as Spark jobs. Implements `CompactExecutor`."""
 
     compactions: SparkCompactionQueue
     table: FileStoreTable

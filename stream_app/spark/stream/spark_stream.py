@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class SparkStream:
-    """Implements `running_stream.Stream`.
+    """A stream that is a streaming query of Spark's. Implements `running_stream.Stream`.
 
     Attributes:
         messages: the messages, in columns of `MESSAGE_SCHEMA`.

@@ -41,8 +41,8 @@ _ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
 
-class SourceOffsets(Protocol):
-    """The brokers' first and last offsets of topics; `kafka.cluster_offsets` implements it."""
+class SourceOffsetReader(Protocol):
+    """A reader of topics' first and last offsets; `kafka.cluster_offsets` implements it."""
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
         """Return the oldest or newest offset of each partition; may wait for a while."""
@@ -57,8 +57,8 @@ class SourceOffsets(Protocol):
         ...
 
 
-class Borders(Protocol):
-    """The decision where epochs end."""
+class EpochCutter(Protocol):
+    """A cutter, which decides where epochs end."""
 
     def end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
@@ -83,8 +83,8 @@ class Borders(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitedBorders:
-    """Implements `Borders` by the number of messages alone.
+class LimitedEpochCutter:
+    """A cutter by the number of messages alone. Implements `EpochCutter`.
 
     Attributes:
         limit: the maximum number of messages of an epoch, or None without a limit.
@@ -95,11 +95,11 @@ class LimitedBorders:
     def end(
         self, _epoch: int, begin: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `Borders.end`."""
+        """See `EpochCutter.end`."""
         return next_end(begin, newest_offsets, self.limit)
 
     def close(self) -> None:
-        """See `Borders.close`."""
+        """See `EpochCutter.close`."""
 
 
 class SparkJobs(Protocol):
@@ -116,7 +116,7 @@ class SparkJobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Implements `SparkJobs` by a job group of Spark's."""
+    """The jobs of a job group of Spark's. Implements `SparkJobs`."""
 
     spark: SparkSession
     name: str
@@ -136,7 +136,8 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
+        limit: the maximum number of messages of an epoch, for `epoch_cutter`, or None without a
+            limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
         load_epoch_count: number of epochs before the first message; a first load's rows fill them.
@@ -151,27 +152,27 @@ class EpochRules:
 
 @dataclass(slots=True, kw_only=True)
 class TopicStream:
-    """Implements `running_stream.Stream`.
+    """A stream whose epochs the driver plans itself. Implements `running_stream.Stream`.
 
     Attributes:
         process_epoch: gives the committer an epoch's ranges and number, and returns the number of
             its messages.
         failure: returns the committer's own error, of which `process_epoch` raises only the first
             line.
-        borders: decides where epochs end; None leaves that to the rules' limit.
+        epoch_cutter: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
     """
 
     rules: EpochRules
-    source: SourceOffsets
+    offset_reader: SourceOffsetReader
     epoch_log: EpochLog
     writer: EpochLogWriter
     process_epoch: Callable[[Sequence[OffsetRange], int], int]
     failure: Callable[[], BaseException | None]
     jobs: SparkJobs
     clock: Clock
-    borders: Borders | None = None
+    epoch_cutter: EpochCutter | None = None
     pace: Pace = field(default_factory=FixedPace)
     patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
@@ -204,7 +205,7 @@ class TopicStream:
     def stop(self) -> None:
         """See `Stream.stop`."""
         self._stopping.set()
-        self.source.give_up()
+        self.offset_reader.give_up()
         while self._thread.is_alive():
             with contextlib.suppress(Exception):  # the JVM may have ended already
                 self.jobs.cancel()
@@ -219,12 +220,12 @@ class TopicStream:
             if not self._stopping.is_set():
                 self._error = error
         finally:
-            self.source.close()
-            if self.borders is not None:
-                self.borders.close()
+            self.offset_reader.close()
+            if self.epoch_cutter is not None:
+                self.epoch_cutter.close()
 
     def _run_epochs(self) -> None:
-        borders = self.borders or LimitedBorders(self.rules.limit)
+        epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
         polled_s, newest_offsets = self._poll()
         epoch, begin = self._next_epoch(newest_offsets)
@@ -236,7 +237,7 @@ class TopicStream:
                 continue
             newest_offsets = self._newest_without_loss(begin, newest_offsets)
             limit_begin = self._with_new_partitions(begin, newest_offsets)
-            end = borders.end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
+            end = epoch_cutter.end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
@@ -258,7 +259,7 @@ class TopicStream:
     def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         polled_s = self.clock.steady_seconds()
-        newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
+        newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
         self.pace.note_poll(polled_s)
         return polled_s, newest_offsets
 
@@ -276,7 +277,7 @@ class TopicStream:
         last_epoch = self.writer.newest_epoch()
         if last_epoch is None:
             if not self.writer.has_first_offsets():
-                oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
+                oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
@@ -325,7 +326,7 @@ class TopicStream:
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < deadline_s:
-                newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
+                newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
@@ -346,7 +347,7 @@ class TopicStream:
         )
         if self.rules.limit is None or is_known:
             return begin
-        oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
+        oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
         return {
             topic: {**oldest_offsets.get(topic, {}), **begin.get(topic, {})}
             for topic in newest_offsets

@@ -91,7 +91,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     committer = job.started()
     job.run(committer, *(change(key, None, "a", 1) for key in range(4)))
     other_job = CrossPartitionJob(job.table, user="other")
-    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), committer.rounds
+    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), committer.round_runner
     decoded = work.decode(SourceEpoch(epoch, job.parts(epoch), "the end"), work.tables.feeds)
     write, plans = decoded.routed.write, list[Any]()
 

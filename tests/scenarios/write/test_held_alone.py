@@ -131,7 +131,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
         tables.tables[1] = with_newest_schema(tables.tables[1])
         committer = tables.started(runner, holds_tables=True)
         filtered(committer)
-        assert committer.rounds.plan().tables.keys() == {0}
+        assert committer.round_runner.plan().tables.keys() == {0}
     run(committer, tables, runner, 2)
     waiting = tables.state().held_tables
     assert waiting.keys() == {"b"}
@@ -148,7 +148,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     filtered(committer)
     committer.tables.feeds[1].table_job.table = committer.tables.feeds[0].table_job.table
     with pytest.raises(UsageError):
-        committer.rounds.plan()
+        committer.round_runner.plan()
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
@@ -85,7 +85,7 @@ class ToastJob:
         )
         settings = EpochSettings(tasks=2, block_bytes=2000)
         return EpochCommitter(
-            EpochRounds(
+            RoundRunner(
                 tables=tables, settings=settings, runner=EpochHere(), clock=self.table.clock
             )
         )
@@ -205,7 +205,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     assert record["reason"] == (
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
-    counts = job.committer.rounds.totals
+    counts = job.committer.round_runner.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
     assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
@@ -296,6 +296,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.committer.rounds.runner = Overtaken()
+    job.committer.round_runner.runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

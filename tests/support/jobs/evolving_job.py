@@ -18,8 +18,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
@@ -69,7 +69,7 @@ class Job:
         )
         runner = EpochHere(overlaps=overlaps)
         return EpochCommitter(
-            EpochRounds(
+            RoundRunner(
                 tables=tables, settings=EpochSettings(tasks=2), runner=runner, clock=table.clock
             )
         )

@@ -20,13 +20,13 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_or_empty
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochSettings, TableMessages
@@ -154,7 +154,7 @@ class TwoTables:
         )
         settings = EpochSettings(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
         return EpochCommitter(
-            EpochRounds(tables=joined, settings=settings, runner=runner, clock=clock)
+            RoundRunner(tables=joined, settings=settings, runner=runner, clock=clock)
         )
 
     def state(self) -> JobState:

@@ -12,8 +12,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
@@ -60,7 +60,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     )
     settings = EpochSettings(tasks=1)
     return EpochCommitter(
-        EpochRounds(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
+        RoundRunner(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
     )
 
 

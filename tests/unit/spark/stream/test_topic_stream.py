@@ -28,7 +28,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Topics:
-    """A cluster of one topic; the test appends to it. Implements `SourceOffsets`."""
+    """A cluster of one topic; the test appends to it. Implements `SourceOffsetReader`."""
 
     newest: dict[str, int]
     oldest: dict[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def checkpoint(tmp_path: Path) -> JobFolder:
 def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRules) -> TopicStream:
     return TopicStream(
         rules=rules,
-        source=topics,
+        offset_reader=topics,
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint, epochs_kept=3),
         process_epoch=sink,

@@ -24,8 +24,8 @@ _TREATMENTS = {
 
 
 @dataclass(slots=True)
-class BrokenExpectations:
-    """The reaction to broken expectations: errors, and one warning of each in a run.
+class ExpectationJudge:
+    """The judge of broken expectations, by errors, and by one warning of each in a run.
 
     Attributes:
         table: ``DATABASE.TABLE``.

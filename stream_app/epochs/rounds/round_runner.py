@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_tables import EpochTables
-from stream_app.epochs.rounds.newcomers import NewcomerOutcome, Newcomers
+from stream_app.epochs.rounds.newcomer_creator import NewcomerCreator, NewcomerOutcome
 from stream_app.epochs.rounds.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
-    RoundCommits,
+    RoundCommitter,
     SourceEpoch,
     TableResult,
 )
@@ -52,7 +52,8 @@ class _EpochWork(Generic[MessagesT]):
 
     Attributes:
         lacking: the tables that need another round.
-        newcomers: creates tables that appear, or None if all messages belong to known tables.
+        newcomer_creator: creates tables that appear, or None if all messages belong to known
+            tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
         complete: the tables that have the epoch.
@@ -61,7 +62,7 @@ class _EpochWork(Generic[MessagesT]):
 
     decoded_epoch: DecodedEpoch[MessagesT]
     lacking: list[TableFeed]
-    newcomers: Newcomers | None
+    newcomer_creator: NewcomerCreator | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
     uncreated: dict[Origin, str] = field(default_factory=dict)
     complete: list[TableFeed] = field(default_factory=list)
@@ -73,14 +74,14 @@ class _EpochWork(Generic[MessagesT]):
 
     @property
     def is_done(self) -> bool:
-        return not self.lacking and self.newcomers is None
+        return not self.lacking and self.newcomer_creator is None
 
 
-class EpochRounds(Generic[MessagesT]):
-    """The rounds that bring epochs into tables.
+class RoundRunner(Generic[MessagesT]):
+    """The runner of the rounds that bring epochs into tables.
 
     Attributes:
-        newcomers: creates tables that appear, or None if no table may appear.
+        newcomer_creator: creates tables that appear, or None if no table may appear.
         read_statements: gets messages that may carry statements of the source, before the commits
             of the tables; the same ones again if the epoch is repeated.
         totals: totals of all epochs and tables that this run has committed.
@@ -93,14 +94,14 @@ class EpochRounds(Generic[MessagesT]):
         settings: EpochSettings,
         runner: EpochRunner[MessagesT],
         clock: Clock,
-        newcomers: Newcomers | None = None,
+        newcomer_creator: NewcomerCreator | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self.tables = tables
         self.settings = settings
         self.runner = runner
         self.clock = clock
-        self.newcomers = newcomers
+        self.newcomer_creator = newcomer_creator
         self.read_statements = read_statements
         self.totals = DecodeCounts()
 
@@ -145,19 +146,21 @@ class EpochRounds(Generic[MessagesT]):
         self,
         decoded_epoch: DecodedEpoch[MessagesT],
         feeds: Iterable[TableFeed],
-        newcomers: Newcomers | None = None,
+        newcomer_creator: NewcomerCreator | None = None,
     ) -> Sequence[TableFeed]:
         """Commit an epoch round by round; return the tables that got it.
 
         Args:
             feeds: the tables that lack the epoch, whether `decode` knew it or not.
-            newcomers: makes tables that appear; None if all messages are of known tables.
+            newcomer_creator: makes tables that appear; None if all messages are of known tables.
 
         Raises:
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
+        work = _EpochWork(
+            decoded_epoch=decoded_epoch, lacking=list(feeds), newcomer_creator=newcomer_creator
+        )
         while not work.is_done and work.rounds < _ROUNDS_MAX:
             if work.rounds:
                 work.decoded_epoch = self._decode_again(work)
@@ -171,7 +174,7 @@ class EpochRounds(Generic[MessagesT]):
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
-        if work.newcomers is not None:
+        if work.newcomer_creator is not None:
             raise CommitError(
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
@@ -197,7 +200,7 @@ class EpochRounds(Generic[MessagesT]):
             feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
             feed.table_job.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
-        commits = RoundCommits(
+        round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,
             times=times,
             reserve=work.rounds * _RESERVE,
@@ -206,10 +209,10 @@ class EpochRounds(Generic[MessagesT]):
             tables=self.tables,
         )
         try:
-            outdated = commits.commit(results)
+            outdated = round_committer.commit(results)
         finally:
-            self.totals = self.totals.plus(commits.totals)
-        work.complete += commits.complete
+            self.totals = self.totals.plus(round_committer.totals)
+        work.complete += round_committer.complete
         return output, [*unfit_feeds, *outdated]
 
     def _add_tables(self, work: _EpochWork[MessagesT], output: EpochOutput) -> Sequence[TableFeed]:
@@ -217,44 +220,46 @@ class EpochRounds(Generic[MessagesT]):
 
         Once a round brings up none, messages without a table are final.
         """
-        newcomers = work.newcomers
-        if newcomers is None:
+        newcomer_creator = work.newcomer_creator
+        if newcomer_creator is None:
             return ()
-        if not output.newcomers.num_rows:
+        if not output.newcomer_messages.num_rows:
             if output.unassigned.num_rows:
                 unassigned = output.unassigned.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unassigned(work.decoded_epoch.epoch, unassigned)
-            work.newcomers = None
+                newcomer_creator.quarantine_unassigned(work.decoded_epoch.epoch, unassigned)
+            work.newcomer_creator = None
             return ()
-        outcome = newcomers.create(output.newcomers)
+        outcome = newcomer_creator.create(output.newcomer_messages)
         work.uncreated.update(outcome.uncreated)
-        self._open_created(outcome, newcomers)
+        self._open_created(outcome, newcomer_creator)
         return [feed for feed in outcome.feeds if feed.name not in self.tables.held.by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
-        if work.newcomers and work.uncreated:
-            settings = self._settings_of(work.newcomers, work.uncreated)
+        if work.newcomer_creator and work.uncreated:
+            settings = self._settings_of(work.newcomer_creator, work.uncreated)
         make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
         return self._decode(work.decoded_epoch.source, make_plan)
 
     def create_table(self, name: str, source: SourceEpoch[MessagesT]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
-        assert self.newcomers is not None, "the job has made tables before"
+        assert self.newcomer_creator is not None, "the job has made tables before"
         held_names = self.tables.held.by_name.keys() - {name}
-        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(held_names))
+        splitter = self.newcomer_creator.splitter(self.tables.feeds, frozenset(held_names))
         settings = self.settings.with_splitter(splitter)
         decoded_epoch = self._decode(source, partial(self.plan, (), settings=settings))
-        messages = decoded_epoch.routed.write(decoded_epoch.plan).newcomers
+        messages = decoded_epoch.routed.write(decoded_epoch.plan).newcomer_messages
         if messages.num_rows:
-            self._open_created(self.newcomers.create(messages, are_held=True), self.newcomers)
+            self._open_created(
+                self.newcomer_creator.create(messages, are_held=True), self.newcomer_creator
+            )
         return bool(messages.num_rows)
 
     def skip_held(self) -> None:
         """Make the splitter skip exactly the messages of tables that cannot be created."""
-        if self.newcomers is not None:
-            self.settings = self._settings_of(self.newcomers, {})
+        if self.newcomer_creator is not None:
+            self.settings = self._settings_of(self.newcomer_creator, {})
 
     def plan(
         self,
@@ -313,19 +318,23 @@ class EpochRounds(Generic[MessagesT]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, outcome: NewcomerOutcome, newcomers: Newcomers) -> None:
+    def _open_created(self, outcome: NewcomerOutcome, newcomer_creator: NewcomerCreator) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in outcome.feeds if feed.name not in names]
         for name, error in outcome.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
-        self.settings = self._settings_of(newcomers, {})
+        self.settings = self._settings_of(newcomer_creator, {})
         self.tables.open(feeds)
 
-    def _settings_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochSettings:
+    def _settings_of(
+        self, newcomer_creator: NewcomerCreator, uncreated: Mapping[Origin, str]
+    ) -> EpochSettings:
         held = frozenset(self.tables.held.by_name)
-        return self.settings.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
+        return self.settings.with_splitter(
+            newcomer_creator.splitter(self.tables.feeds, held, uncreated)
+        )
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
