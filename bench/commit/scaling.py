@@ -182,7 +182,9 @@ def plan_bytes(table: FileStoreTable) -> int:
         keep_update_before=True,
     )
     table_plan = TablePlan(table=table, message_format=format_pipeline("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=1))))
+    return len(
+        pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=1)))
+    )
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:

@@ -99,7 +99,7 @@ class ShippedPlans(EpochHere):
             write_plan = self._ship(plan)
             return self._time(lambda: routed.write(write_plan))
 
-        return RoutedEpoch(routed.messages, write, routed.tables)
+        return RoutedEpoch(routed.message_count, write, routed.tables)
 
     def _time(self, work: Callable[[], T]) -> T:
         start_s = time.process_time()
@@ -171,7 +171,7 @@ class DatabaseJob:
             RoundRunner(
                 tables=tables,
                 settings=EpochSettings(
-                    tasks=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
+                    task_count=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
                 ),
                 runner=self.runner,
                 clock=SystemClock(),

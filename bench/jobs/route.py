@@ -125,7 +125,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="stream_app-bench-") as folder:
         table = create_or_open(fresh_folder(Path(folder), "table"), schema)
         table_plan = TablePlan(table=table, message_format=shop_format(schema))
-        plan = EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=CORES))
+        plan = EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=CORES))
         chosen_pieces = {
             name: piece for name, piece in pieces(plan).items() if not names or name in names
         }

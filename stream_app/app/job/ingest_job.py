@@ -203,7 +203,7 @@ class _IngestJob:
 
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
-            tasks=self.stream.write_parallelism or self._task_count,
+            task_count=self.stream.write_parallelism or self._task_count,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 

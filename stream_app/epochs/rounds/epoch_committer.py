@@ -102,7 +102,7 @@ class EpochCommitter(Generic[MessagesT]):
             self._pending = self._commit_thread.submit(self._finish, decoded_epoch)
             if not self.round_runner.runner.overlaps:
                 self.wait_until_committed()
-            return decoded_epoch.routed.messages
+            return decoded_epoch.routed.message_count
         except StoppedError as error:
             raise RuntimeError(error.problem) from None
         except BaseException as error:

@@ -45,7 +45,7 @@ class ExpectationJudge:
             if (error := _ERRORS.get(violation.action)) is not None:
                 raise error(
                     f"records that break the expectation {violation.expectation!r}: "
-                    f"{sighting.records}",
+                    f"{sighting.record_count}",
                     where=f"the table {self.table}; the first is topic {sighting.topic}, partition "
                     f"{sighting.partition}, offset {sighting.offset}",
                     fix=f"change expectations.{violation.expectation} (its action quarantine lets "

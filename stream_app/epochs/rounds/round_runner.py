@@ -57,7 +57,7 @@ class _EpochWork(Generic[MessagesT]):
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
         complete: the tables that have the epoch.
-        rounds: number of finished rounds.
+        round_count: number of finished rounds.
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
@@ -66,7 +66,7 @@ class _EpochWork(Generic[MessagesT]):
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
     uncreated: dict[Origin, str] = field(default_factory=dict)
     complete: list[TableFeed] = field(default_factory=list)
-    rounds: int = 0
+    round_count: int = 0
 
     @property
     def epoch(self) -> int:
@@ -161,12 +161,12 @@ class RoundRunner(Generic[MessagesT]):
         work = _EpochWork(
             decoded_epoch=decoded_epoch, lacking=list(feeds), newcomer_creator=newcomer_creator
         )
-        while not work.is_done and work.rounds < _ROUNDS_MAX:
-            if work.rounds:
+        while not work.is_done and work.round_count < _ROUNDS_MAX:
+            if work.round_count:
                 work.decoded_epoch = self._decode_again(work)
             output, outdated = self._run_round(work)
             work.lacking = [*outdated, *self._add_tables(work, output)]
-            work.rounds += 1
+            work.round_count += 1
         for feed in work.lacking:
             error = CommitError(
                 f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
@@ -203,7 +203,7 @@ class RoundRunner(Generic[MessagesT]):
         round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,
             times=times,
-            reserve=work.rounds * _RESERVE,
+            reserve=work.round_count * _RESERVE,
             first_offsets=work.first_offsets,
             clock=self.clock,
             tables=self.tables,
@@ -300,7 +300,7 @@ class RoundRunner(Generic[MessagesT]):
                 continue
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
                 work.complete.append(feed)  # without a plan
-            elif (write_plan := self._plan_to_write(feed, work.rounds * _RESERVE)) is not None:
+            elif (write_plan := self._plan_to_write(feed, work.round_count * _RESERVE)) is not None:
                 routed_plan = decoded_epoch.plan.tables.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)

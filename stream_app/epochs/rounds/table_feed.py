@@ -118,9 +118,9 @@ class TableFeed:
             plan.basis, output.changes
         )
 
-    def _warn_of_late(self, changes: int) -> None:
+    def _warn_of_late(self, change_count: int) -> None:
         """Warn once in a run of changes to which dropped hidden changes may have mattered."""
-        if changes and not self._has_warned_of_late:
+        if change_count and not self._has_warned_of_late:
             self._has_warned_of_late = True
             self._warnings.append(
                 JobWarning(

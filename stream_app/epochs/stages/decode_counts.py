@@ -49,7 +49,7 @@ class PartitionEnd:
 class RecordSighting:
     """The number of records with a drift or a violation, and the place of the first record."""
 
-    records: int
+    record_count: int
     topic: str
     partition: int
     offset: int
@@ -57,7 +57,7 @@ class RecordSighting:
     def plus(self, other: RecordSighting) -> RecordSighting:
         """Add another sighting."""
         first_place = min(self.place, other.place)
-        return RecordSighting(self.records + other.records, *first_place)
+        return RecordSighting(self.record_count + other.record_count, *first_place)
 
     @property
     def place(self) -> tuple[str, int, int]:

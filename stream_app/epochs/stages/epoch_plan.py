@@ -234,7 +234,7 @@ class EpochSettings:
     """Properties that all epochs and all tables share.
 
     Attributes:
-        tasks: number of tasks that write.
+        task_count: number of tasks that write.
         sort_messages: whether one task sorts the messages of each Kafka partition by offset before
             it decodes them. It is for sources whose tasks do not read ranges of offsets.
         holds_tables: whether a table that fails in a task is held; otherwise the task fails.
@@ -242,7 +242,7 @@ class EpochSettings:
             be larger.
     """
 
-    tasks: int
+    task_count: int
     splitter: MessageSplitter = OneTableSplitter()
     sort_messages: bool = False
     holds_tables: bool = False

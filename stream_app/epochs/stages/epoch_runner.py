@@ -94,12 +94,12 @@ class RoutedEpoch:
     """An epoch whose blocks have been assigned to writing tasks.
 
     Attributes:
-        messages: number of messages read, if the runner knows.
+        message_count: number of messages read, if the runner knows.
         write: writes the blocks.
         tables: indexes of the tables that have blocks; None if the runner does not know.
     """
 
-    messages: int
+    message_count: int
     write: BlockWriter
     tables: Set[int] | None = None
 

@@ -242,7 +242,7 @@ class _Router:
                 kind=kind,
                 kafka_partition=kafka_partition,
                 first_offset=gathered.first_offset,
-                rows=part.num_rows,
+                row_count=part.num_rows,
                 data=part.serialize(),
                 partition=partition,
                 bucket=bucket,
@@ -261,7 +261,7 @@ def _block_of(
         kind=block_kind,
         kafka_partition=kafka_partition,
         first_offset=messages.column("offset")[0].as_py(),
-        rows=messages.num_rows,
+        row_count=messages.num_rows,
         data=messages.serialize(),
     )
 

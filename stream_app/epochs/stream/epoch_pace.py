@@ -47,13 +47,13 @@ class ChosenPace:
     Attributes:
         freshness_s: age that rows may have when readers see them.
         interval_s: time between the starts of two epochs.
-        epochs: number of the last epochs that are known.
+        epoch_count: number of the last epochs that are known.
         slowest_s: what the slowest of them took.
     """
 
     freshness_s: float
     interval_s: float
-    epochs: int = 0
+    epoch_count: int = 0
     slowest_s: float = 0.0
 
     @property
@@ -64,10 +64,10 @@ class ChosenPace:
     def text(self) -> str:
         """Return the choice, with its reason."""
         verb = "keep" if self.keeps_freshness else "do not keep"
-        slowest_text = f"the slowest of the last {self.epochs} took {self.slowest_s:.1f} s"
+        slowest_text = f"the slowest of the last {self.epoch_count} took {self.slowest_s:.1f} s"
         return (
             f"epochs of {self.interval_s:.1f} s {verb} rows fresher than {self.freshness_s:g} s: "
-            f"{slowest_text if self.epochs else 'none is known yet'}"
+            f"{slowest_text if self.epoch_count else 'none is known yet'}"
         )
 
 

@@ -26,7 +26,7 @@ class SourceProgress:
     """
 
     epoch: int
-    messages: int
+    message_count: int
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
     partition_lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class RunningStream(Generic[MessagesT]):
         """Report the progress in the source: after each epoch, and the newest."""
         for progress in new_progress:
             self._newest = progress
-            if progress.epoch > self._reported_epoch and (progress.messages or progress.lag):
+            if progress.epoch > self._reported_epoch and (progress.message_count or progress.lag):
                 self._reported_epoch = progress.epoch
                 self.on_progress(progress)
             elif progress is new_progress[-1]:

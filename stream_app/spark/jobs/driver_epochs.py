@@ -133,7 +133,7 @@ class DriverEpochRunner:
             blocks = sorted(routed, key=lambda block: block.position)
         if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
-        return counted_batches.messages, [_task_block(block) for block in blocks]
+        return counted_batches.message_count, [_task_block(block) for block in blocks]
 
     def _read_messages(
         self, messages: Sequence[OffsetRange]

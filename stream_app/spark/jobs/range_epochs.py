@@ -28,18 +28,18 @@ class RangeEpochRunner:
     """The runner of epochs that are ranges of Kafka's offsets. Implements `EpochRunner`.
 
     Attributes:
-        readers: the greatest number of tasks that read. A task reads one range after the other, and
-            librdkafka fetches the next one meanwhile.
+        reader_count: the greatest number of tasks that read. A task reads one range after the
+            other, and librdkafka fetches the next one meanwhile.
     """
 
     spark: SparkSession
     settings: ReaderSettings
-    readers: int
+    reader_count: int
     overlaps: ClassVar[bool] = True
 
     def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        shares = share_out(cut_ranges(messages, self.readers), self.readers)
+        shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
@@ -48,7 +48,7 @@ class RangeEpochRunner:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        self._epochs.warm_up([[]] * self.readers, plan)
+        self._epochs.warm_up([[]] * self.reader_count, plan)
 
     @property
     def _epochs(self) -> ShareEpochRunner[Ranges]:

@@ -40,11 +40,11 @@ class CountedBatches:
     """Batches of messages, and the number of messages that were read."""
 
     batches: Iterable[pa.RecordBatch]
-    messages: int = 0
+    message_count: int = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
-            self.messages += batch.num_rows
+            self.message_count += batch.num_rows
             yield batch
 
 
@@ -67,7 +67,7 @@ class ShareEpochRunner(Generic[Share]):
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
         routed = self._route(shares, plan)
-        message_count, tables = self._run_before_shuffle(routed, plan.settings.tasks)
+        message_count, tables = self._run_before_shuffle(routed, plan.settings.task_count)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
@@ -79,7 +79,7 @@ class ShareEpochRunner(Generic[Share]):
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
         routed = self._route(shares, plan)
-        self._run_before_shuffle(routed, plan.settings.tasks)
+        self._run_before_shuffle(routed, plan.settings.task_count)
         self._write(routed, plan)
 
     def _route(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
@@ -87,19 +87,19 @@ class ShareEpochRunner(Generic[Share]):
 
         The last partition, which belongs to no writing task, receives the counts and the tables.
         """
-        read, tasks = self.read, plan.settings.tasks
+        read, task_count = self.read, plan.settings.task_count
 
         def route(task_shares: Iterable[Share]) -> Iterator[Pair]:
             batches, tables = CountedBatches(read(task_shares)), set[int]()
-            assigner = TaskAssigner(tasks)
+            assigner = TaskAssigner(task_count)
             for block in route_in_task(batches, plan):
                 tables.add(block.table_index)
                 pair_key = (assigner.task(block), *block.position)
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
-            yield (tasks,), (batches.messages, tables)
+            yield (task_count,), (batches.message_count, tables)
 
         routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        return routed.partitionBy(tasks + 1, _task_number)
+        return routed.partitionBy(task_count + 1, _task_number)
 
     def _run_before_shuffle(self, routed: RDD[Pair], last_partition: int) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
@@ -114,12 +114,12 @@ class ShareEpochRunner(Generic[Share]):
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_in_task(map(_task_block, pairs), plan)
 
-        tasks = plan.settings.tasks
+        task_count = plan.settings.task_count
         # This partitions by the same function, so Spark shuffles nothing again.
         sorted_pairs = routed.repartitionAndSortWithinPartitions(
-            tasks + 1, partitionFunc=_task_number, keyfunc=_sort_key
+            task_count + 1, partitionFunc=_task_number, keyfunc=_sort_key
         )
-        return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(tasks)))
+        return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(task_count)))
 
 
 def _counts_of_pairs(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:

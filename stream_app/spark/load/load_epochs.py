@@ -94,7 +94,7 @@ class LoadEpochRunner:
             tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
-        return RoutedEpoch(routed.messages, write, routed.tables)
+        return RoutedEpoch(routed.message_count, write, routed.tables)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""

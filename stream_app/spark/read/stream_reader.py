@@ -50,7 +50,7 @@ _ADDED_KINDS = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 class MinimumRows:
     """The minimum number of rows that a micro-batch waits for, and the longest wait."""
 
-    rows: int
+    row_count: int
     seconds: float
 
 
@@ -138,9 +138,9 @@ class StreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
 
-    def _waits_for_rows(self, rows: int) -> bool:
+    def _waits_for_rows(self, row_count: int) -> bool:
         min_rows, last_end_s = self._min_rows, self._last_end_s
-        if min_rows is None or last_end_s is None or rows >= min_rows.rows:
+        if min_rows is None or last_end_s is None or row_count >= min_rows.row_count:
             return False
         return self._now() - last_end_s < min_rows.seconds
 

@@ -118,7 +118,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
     partition_lags = messages_behind(all_end_offsets, newest_offsets)
     return SourceProgress(
         epoch=int(progress["batchId"]),
-        messages=int(progress.get("numInputRows") or 0),
+        message_count=int(progress.get("numInputRows") or 0),
         lag=sum(partition_lags.values()) if newest_offsets else None,
         end_offsets=all_end_offsets,
         partition_lags=partition_lags,

@@ -246,8 +246,10 @@ class TopicStream:
             else:
                 self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                messages = self._run_epoch(epoch, begin, end, newest_offsets)
-                is_full = end != newest_offsets and messages >= (self.rules.limit or math.inf) // 2
+                message_count = self._run_epoch(epoch, begin, end, newest_offsets)
+                is_full = (
+                    end != newest_offsets and message_count >= (self.rules.limit or math.inf) // 2
+                )
                 epoch, begin = epoch + 1, end
             if not self.rules.drains:
                 next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
@@ -290,16 +292,18 @@ class TopicStream:
         return last_epoch + 1, end
 
     def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
-        messages = self.process_epoch(ranges_between(begin, end), epoch)
+        message_count = self.process_epoch(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
-        self._report(epoch, messages, end, newest_offsets)
-        return messages
+        self._report(epoch, message_count, end, newest_offsets)
+        return message_count
 
-    def _report(self, epoch: int, messages: int, end: Offsets, newest_offsets: Offsets) -> None:
+    def _report(
+        self, epoch: int, message_count: int, end: Offsets, newest_offsets: Offsets
+    ) -> None:
         partition_lags = messages_behind(end, newest_offsets)
         progress = SourceProgress(
             epoch=epoch,
-            messages=messages,
+            message_count=message_count,
             lag=sum(partition_lags.values()),
             end_offsets=end,
             partition_lags=partition_lags,
@@ -307,7 +311,7 @@ class TopicStream:
         )
         with self._lock:
             last = self._new_progress[-1] if self._new_progress else None
-            if last is not None and last.epoch == epoch and not last.messages:
+            if last is not None and last.epoch == epoch and not last.message_count:
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 

@@ -78,7 +78,7 @@ def written(
     plan, before = plan_of(small), jobs_of(runner.spark)
     routed = runner.route(0, messages, plan)
     output = routed.write(plan)
-    return output, routed.messages, jobs_of(runner.spark) - before
+    return output, routed.message_count, jobs_of(runner.spark) - before
 
 
 def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverEpochRunner:

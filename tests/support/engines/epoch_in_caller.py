@@ -34,7 +34,7 @@ class EpochHere:
     overlaps: bool = False
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-        assigner = TaskAssigner(plan.settings.tasks)
+        assigner = TaskAssigner(plan.settings.task_count)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
             for block in route_in_task([part], plan):

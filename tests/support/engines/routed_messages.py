@@ -56,7 +56,9 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
 
 
 def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
-    return EpochPlan(tables={0: table_plan(schema)}, settings=EpochSettings(tasks=tasks, **limits))
+    return EpochPlan(
+        tables={0: table_plan(schema)}, settings=EpochSettings(task_count=tasks, **limits)
+    )
 
 
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:

@@ -105,7 +105,7 @@ class DatabaseJob:
         self.committer = EpochCommitter(
             RoundRunner(
                 tables=tables,
-                settings=EpochSettings(tasks=2, holds_tables=True, splitter=splitter),
+                settings=EpochSettings(task_count=2, holds_tables=True, splitter=splitter),
                 runner=self.runner,
                 clock=self.clock,
                 newcomer_creator=self.tables,

@@ -70,7 +70,10 @@ class Job:
         runner = EpochHere(overlaps=overlaps)
         return EpochCommitter(
             RoundRunner(
-                tables=tables, settings=EpochSettings(tasks=2), runner=runner, clock=table.clock
+                tables=tables,
+                settings=EpochSettings(task_count=2),
+                runner=runner,
+                clock=table.clock,
             )
         )
 

@@ -152,7 +152,9 @@ class TwoTables:
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
         )
-        settings = EpochSettings(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
+        settings = EpochSettings(
+            task_count=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables
+        )
         return EpochCommitter(
             RoundRunner(tables=joined, settings=settings, runner=runner, clock=clock)
         )

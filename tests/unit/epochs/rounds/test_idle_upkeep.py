@@ -58,7 +58,7 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
     )
-    settings = EpochSettings(tasks=1)
+    settings = EpochSettings(task_count=1)
     return EpochCommitter(
         RoundRunner(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
     )
