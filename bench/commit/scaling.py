@@ -181,7 +181,7 @@ def plan_bytes(table: FileStoreTable) -> int:
         options={},
         keep_update_before=True,
     )
-    table_plan = TablePlan(table=table, message_format=format_pipeline("debezium-json", setup))
+    table_plan = TablePlan(table=table, pipeline=format_pipeline("debezium-json", setup))
     return len(
         pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=1)))
     )

@@ -151,8 +151,8 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 table_job=TableJob(table, CompactHere),
-                format_of=lambda table: job_pipeline(database, table),
-                quarantine=QuarantineWriter(None, 0),
+                pipeline_of=lambda table: job_pipeline(database, table),
+                quarantine_writer=QuarantineWriter(None, 0),
                 listener=SilentListener(),
             )
 

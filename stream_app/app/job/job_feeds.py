@@ -155,7 +155,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             table_job=table_job,
-            format_of=lambda newest: job_pipeline(
+            pipeline_of=lambda newest: job_pipeline(
                 self.job_tables,
                 newest,
                 choice=None if source_check is None else source_check.choice,
@@ -164,7 +164,7 @@ class JobFeeds:
                 is NonInsertRecords.QUARANTINE,
             ),
             source_check=source_check,
-            quarantine=self._quarantine_writer(name),
+            quarantine_writer=self._quarantine_writer(name),
             listener=events,
             expectation_judge=ExpectationJudge(table.label),
             pace_text=self.pace.text,

@@ -86,7 +86,7 @@ class JobLoad:
             topic_runner=topics,
             load=self.plan,
             reader_of=self._source_rows,
-            format_of=functools.partial(load_format, self.job_tables),
+            pipeline_of=functools.partial(load_format, self.job_tables),
         )
 
     def is_over(self, folder: JobFolder) -> bool:

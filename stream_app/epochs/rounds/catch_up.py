@@ -45,10 +45,10 @@ class CatchUp(Generic[MessagesT]):
         tables = self._tables
         tables.await_next()
         tables.open(tables.ready())
-        tables.held.make_all_due()
-        if self._round_runner.newcomer_creator is not None and tables.newest_begun >= 0:
+        tables.held_tables.make_all_due()
+        if self._round_runner.newcomer_creator is not None and tables.newest_begun_epoch >= 0:
             names = {feed.name for feed in tables.feeds}
-            for name, held_table in sorted(tables.held.by_name.items()):
+            for name, held_table in sorted(tables.held_tables.by_name.items()):
                 if name not in names:
                     self._create_held(name, held_table, releases=True)
             self._round_runner.skip_held()
@@ -56,7 +56,7 @@ class CatchUp(Generic[MessagesT]):
     def run(self) -> None:
         """Bring the tables that are due up to the newest epoch."""
         tables = self._tables
-        due_tables = {} if tables.newest_begun < 0 else tables.held.due()
+        due_tables = {} if tables.newest_begun_epoch < 0 else tables.held_tables.due()
         if self._round_runner.newcomer_creator is not None:
             for name in sorted(due_tables.keys() - {feed.name for feed in tables.feeds}):
                 self._create_held(name, due_tables[name], releases=False)
@@ -77,17 +77,17 @@ class CatchUp(Generic[MessagesT]):
             releases: whether no epoch that leaves out the table's messages has been decoded yet.
         """
         tables = self._tables
-        source_end = tables.epoch_log.source_end(tables.newest_begun)
+        source_end = tables.epoch_log.source_end(tables.newest_begun_epoch)
         end_offsets = offsets_of_topics(source_end)
         with contain_failure(partial(tables.hold, name)):
             messages = self._round_runner.runner.messages_between(held_table.begin, end_offsets)
-            source = SourceEpoch(tables.newest_begun, messages, source_end)
-            if not self._round_runner.create_table(name, source):
+            source_epoch = SourceEpoch(tables.newest_begun_epoch, messages, source_end)
+            if not self._round_runner.create_table(name, source_epoch):
                 # The table lacks no message any more, for instance because the topic has deleted
                 # the messages.
-                tables.held.advance(name, end_offsets)
+                tables.held_tables.advance(name, end_offsets)
                 if releases:
-                    tables.held.release(name)
+                    tables.held_tables.release(name)
         tables.state_file.save()
 
     def _resume_offsets(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
@@ -109,8 +109,9 @@ class CatchUp(Generic[MessagesT]):
     def _read_missing(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
-        epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
-        complete: Sequence[TableFeed] = ()
+        epoch = tables.newest_begun_epoch
+        source_end = tables.epoch_log.source_end(epoch)
+        complete_feeds: Sequence[TableFeed] = ()
 
         def fail_all(error: Exception) -> None:
             for feed in feeds:
@@ -123,7 +124,7 @@ class CatchUp(Generic[MessagesT]):
             decoded_epoch = self._round_runner.decode(
                 SourceEpoch(epoch, messages, source_end), feeds
             )
-            complete = self._round_runner.finish(decoded_epoch, feeds)
-        for feed in complete:
-            tables.held.release(feed.name)
-        tables.record_complete(complete)
+            complete_feeds = self._round_runner.finish(decoded_epoch, feeds)
+        for feed in complete_feeds:
+            tables.held_tables.release(feed.name)
+        tables.record_complete(complete_feeds)

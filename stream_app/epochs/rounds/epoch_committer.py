@@ -78,7 +78,7 @@ class EpochCommitter(Generic[MessagesT]):
         self._on_committed = on_committed
         self._catch_up = CatchUp(round_runner)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        self._pending: Future[None] | None = None
+        self._pending_commit: Future[None] | None = None
         self._begun_offsets: Offsets | None = None
         self._committed_offsets: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
@@ -99,10 +99,10 @@ class EpochCommitter(Generic[MessagesT]):
                 self._start(epoch)
             decoded_epoch = self._decode(messages, epoch)
             self.wait_until_committed()
-            self._pending = self._commit_thread.submit(self._finish, decoded_epoch)
+            self._pending_commit = self._commit_thread.submit(self._finish, decoded_epoch)
             if not self.round_runner.runner.overlaps:
                 self.wait_until_committed()
-            return decoded_epoch.routed.message_count
+            return decoded_epoch.routed_epoch.message_count
         except StoppedError as error:
             raise RuntimeError(error.problem) from None
         except BaseException as error:
@@ -117,8 +117,8 @@ class EpochCommitter(Generic[MessagesT]):
         Raises:
             BaseException: the original error of the commit.
         """
-        pending, self._pending = self._pending, None
-        if pending is not None and (error := pending.exception()) is not None:
+        pending_commit, self._pending_commit = self._pending_commit, None
+        if pending_commit is not None and (error := pending_commit.exception()) is not None:
             raise self.failure or error
 
     @property
@@ -167,7 +167,7 @@ class EpochCommitter(Generic[MessagesT]):
             self._open_tables()
             for feed in self.tables.feeds:
                 self._compact_due(feed)
-            held_names = frozenset(self.tables.held.by_name)
+            held_names = frozenset(self.tables.held_tables.by_name)
             self._catch_up.run()
             for feed in self.tables.feeds:
                 if feed.name in held_names:
@@ -230,13 +230,13 @@ class EpochCommitter(Generic[MessagesT]):
     def _decode(self, messages: MessagesT, epoch: int) -> DecodedEpoch[MessagesT]:
         """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
-        source = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
+        source_epoch = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
         if self.epoch_log.can_reread:
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed_offsets = self.epoch_log.begin_offsets(epoch)
-            self._begun_offsets = source.end_offsets
-        return self.round_runner.decode(source, feeds)
+            self._begun_offsets = source_epoch.end_offsets
+        return self.round_runner.decode(source_epoch, feeds)
 
     def _finish(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -264,9 +264,11 @@ class EpochCommitter(Generic[MessagesT]):
         begin, end = self._offsets(decoded_epoch)
         self.tables.begin(decoded_epoch.epoch, begin, end)
         if not self.tables.all_have(decoded_epoch.epoch):
-            lacking = self._lacking_tables(decoded_epoch)
+            lacking_feeds = self._lacking_tables(decoded_epoch)
             self.tables.record_complete(
-                self.round_runner.finish(decoded_epoch, lacking, self.round_runner.newcomer_creator)
+                self.round_runner.finish(
+                    decoded_epoch, lacking_feeds, self.round_runner.newcomer_creator
+                )
             )
         self._phase = _Phase.ALIKE
         self._catch_up.run()
@@ -276,13 +278,13 @@ class EpochCommitter(Generic[MessagesT]):
 
     def _lacking_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
         """Return the tables that lack the epoch, and report those that have it as skipped."""
-        lacking = []
+        lacking_feeds = []
         for feed in self.tables.ready():
             if feed.table_job.is_committed(decoded_epoch.epoch, decoded_epoch.source_end):
                 feed.listener.on_epoch(EpochReport(epoch=decoded_epoch.epoch, skipped=True))
             else:
-                lacking.append(feed)
-        return lacking
+                lacking_feeds.append(feed)
+        return lacking_feeds
 
     def _offsets(self, decoded_epoch: DecodedEpoch[MessagesT]) -> tuple[Offsets, Offsets]:
         """Return the offsets at which an epoch begins and ends; a source without offsets has
@@ -293,4 +295,4 @@ class EpochCommitter(Generic[MessagesT]):
         begin = self._committed_offsets
         if begin is None:
             begin = self.epoch_log.begin_offsets(decoded_epoch.epoch)
-        return begin, decoded_epoch.source.end_offsets
+        return begin, decoded_epoch.source_epoch.end_offsets

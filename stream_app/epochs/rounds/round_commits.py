@@ -86,32 +86,32 @@ class DecodedEpoch(Generic[MessagesT]):
     """An epoch whose messages are decoded.
 
     Attributes:
-        source: the epoch of the source.
+        source_epoch: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
-        routed: its blocks.
+        routed_epoch: its blocks.
         route_s: seconds of reading, decoding and routing.
         began_ms: when reading began, in ms since 1970, in UTC.
     """
 
-    source: SourceEpoch[MessagesT]
+    source_epoch: SourceEpoch[MessagesT]
     plan: EpochPlan
-    routed: RoutedEpoch
+    routed_epoch: RoutedEpoch
     route_s: float
     began_ms: int
 
     @property
     def epoch(self) -> int:
         """The number of the epoch."""
-        return self.source.epoch
+        return self.source_epoch.epoch
 
     @property
     def source_end(self) -> str:
         """See `SourceEpoch.source_end`."""
-        return self.source.source_end
+        return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
         """Return whether a table took part for which the epoch has nothing."""
-        tables_with_blocks = self.routed.tables
+        tables_with_blocks = self.routed_epoch.tables
         return (
             tables_with_blocks is not None
             and table_index not in tables_with_blocks
@@ -128,8 +128,8 @@ class RoundCommitter(Generic[MessagesT]):
         reserve: number of sequence numbers that the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
-        complete: the tables that have the epoch, including tables for which it has no rows and made
-            no snapshot.
+        complete_feeds: the tables that have the epoch, including tables for which it has no rows
+            and made no snapshot.
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
@@ -139,7 +139,7 @@ class RoundCommitter(Generic[MessagesT]):
     clock: Clock
     tables: EpochTables
     totals: DecodeCounts = field(default_factory=DecodeCounts)
-    complete: list[TableFeed] = field(default_factory=list)
+    complete_feeds: list[TableFeed] = field(default_factory=list)
 
     def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
         """Commit all results, and return the tables whose rows must be written again.
@@ -147,26 +147,26 @@ class RoundCommitter(Generic[MessagesT]):
         Raises:
             BaseException: the error of a table, if it ends the job.
         """
-        pending, outdated = list[TableResult](), []
+        pending_results, outdated_feeds = list[TableResult](), []
         for result in results:
             if self.tables.commits_idle_epochs or not result.output.is_empty:
-                pending.append(result)
+                pending_results.append(result)
             else:
                 self._complete(result)
         try:
-            self._note_sources(pending)
-            while pending:
-                batch = pending[: self.tables.commits_at_once]
-                del pending[: len(batch)]  # a commit that has begun discards its own files
+            self._note_sources(pending_results)
+            while pending_results:
+                batch = pending_results[: self.tables.commits_at_once]
+                del pending_results[: len(batch)]  # a commit that has begun discards its own files
                 outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, batch)
                 for result, outcome in zip(batch, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
-                        outdated.append(result.feed)
+                        outdated_feeds.append(result.feed)
         finally:
-            for result in pending:
+            for result in pending_results:
                 result.discard()
-        return outdated
+        return outdated_feeds
 
     def _note_sources(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
@@ -223,7 +223,7 @@ class RoundCommitter(Generic[MessagesT]):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(
+                result.quarantined = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records
                 )
             cleanup.pop_all()  # a commit that fails discards its own files
@@ -280,7 +280,7 @@ class RoundCommitter(Generic[MessagesT]):
                 "rows are deleted, and the later ones follow",
                 feed.table_job.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.table_job.stream_commit.commit_epoch(
+        commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,
             output.changes,
             properties=properties,
@@ -298,16 +298,16 @@ class RoundCommitter(Generic[MessagesT]):
             in_driver=output.in_driver,
             durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded_epoch.began_ms,
-            snapshots=committed.snapshots,
+            snapshots=commit_result.snapshots,
             sorted_runs=feed.table_job.sorted_runs(),
-            compactions=committed.compactions,
+            compactions=commit_result.compactions,
             metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )
 
     def _complete(self, result: TableResult) -> None:
         if result.output.counts.messages:
             self.totals = self.totals.plus(result.output.counts)
-        self.complete.append(result.feed)
+        self.complete_feeds.append(result.feed)
 
 
 def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:

@@ -51,21 +51,21 @@ class _EpochWork(Generic[MessagesT]):
     """An epoch between two rounds.
 
     Attributes:
-        lacking: the tables that need another round.
+        lacking_feeds: the tables that need another round.
         newcomer_creator: creates tables that appear, or None if all messages belong to known
             tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
-        complete: the tables that have the epoch.
+        complete_feeds: the tables that have the epoch.
         round_count: number of finished rounds.
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
-    lacking: list[TableFeed]
+    lacking_feeds: list[TableFeed]
     newcomer_creator: NewcomerCreator | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
     uncreated: dict[Origin, str] = field(default_factory=dict)
-    complete: list[TableFeed] = field(default_factory=list)
+    complete_feeds: list[TableFeed] = field(default_factory=list)
     round_count: int = 0
 
     @property
@@ -74,7 +74,7 @@ class _EpochWork(Generic[MessagesT]):
 
     @property
     def is_done(self) -> bool:
-        return not self.lacking and self.newcomer_creator is None
+        return not self.lacking_feeds and self.newcomer_creator is None
 
 
 class RoundRunner(Generic[MessagesT]):
@@ -106,7 +106,7 @@ class RoundRunner(Generic[MessagesT]):
         self.totals = DecodeCounts()
 
     def decode(
-        self, source: SourceEpoch[MessagesT], feeds: Iterable[TableFeed]
+        self, source_epoch: SourceEpoch[MessagesT], feeds: Iterable[TableFeed]
     ) -> DecodedEpoch[MessagesT]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
@@ -114,10 +114,10 @@ class RoundRunner(Generic[MessagesT]):
         table without a plan, and decodes again what an outdated plan has decoded.
         """
         # The settings come first: their splitter must not know more tables than the plan.
-        return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
+        return self._decode(source_epoch, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
-        self, source: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
+        self, source_epoch: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
     ) -> DecodedEpoch[MessagesT]:
         """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
@@ -126,18 +126,18 @@ class RoundRunner(Generic[MessagesT]):
         start_s, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
         try:
-            routed = self.runner.route(source.epoch, source.messages, plan)
+            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         except Exception:
             # An expiry may have deleted the key index: each store has its own error for that.
             newer_plan = make_plan()
             if newer_plan.bases == plan.bases:
                 raise
             plan = newer_plan
-            routed = self.runner.route(source.epoch, source.messages, plan)
+            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         return DecodedEpoch(
-            source=source,
+            source_epoch=source_epoch,
             plan=plan,
-            routed=routed,
+            routed_epoch=routed_epoch,
             route_s=self.clock.steady_seconds() - start_s,
             began_ms=began_ms,
         )
@@ -159,15 +159,17 @@ class RoundRunner(Generic[MessagesT]):
             CommitError: unknown tables appear in each round.
         """
         work = _EpochWork(
-            decoded_epoch=decoded_epoch, lacking=list(feeds), newcomer_creator=newcomer_creator
+            decoded_epoch=decoded_epoch,
+            lacking_feeds=list(feeds),
+            newcomer_creator=newcomer_creator,
         )
         while not work.is_done and work.round_count < _ROUNDS_MAX:
             if work.round_count:
                 work.decoded_epoch = self._decode_again(work)
-            output, outdated = self._run_round(work)
-            work.lacking = [*outdated, *self._add_tables(work, output)]
+            output, outdated_feeds = self._run_round(work)
+            work.lacking_feeds = [*outdated_feeds, *self._add_tables(work, output)]
             work.round_count += 1
-        for feed in work.lacking:
+        for feed in work.lacking_feeds:
             error = CommitError(
                 f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
                 where=feed.table_job.table.location,
@@ -179,14 +181,14 @@ class RoundRunner(Generic[MessagesT]):
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
-        return work.complete
+        return work.complete_feeds
 
     def _run_round(self, work: _EpochWork[MessagesT]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded_epoch, start_s = work.decoded_epoch, self.clock.steady_seconds()
         plan, unfit_feeds = self._plan_writes(work)
         planned_s = self.clock.steady_seconds()
-        output = decoded_epoch.routed.write(plan)
+        output = decoded_epoch.routed_epoch.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
@@ -209,11 +211,11 @@ class RoundRunner(Generic[MessagesT]):
             tables=self.tables,
         )
         try:
-            outdated = round_committer.commit(results)
+            outdated_feeds = round_committer.commit(results)
         finally:
             self.totals = self.totals.plus(round_committer.totals)
-        work.complete += round_committer.complete
-        return output, [*unfit_feeds, *outdated]
+        work.complete_feeds += round_committer.complete_feeds
+        return output, [*unfit_feeds, *outdated_feeds]
 
     def _add_tables(self, work: _EpochWork[MessagesT], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
@@ -232,24 +234,24 @@ class RoundRunner(Generic[MessagesT]):
         outcome = newcomer_creator.create(output.newcomer_messages)
         work.uncreated.update(outcome.uncreated)
         self._open_created(outcome, newcomer_creator)
-        return [feed for feed in outcome.feeds if feed.name not in self.tables.held.by_name]
+        return [feed for feed in outcome.feeds if feed.name not in self.tables.held_tables.by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
         if work.newcomer_creator and work.uncreated:
             settings = self._settings_of(work.newcomer_creator, work.uncreated)
-        make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
-        return self._decode(work.decoded_epoch.source, make_plan)
+        make_plan = partial(self.plan, _names(work.lacking_feeds), work.first_offsets, settings)
+        return self._decode(work.decoded_epoch.source_epoch, make_plan)
 
-    def create_table(self, name: str, source: SourceEpoch[MessagesT]) -> bool:
+    def create_table(self, name: str, source_epoch: SourceEpoch[MessagesT]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomer_creator is not None, "the job has made tables before"
-        held_names = self.tables.held.by_name.keys() - {name}
+        held_names = self.tables.held_tables.by_name.keys() - {name}
         splitter = self.newcomer_creator.splitter(self.tables.feeds, frozenset(held_names))
         settings = self.settings.with_splitter(splitter)
-        decoded_epoch = self._decode(source, partial(self.plan, (), settings=settings))
-        messages = decoded_epoch.routed.write(decoded_epoch.plan).newcomer_messages
+        decoded_epoch = self._decode(source_epoch, partial(self.plan, (), settings=settings))
+        messages = decoded_epoch.routed_epoch.write(decoded_epoch.plan).newcomer_messages
         if messages.num_rows:
             self._open_created(
                 self.newcomer_creator.create(messages, are_held=True), self.newcomer_creator
@@ -293,13 +295,13 @@ class RoundRunner(Generic[MessagesT]):
 
     def _plan_writes(self, work: _EpochWork[MessagesT]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking}
+        decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking_feeds}
         write_plans, unfit_feeds = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
-                work.complete.append(feed)  # without a plan
+                work.complete_feeds.append(feed)  # without a plan
             elif (write_plan := self._plan_to_write(feed, work.round_count * _RESERVE)) is not None:
                 routed_plan = decoded_epoch.plan.tables.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
@@ -331,9 +333,9 @@ class RoundRunner(Generic[MessagesT]):
     def _settings_of(
         self, newcomer_creator: NewcomerCreator, uncreated: Mapping[Origin, str]
     ) -> EpochSettings:
-        held = frozenset(self.tables.held.by_name)
+        held_names = frozenset(self.tables.held_tables.by_name)
         return self.settings.with_splitter(
-            newcomer_creator.splitter(self.tables.feeds, held, uncreated)
+            newcomer_creator.splitter(self.tables.feeds, held_names, uncreated)
         )
 
 
@@ -346,7 +348,7 @@ def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed)
 
     A plan for another schema has another format too.
     """
-    if routed_plan.message_format is not write_plan.message_format:
+    if routed_plan.pipeline is not write_plan.pipeline:
         return True
     return not routed_plan.first_offsets and not feed.table_job.stream_commit.bucket_state.fits(
         routed_plan.basis

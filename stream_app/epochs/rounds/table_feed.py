@@ -31,8 +31,8 @@ class TableFeed:
 
     Attributes:
         name: the table's name within the job.
-        format_of: makes the pipeline for a schema of the table.
-        quarantine: the table's bad records.
+        pipeline_of: makes the pipeline for a schema of the table.
+        quarantine_writer: writes the table's bad records.
         source_check: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
         expectation_judge: judges the records that violate an expectation.
@@ -41,8 +41,8 @@ class TableFeed:
 
     name: str
     table_job: TableJob
-    format_of: Callable[[FileStoreTable], Pipeline]
-    quarantine: QuarantineWriter
+    pipeline_of: Callable[[FileStoreTable], Pipeline]
+    quarantine_writer: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
     source_check: SourceTableCheck | None = None
@@ -69,7 +69,7 @@ class TableFeed:
         if previous is None or previous.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
-            previous = TablePlan(table=table, message_format=self.format_of(table))
+            previous = TablePlan(table=table, pipeline=self.pipeline_of(table))
         if next_sequence_number is None:
             next_sequence_number = previous.next_sequence_number
         self._plan = plan = previous.for_next_epoch(
@@ -85,7 +85,7 @@ class TableFeed:
         """
         if self.source_check is None:
             return False
-        if not self.source_check.check(counts, plan.message_format.choice):
+        if not self.source_check.check(counts, plan.pipeline.choice):
             return False
         self._plan = None
         return True

@@ -196,7 +196,7 @@ def _merge_drift(
 def counts_of_batch(
     kafka_partition: KafkaPartition,
     messages: pa.RecordBatch,
-    decoded: DecodedBatch,
+    decoded_batch: DecodedBatch,
     sources: Sequence[str] = (),
 ) -> DecodeCounts:
     """Count messages of one Kafka partition, and the results of their decoding.
@@ -206,7 +206,7 @@ def counts_of_batch(
     """
     offsets = messages.column("offset")
     topic, partition = kafka_partition
-    tables = {**dict.fromkeys(sources, 0), **decoded.tables}
+    tables = {**dict.fromkeys(sources, 0), **decoded_batch.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
@@ -214,25 +214,27 @@ def counts_of_batch(
 
     return DecodeCounts(
         messages=messages.num_rows,
-        changes=decoded.changes.rows.num_rows,
-        skipped=decoded.skipped,
-        bad=decoded.bad.num_rows,
-        decoder_errors=decoded.decoder_errors,
-        kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
+        changes=decoded_batch.changes.rows.num_rows,
+        skipped=decoded_batch.skipped,
+        bad=decoded_batch.bad.num_rows,
+        decoder_errors=decoded_batch.decoder_errors,
+        kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
-        drift={column: record_sighting(sighting) for column, sighting in decoded.drift.items()},
+        drift={
+            column: record_sighting(sighting) for column, sighting in decoded_batch.drift.items()
+        },
         violations={
             violation: record_sighting(sighting)
-            for violation, sighting in decoded.violations.items()
+            for violation, sighting in decoded_batch.violations.items()
         },
-        description=decoded.description,
+        description=decoded_batch.description,
         truncated={}
-        if decoded.truncated is None
-        else {kafka_partition: offsets[decoded.truncated].as_py()},
-        records={(topic, name): count for name, count in decoded.records.items()},
-        others=decoded.other_records,
-        refusal=decoded.refusal,
+        if decoded_batch.truncated is None
+        else {kafka_partition: offsets[decoded_batch.truncated].as_py()},
+        records={(topic, name): count for name, count in decoded_batch.records.items()},
+        others=decoded_batch.other_records,
+        refusal=decoded_batch.refusal,
     )
 
 

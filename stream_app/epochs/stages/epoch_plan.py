@@ -39,7 +39,7 @@ class TablePlan:
 
     Attributes:
         table: the table with the schema of this epoch's rows.
-        message_format: the pipeline that makes rows of that schema.
+        pipeline: the pipeline that makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
         first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
             Earlier messages are skipped.
@@ -48,7 +48,7 @@ class TablePlan:
     """
 
     table: FileStoreTable
-    message_format: Pipeline
+    pipeline: Pipeline
     next_sequence_number: int = 0
     first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     basis: BucketBasis = NO_BASIS
@@ -74,24 +74,24 @@ class TablePlan:
         basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
-    def for_routed_rows(self, routed: TablePlan) -> TablePlan:
+    def for_routed_rows(self, routed_plan: TablePlan) -> TablePlan:
         """Return the same plan for rows that an earlier plan routed."""
         basis = replace(
             self.basis,
-            routed_on=routed.basis.routed_on,
-            bucket_counts=routed.basis.bucket_counts,
+            routed_on=routed_plan.basis.routed_on,
+            bucket_counts=routed_plan.basis.bucket_counts,
         )
         plan = self if basis == self.basis else replace(self, basis=basis)
-        return plan.with_first_offsets(routed.first_offsets)
+        return plan.with_first_offsets(routed_plan.first_offsets)
 
     def pack(self) -> bytes:
-        """Return the table and its format as bytes, made once for all epochs that share them.
+        """Return the table and its pipeline as bytes, made once for all epochs that share them.
 
         The file system is pickled separately, because its access keys change.
         """
         if not self.packs:
             table = replace(self.table, file_io=cast(Any, None))
-            self.packs.append(pickle.dumps((table, self.message_format)))
+            self.packs.append(pickle.dumps((table, self.pipeline)))
         return self.packs[0]
 
     def assigner(self) -> BucketAssigner:
@@ -118,9 +118,9 @@ def _unpack_shelf(compressed: bytes) -> Mapping[int, bytes]:
 
 @lru_cache(_TABLES_KEPT)
 def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
-    """Unpack a table, without its file system, and its format; a worker caches both."""
-    table, message_format = pickle.loads(packed)
-    return table, message_format
+    """Unpack a table, without its file system, and its pipeline; a worker caches both."""
+    table, pipeline = pickle.loads(packed)
+    return table, pipeline
 
 
 class _EpochPart(NamedTuple):
@@ -176,10 +176,10 @@ class _PackedPlans(Mapping[int, TablePlan]):
             epoch_part = self._epoch_part
             next_sequence_number = epoch_part.next_sequence_numbers[index]
             packed = _unpack_shelf(self._shelves[index // _SHELF_TABLES])[index]
-            table, message_format = _unpack_table(packed)
+            table, pipeline = _unpack_table(packed)
             self._plans[index] = TablePlan(
                 table=with_file_io(table, epoch_part.file_ios.get(index, epoch_part.file_io)),
-                message_format=message_format,
+                pipeline=pipeline,
                 next_sequence_number=next_sequence_number,
                 first_offsets=epoch_part.first_offsets.get(index, {}),
                 basis=epoch_part.bases.get(index, NO_BASIS),

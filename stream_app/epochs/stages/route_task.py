@@ -178,9 +178,9 @@ class _Router:
             needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
-        decoded = plan.message_format.decode(messages)
+        decoded_batch = plan.pipeline.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
-        rows, bad_records = with_messages(decoded.changes, messages), decoded.bad
+        rows, bad_records = with_messages(decoded_batch.changes, messages), decoded_batch.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault(
                 (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)
@@ -191,7 +191,7 @@ class _Router:
         if bad_records.num_rows:
             yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad_records)
         counts = replace(
-            counts_of_batch(kafka_partition, messages, decoded, sources), decode_s=decode_s
+            counts_of_batch(kafka_partition, messages, decoded_batch, sources), decode_s=decode_s
         )
         self._counts[table_index] = self._counts[table_index].plus(counts)
 

@@ -55,13 +55,13 @@ class LoadEpochRunner:
         topic_runner: runs the other epochs.
         reader_of: makes the reader of some tables of the source, each with the table that gets its
             rows.
-        format_of: makes the format of the rows for a table.
+        pipeline_of: makes the pipeline of the rows for a table.
     """
 
     topic_runner: DriverEpochRunner
     load: LoadPlan
     reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRowReader]
-    format_of: Callable[[FileStoreTable], Pipeline]
+    pipeline_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
     @property
@@ -111,7 +111,7 @@ class LoadEpochRunner:
     def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
         """Return the plans of some tables, with the format of the load's rows."""
         return {
-            index: replace(table_plan, message_format=self.format_of(table_plan.table), packs=[])
+            index: replace(table_plan, pipeline=self.pipeline_of(table_plan.table), packs=[])
             for index, table_plan in plan.tables.items()
             if index in indexes
         }

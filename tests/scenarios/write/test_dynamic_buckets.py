@@ -162,7 +162,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
-    write = routed.routed.write
+    write = routed.routed_epoch.write
     writes: list[Any] = []
 
     def overtaken(plan: Any) -> Any:
@@ -172,7 +172,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
         writes.append(plan)
         return output
 
-    routed = replace(routed, routed=replace(routed.routed, write=overtaken))
+    routed = replace(routed, routed_epoch=replace(routed.routed_epoch, write=overtaken))
     work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(200, v="theirs"), "b": []})

@@ -240,7 +240,7 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     committer.while_idle()
     assert tables.state().held_tables["b"].tries == 1
 
-    committer.tables.feeds[1].quarantine.bad_records_max = None
+    committer.tables.feeds[1].quarantine_writer.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     committer.while_idle()
@@ -367,7 +367,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     manifests.rename(tmp_path / "away")
     again = started(tables, runner)
     again.while_idle()
-    assert again.tables.held.by_name.keys() == {"a"}
+    assert again.tables.held_tables.by_name.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()

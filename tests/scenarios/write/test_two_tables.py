@@ -113,14 +113,14 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     run(committer, tables, 1)
     first, second = (runner.plans[epoch].tables[0] for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
-    assert first.message_format is second.message_format
+    assert first.pipeline is second.pipeline
     job = committer.tables.feeds[0].table_job
     job.table = job.table.with_options({"ignore-update-before": "true"})
     assert (
         committer.round_runner.plan().tables[0].table.schema.options["ignore-update-before"]
         == "true"
     )
-    assert committer.round_runner.plan().tables[0].message_format is not first.message_format
+    assert committer.round_runner.plan().tables[0].pipeline is not first.pipeline
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:

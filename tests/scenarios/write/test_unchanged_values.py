@@ -71,8 +71,8 @@ class ToastJob:
         feed = TableFeed(
             name="t",
             table_job=TableJob(self.table, self._executor),
-            format_of=_format_of,
-            quarantine=QuarantineWriter(
+            pipeline_of=_pipeline_of,
+            quarantine_writer=QuarantineWriter(
                 JobFolder(str(self.folder / "bad"), self.table.file_io), None
             ),
             listener=Reports(),
@@ -131,7 +131,7 @@ class ToastJob:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _format_of(table: FileStoreTable) -> Pipeline:
+def _pipeline_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     return format_pipeline(
         "debezium-json",

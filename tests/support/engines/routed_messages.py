@@ -52,7 +52,7 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
         ),
     )
     table = FileStoreTable(location, schema, LocalFileIO(), SystemClock())
-    return TablePlan(table=table, message_format=decode)
+    return TablePlan(table=table, pipeline=decode)
 
 
 def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:

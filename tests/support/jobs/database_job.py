@@ -194,8 +194,8 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
-            quarantine=self._quarantine_writer(name),
+            pipeline_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
+            quarantine_writer=self._quarantine_writer(name),
             listener=Reports(),
             expectation_judge=ExpectationJudge(f"ods.{name}"),
             evolution=evolution_of(self.database, name, table, self.state, self.clock.now_ms),

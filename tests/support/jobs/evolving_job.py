@@ -54,8 +54,8 @@ class Job:
         feed = TableFeed(
             name="t",
             table_job=TableJob(table, self.executor_of),
-            format_of=self._format_of,
-            quarantine=QuarantineWriter(
+            pipeline_of=self._pipeline_of,
+            quarantine_writer=QuarantineWriter(
                 JobFolder(f"{self.table.location}-bad", self.table.file_io), None
             ),
             listener=Reports(ends_at),
@@ -80,7 +80,7 @@ class Job:
     def checkpoint(self) -> JobFolder:
         return JobFolder(f"{self.table.location}-checkpoint", self.table.file_io)
 
-    def _format_of(self, table: FileStoreTable) -> Pipeline:
+    def _pipeline_of(self, table: FileStoreTable) -> Pipeline:
         schema = table.schema
         return format_pipeline(
             "debezium-json",

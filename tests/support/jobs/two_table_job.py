@@ -137,8 +137,8 @@ class TwoTables:
             feed = TableFeed(
                 name=TOPICS[number],
                 table_job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
-                format_of=_format_of,
-                quarantine=QuarantineWriter(quarantine, bad_records_max),
+                pipeline_of=_pipeline_of,
+                quarantine_writer=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)
@@ -228,7 +228,7 @@ def reports(committer: EpochCommitter[Any], table: int) -> list[EpochReport]:
     return listener.epochs
 
 
-def _format_of(table: FileStoreTable) -> Pipeline:
+def _pipeline_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     setup = FormatSetup(
         columns=schema.fields,

@@ -44,8 +44,8 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     feed = TableFeed(
         name="t",
         table_job=TableJob(table.table, CompactHere),
-        format_of=no_epoch,
-        quarantine=QuarantineWriter(None, 0),
+        pipeline_of=no_epoch,
+        quarantine_writer=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),
     )
     checkpoint, clock = (

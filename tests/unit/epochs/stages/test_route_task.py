@@ -56,7 +56,7 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
-    assert second.message_format is first.message_format
+    assert second.pipeline is first.pipeline
     assert second.next_sequence_number == 7
     assert second.table == plan.tables[0].table, "with its file system"
 
