@@ -161,7 +161,7 @@ class _IngestJob:
                 round_runner, self._on_committed(round_runner.tables, feeds.pace)
             )
             self._run_stream(epoch_committer, feeds, source_reader)  # step 4
-            check_none_held(epoch_committer.tables.held_tables.by_name)  # step 5
+            check_none_held(epoch_committer.tables.held_by_name)  # step 5
             check_not_all_bad(round_runner.totals, feeds.unassigned_count, self.stream.quarantine)
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:

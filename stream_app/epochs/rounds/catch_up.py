@@ -48,7 +48,7 @@ class CatchUp(Generic[MessagesT]):
         tables.held_tables.make_all_due()
         if self._round_runner.newcomer_creator is not None and tables.newest_begun_epoch >= 0:
             names = {feed.name for feed in tables.feeds}
-            for name, held_table in sorted(tables.held_tables.by_name.items()):
+            for name, held_table in sorted(tables.held_by_name.items()):
                 if name not in names:
                     self._create_held(name, held_table, releases=True)
             self._round_runner.skip_held()

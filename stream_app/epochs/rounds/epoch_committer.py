@@ -167,7 +167,7 @@ class EpochCommitter(Generic[MessagesT]):
             self._open_tables()
             for feed in self.tables.feeds:
                 self._compact_due(feed)
-            held_names = frozenset(self.tables.held_tables.by_name)
+            held_names = frozenset(self.tables.held_by_name)
             self._catch_up.run()
             for feed in self.tables.feeds:
                 if feed.name in held_names:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
 from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import CheckpointError, CompactionWaitError, StoppedError
@@ -91,20 +92,29 @@ class EpochTables(ABC):
         """Add new tables; `open` opens them."""
         self.feeds += feeds
 
+    @property
+    def held_by_name(self) -> Mapping[str, HeldTable]:
+        """The held tables by their names; one may not exist yet."""
+        return self.held_tables.by_name
+
     def ready(self) -> list[TableFeed]:
         """Return the tables that are not held."""
-        return [feed for feed in self.feeds if feed.name not in self.held_tables.by_name]
+        return [feed for feed in self.feeds if feed.name not in self.held_by_name]
+
+    def source_tables_of(self, name: str) -> SourceTableNames:
+        """Return the source tables whose rows a table has, by topic."""
+        return self.state_file.state.source_tables_of(name)
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
         """Read the state of tables, several at a time; a table that cannot be read has failed."""
-        commit_user, state = self.epoch_log.query_id(), self.state_file.state
+        commit_user = self.epoch_log.query_id()
 
         def failure_of(feed: TableFeed) -> BaseException | None:
             try:
                 feed.table_job.open(commit_user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
-                feed.listener.on_open(feed.table_job.table, state.source_tables_of(feed.name))
+                feed.listener.on_open(feed.table_job.table, self.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
@@ -134,8 +144,8 @@ class EpochTables(ABC):
         """
         self.newest_begun_epoch = epoch
         self._begin = begins_for(begin_offsets, end_offsets)
-        for name, table in list(self.held_tables.by_name.items()):
-            self.held_tables.advance(name, with_new_partitions(table.begin, self._begin))
+        for name, held_table in list(self.held_by_name.items()):
+            self.held_tables.advance(name, with_new_partitions(held_table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked_names and feed.table_job.is_open:
@@ -198,7 +208,7 @@ class EpochTables(ABC):
 
     def has_failed(self, feed: TableFeed) -> bool:
         """Return whether the table is held because of a failure, and not only for compactions."""
-        held_table = self.held_tables.by_name.get(feed.name)
+        held_table = self.held_by_name.get(feed.name)
         return held_table is not None and held_table.has_failed and not feed.table_job.is_open
 
     def await_next(self) -> None:
@@ -214,7 +224,7 @@ class EpochTables(ABC):
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
-        held_table = self.held_tables.by_name.get(feed.name)
+        held_table = self.held_by_name.get(feed.name)
         begin = self._begin if held_table is None else held_table.begin
         if begin and self.epoch_log.can_reread:
             feed.table_job.check_not_read_before(begin)

@@ -243,7 +243,7 @@ class RoundCommitter(Generic[MessagesT]):
         self.first_offsets[feed.name] = {}
         if counts.truncated:
             partitions = partition_counts(self.decoded_epoch.source_end)
-            source_tables = self.tables.state_file.state.source_tables_of(feed.name)
+            source_tables = self.tables.source_tables_of(feed.name)
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts, source_tables, partitions
             )
@@ -261,12 +261,10 @@ class RoundCommitter(Generic[MessagesT]):
             min_sequence_number: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
-        table_job, plan = result.feed.table_job, result.plan
+        plan = result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not table_job.stream_commit.bucket_state.fits(
-            plan.basis
-        )
-        return is_late or is_moved or table_job.table is not plan.table
+        is_changed = result.feed.table_job.table is not plan.table
+        return is_late or is_changed or result.feed.is_rerouted(plan)
 
     def _commit(self, result: TableResult) -> EpochReport:
         start_s = self.clock.steady_seconds()

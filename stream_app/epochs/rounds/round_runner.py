@@ -52,8 +52,7 @@ class _EpochWork(Generic[MessagesT]):
 
     Attributes:
         lacking_feeds: the tables that need another round.
-        newcomer_creator: creates tables that appear, or None if all messages belong to known
-            tables.
+        creator: creates tables that appear, or None if all messages belong to known tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
         complete_feeds: the tables that have the epoch.
@@ -62,7 +61,7 @@ class _EpochWork(Generic[MessagesT]):
 
     decoded_epoch: DecodedEpoch[MessagesT]
     lacking_feeds: list[TableFeed]
-    newcomer_creator: NewcomerCreator | None
+    creator: NewcomerCreator | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
     uncreated: dict[Origin, str] = field(default_factory=dict)
     complete_feeds: list[TableFeed] = field(default_factory=list)
@@ -74,7 +73,7 @@ class _EpochWork(Generic[MessagesT]):
 
     @property
     def is_done(self) -> bool:
-        return not self.lacking_feeds and self.newcomer_creator is None
+        return not self.lacking_feeds and self.creator is None
 
 
 class RoundRunner(Generic[MessagesT]):
@@ -146,23 +145,19 @@ class RoundRunner(Generic[MessagesT]):
         self,
         decoded_epoch: DecodedEpoch[MessagesT],
         feeds: Iterable[TableFeed],
-        newcomer_creator: NewcomerCreator | None = None,
+        creator: NewcomerCreator | None = None,
     ) -> Sequence[TableFeed]:
         """Commit an epoch round by round; return the tables that got it.
 
         Args:
             feeds: the tables that lack the epoch, whether `decode` knew it or not.
-            newcomer_creator: makes tables that appear; None if all messages are of known tables.
+            creator: makes tables that appear; None if all messages are of known tables.
 
         Raises:
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(
-            decoded_epoch=decoded_epoch,
-            lacking_feeds=list(feeds),
-            newcomer_creator=newcomer_creator,
-        )
+        work = _EpochWork(decoded_epoch=decoded_epoch, lacking_feeds=list(feeds), creator=creator)
         while not work.is_done and work.round_count < _ROUNDS_MAX:
             if work.round_count:
                 work.decoded_epoch = self._decode_again(work)
@@ -176,7 +171,7 @@ class RoundRunner(Generic[MessagesT]):
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
-        if work.newcomer_creator is not None:
+        if work.creator is not None:
             raise CommitError(
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
@@ -222,40 +217,36 @@ class RoundRunner(Generic[MessagesT]):
 
         Once a round brings up none, messages without a table are final.
         """
-        newcomer_creator = work.newcomer_creator
-        if newcomer_creator is None:
+        if (creator := work.creator) is None:
             return ()
         if not output.newcomer_messages.num_rows:
             if output.unassigned.num_rows:
-                unassigned = output.unassigned.sort_by(SOURCE_ORDER)
-                newcomer_creator.quarantine_unassigned(work.decoded_epoch.epoch, unassigned)
-            work.newcomer_creator = None
+                creator.quarantine_unassigned(work.epoch, output.unassigned.sort_by(SOURCE_ORDER))
+            work.creator = None
             return ()
-        outcome = newcomer_creator.create(output.newcomer_messages)
+        outcome = creator.create(output.newcomer_messages)
         work.uncreated.update(outcome.uncreated)
-        self._open_created(outcome, newcomer_creator)
-        return [feed for feed in outcome.feeds if feed.name not in self.tables.held_tables.by_name]
+        self._open_created(outcome, creator)
+        return [feed for feed in outcome.feeds if feed.name not in self.tables.held_by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
-        if work.newcomer_creator and work.uncreated:
-            settings = self._settings_of(work.newcomer_creator, work.uncreated)
+        if work.creator and work.uncreated:
+            settings = self._settings_of(work.creator, work.uncreated)
         make_plan = partial(self.plan, _names(work.lacking_feeds), work.first_offsets, settings)
         return self._decode(work.decoded_epoch.source_epoch, make_plan)
 
     def create_table(self, name: str, source_epoch: SourceEpoch[MessagesT]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
-        assert self.newcomer_creator is not None, "the job has made tables before"
-        held_names = self.tables.held_tables.by_name.keys() - {name}
-        splitter = self.newcomer_creator.splitter(self.tables.feeds, frozenset(held_names))
-        settings = self.settings.with_splitter(splitter)
+        creator = self.newcomer_creator
+        assert creator is not None, "the job has made tables before"
+        held_names = frozenset(self.tables.held_by_name.keys() - {name})
+        settings = self.settings.with_splitter(creator.splitter(self.tables.feeds, held_names))
         decoded_epoch = self._decode(source_epoch, partial(self.plan, (), settings=settings))
         messages = decoded_epoch.routed_epoch.write(decoded_epoch.plan).newcomer_messages
         if messages.num_rows:
-            self._open_created(
-                self.newcomer_creator.create(messages, are_held=True), self.newcomer_creator
-            )
+            self._open_created(creator.create(messages, are_held=True), creator)
         return bool(messages.num_rows)
 
     def skip_held(self) -> None:
@@ -320,23 +311,21 @@ class RoundRunner(Generic[MessagesT]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, outcome: NewcomerOutcome, newcomer_creator: NewcomerCreator) -> None:
+    def _open_created(self, outcome: NewcomerOutcome, creator: NewcomerCreator) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in outcome.feeds if feed.name not in names]
         for name, error in outcome.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
-        self.settings = self._settings_of(newcomer_creator, {})
+        self.settings = self._settings_of(creator, {})
         self.tables.open(feeds)
 
     def _settings_of(
-        self, newcomer_creator: NewcomerCreator, uncreated: Mapping[Origin, str]
+        self, creator: NewcomerCreator, uncreated: Mapping[Origin, str]
     ) -> EpochSettings:
-        held_names = frozenset(self.tables.held_tables.by_name)
-        return self.settings.with_splitter(
-            newcomer_creator.splitter(self.tables.feeds, held_names, uncreated)
-        )
+        names = frozenset(self.tables.held_by_name)
+        return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, uncreated))
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
@@ -348,8 +337,4 @@ def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed)
 
     A plan for another schema has another format too.
     """
-    if routed_plan.pipeline is not write_plan.pipeline:
-        return True
-    return not routed_plan.first_offsets and not feed.table_job.stream_commit.bucket_state.fits(
-        routed_plan.basis
-    )
+    return routed_plan.pipeline is not write_plan.pipeline or feed.is_rerouted(routed_plan)

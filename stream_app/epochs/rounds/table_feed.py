@@ -118,6 +118,11 @@ class TableFeed:
             plan.basis, output.changes
         )
 
+    def is_rerouted(self, plan: TablePlan) -> bool:
+        """Return whether rows of the plan have other buckets since another writer's commit."""
+        bucket_state = self.table_job.stream_commit.bucket_state
+        return not plan.first_offsets and not bucket_state.fits(plan.basis)
+
     def _warn_of_late(self, change_count: int) -> None:
         """Warn once in a run of changes to which dropped hidden changes may have mattered."""
         if change_count and not self._has_warned_of_late:

@@ -367,7 +367,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     manifests.rename(tmp_path / "away")
     again = started(tables, runner)
     again.while_idle()
-    assert again.tables.held_tables.by_name.keys() == {"a"}
+    assert again.tables.held_by_name.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()
