@@ -185,6 +185,6 @@ class IcebergMetadata:
     next_row_id: int = 0
 
     @property
-    def current(self) -> IcebergSnapshot:
+    def current_snapshot(self) -> IcebergSnapshot:
         """The newest snapshot."""
         return self.snapshots[-1]

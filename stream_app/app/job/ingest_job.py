@@ -269,9 +269,9 @@ class _IngestJob:
     def _note_problems(self, feeds: JobFeeds) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.watched.events.listeners.problems()
-        self.checked_job.state_file.note_passing("services", problems)
-        self.checked_job.state_file.note_passing("cores", feeds.core_warnings())
-        self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())
+        self.checked_job.state_file.note_transient_warnings("services", problems)
+        self.checked_job.state_file.note_transient_warnings("cores", feeds.core_warnings())
+        self.checked_job.state_file.note_transient_warnings("freshness", feeds.freshness_warnings())
 
 
 def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:

@@ -202,7 +202,7 @@ class DatabaseTables:
             self._facts.origins,
             assignment,
             takes_unassigned=not share or share.is_first,
-            passes_statements=self._facts.ddl_of is not None,
+            forwards_statements=self._facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:

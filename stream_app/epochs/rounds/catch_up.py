@@ -65,8 +65,8 @@ class CatchUp(Generic[MessagesT]):
             begin = self._resume_offsets(feed, due_tables[feed.name])
             if begin is not None:
                 groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
-        for resuming in groups.values():
-            self._read_missing(resuming.begin, resuming.feeds)
+        for resuming_tables in groups.values():
+            self._read_missing(resuming_tables.begin, resuming_tables.feeds)
         if not groups:
             tables.state_file.save()
 

@@ -124,10 +124,10 @@ class EpochCommitter(Generic[MessagesT]):
     @property
     def reached_offsets(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
-        begun, committed = self._begun_offsets, self._committed_offsets
-        if begun is None or committed is None:
+        begun_offsets, committed_offsets = self._begun_offsets, self._committed_offsets
+        if begun_offsets is None or committed_offsets is None:
             return None
-        return JobOffsets(begun=begun, committed=committed)
+        return JobOffsets(begun=begun_offsets, committed=committed_offsets)
 
     @property
     def is_untouched(self) -> bool:

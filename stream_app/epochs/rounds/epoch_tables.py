@@ -65,7 +65,7 @@ class EpochTables(ABC):
         epoch_log: EpochLog,
         state_file: JobStateFile,
         now_ms: Callable[[], int],
-        on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
+        on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held_table: None,
         load_epoch_count: int = 0,
     ) -> None:
         """Start from the state in the job's checkpoint.
@@ -173,7 +173,7 @@ class EpochTables(ABC):
             complete_feeds: the tables that have the epoch, with or without changes.
         """
         self._note_newest_epochs(complete_feeds)
-        self.state_file.note_passing(
+        self.state_file.note_transient_warnings(
             "callbacks",
             [
                 JobWarning(

@@ -151,8 +151,10 @@ class SchemaEvolution:
         decision, table = renaming.decision(), renaming.table
         if not decision.changes(table.schema):
             return False
-        for old, new in decision.renames:
-            _LOG.warning("%s follows its source: column %r is now %r", table.location, old, new)
+        for old_name, new_name in decision.renames:
+            _LOG.warning(
+                "%s follows its source: column %r is now %r", table.location, old_name, new_name
+            )
         return renaming.apply()
 
     def apply(self, table: FileStoreTable, description: SourceTable) -> Sequence[JobWarning]:

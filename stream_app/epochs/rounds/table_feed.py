@@ -65,14 +65,14 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, previous = self.table_job.table, self._plan
-        if previous is None or previous.table is not table:
+        table, previous_plan = self.table_job.table, self._plan
+        if previous_plan is None or previous_plan.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
-            previous = TablePlan(table=table, pipeline=self.pipeline_of(table))
+            previous_plan = TablePlan(table=table, pipeline=self.pipeline_of(table))
         if next_sequence_number is None:
-            next_sequence_number = previous.next_sequence_number
-        self._plan = plan = previous.for_next_epoch(
+            next_sequence_number = previous_plan.next_sequence_number
+        self._plan = plan = previous_plan.for_next_epoch(
             next_sequence_number, self.table_job.bucket_basis
         )
         return plan

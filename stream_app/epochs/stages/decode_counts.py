@@ -165,31 +165,32 @@ class DecodeCounts:
 
 
 def _merge_violations(
-    sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
+    sightings: Mapping[Violation, RecordSighting],
+    other_sightings: Mapping[Violation, RecordSighting],
 ) -> Mapping[Violation, RecordSighting]:
-    shared = {
-        violation: sightings[violation].plus(others[violation])
-        for violation in sightings.keys() & others.keys()
+    shared_sightings = {
+        violation: sightings[violation].plus(other_sightings[violation])
+        for violation in sightings.keys() & other_sightings.keys()
     }
-    return {**sightings, **others, **shared}
+    return {**sightings, **other_sightings, **shared_sightings}
 
 
 def _merge_drift(
     sightings: Mapping[DriftedColumn, RecordSighting],
-    others: Mapping[DriftedColumn, RecordSighting],
+    other_sightings: Mapping[DriftedColumn, RecordSighting],
 ) -> Mapping[DriftedColumn, RecordSighting]:
     """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
-    if not others:
+    if not other_sightings:
         return sightings
     columns = dict(sightings)
     names = Counter(kind for kind, _ in columns)
-    for (kind, name), sighting in others.items():
+    for (kind, name), sighting in other_sightings.items():
         column = (kind, name[:_NAME_MAX])
         if column not in columns and names[kind] >= COLUMN_NAMES_MAX:
             column = (kind, OTHER_COLUMNS)
-        earlier = columns.get(column)
-        names[kind] += earlier is None
-        columns[column] = sighting if earlier is None else sighting.plus(earlier)
+        earlier_sighting = columns.get(column)
+        names[kind] += earlier_sighting is None
+        columns[column] = sighting if earlier_sighting is None else sighting.plus(earlier_sighting)
     return columns
 
 
@@ -238,14 +239,15 @@ def counts_of_batch(
     )
 
 
-def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
+def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts:
     """Return counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
-        refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
+        refused_batches: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
     kinds = sum(
-        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int)
+        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused_batches),
+        np.zeros(len(RowKind), int),
     )
     rows = int(kinds.sum())
     return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))

@@ -35,13 +35,13 @@ class OriginSplitter:
             reason if no table takes the messages, and None if the job ignores them.
         takes_unassigned: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
-        passes_statements: whether messages that may carry statements of the source are passed on.
+        forwards_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
     takes_unassigned: bool = True
-    passes_statements: bool = False
+    forwards_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
@@ -53,8 +53,8 @@ class OriginSplitter:
         )  # the last origin is NO_TABLE's
         for code, destination in enumerate(destinations):  # a loop over source tables
             if isinstance(destination, str):
-                refused = np.flatnonzero(origins.codes == code).tolist()
-                reasons.update(dict.fromkeys(refused, destination))
+                refused_indexes = np.flatnonzero(origins.codes == code).tolist()
+                reasons.update(dict.fromkeys(refused_indexes, destination))
             elif destination is not None:
                 indexes[code] = destination
         message_tables = indexes[origins.codes]
@@ -71,7 +71,7 @@ class OriginSplitter:
             )
         if reasons:
             yield TableMessages(UNREADABLE_INDEX, bad_records(messages, reasons))
-        if self.passes_statements:
+        if self.forwards_statements:
             is_statement = may_carry_ddl(messages, origins.codes)
             if is_statement.any():
                 yield TableMessages(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))

@@ -59,7 +59,7 @@ def route_in_task(
                 if not part.num_rows:
                     continue
                 if table_index == NEWCOMERS_INDEX:
-                    yield from router.pass_on_newcomers(kafka_partition, part)
+                    yield from router.forward_newcomers(kafka_partition, part)
                 elif table_index == UNREADABLE_INDEX:
                     yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, part)
                 elif table_index == STATEMENTS_INDEX:
@@ -138,10 +138,10 @@ class _Router:
         self._counts[table_index] = self._counts[table_index].plus(counts)
         return messages.slice(truncated_count)
 
-    def pass_on_newcomers(
+    def forward_newcomers(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> Iterator[Block]:
-        """Pass on a few messages of tables that the job must still create."""
+        """Forward a few messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
@@ -169,12 +169,12 @@ class _Router:
     ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first_offset, last_offset = offsets[0].as_py(), offsets[-1].as_py()
-        gathered = self._gathered.get((table_index, kafka_partition))
-        assert gathered is None or first_offset >= gathered.last_offset, (
+        gathered_rows = self._gathered.get((table_index, kafka_partition))
+        assert gathered_rows is None or first_offset >= gathered_rows.last_offset, (
             "a task reads in order of offsets"
         )
         plan = self._plan.tables[table_index]
-        if gathered is None:
+        if gathered_rows is None:
             needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
@@ -182,11 +182,11 @@ class _Router:
         decode_s = self._clock.steady_seconds() - start_s
         rows, bad_records = with_messages(decoded_batch.changes, messages), decoded_batch.bad
         if rows.num_rows:
-            gathered = self._gathered.setdefault(
+            gathered_rows = self._gathered.setdefault(
                 (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)
             )
-            gathered.rows.append(rows)
-            gathered.last_offset = last_offset
+            gathered_rows.rows.append(rows)
+            gathered_rows.last_offset = last_offset
             self._gathered_bytes += rows.nbytes
         if bad_records.num_rows:
             yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad_records)
@@ -215,11 +215,11 @@ class _Router:
     def _cut_blocks(self) -> Iterator[Block]:
         blocks = 0
         for table_index, kafka_partition in list(self._gathered):
-            gathered = self._gathered.pop((table_index, kafka_partition), None)
-            if gathered is None:
+            gathered_rows = self._gathered.pop((table_index, kafka_partition), None)
+            if gathered_rows is None:
                 continue  # the table has failed in the meantime
             try:
-                for block in self._blocks(table_index, kafka_partition, gathered):
+                for block in self._blocks(table_index, kafka_partition, gathered_rows):
                     blocks += 1
                     yield block
             except Exception as error:
@@ -230,18 +230,18 @@ class _Router:
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(
-        self, table_index: int, kafka_partition: KafkaPartition, gathered: _GatheredRows
+        self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows
     ) -> Iterator[Block]:
         assigner = self._plan.tables[table_index].assigner()
-        rows = concat_rows(gathered.rows)
-        gathered.rows.clear()
+        rows = concat_rows(gathered_rows.rows)
+        gathered_rows.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
         for partition, bucket, part in assigner.assign(rows):
             yield Block(
                 table_index=table_index,
                 kind=kind,
                 kafka_partition=kafka_partition,
-                first_offset=gathered.first_offset,
+                first_offset=gathered_rows.first_offset,
                 row_count=part.num_rows,
                 data=part.serialize(),
                 partition=partition,

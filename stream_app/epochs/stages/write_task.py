@@ -70,7 +70,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     with ExitStack() as stack:
         for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table_index):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
-                yield from (_pass_on(block) for block in table_blocks)
+                yield from (_forward(block) for block in table_blocks)
                 continue
             if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
@@ -81,7 +81,7 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
             yield from table_writer.finish()
 
 
-def _pass_on(block: TaskBlock) -> TaskResult:
+def _forward(block: TaskBlock) -> TaskResult:
     return TaskResult(block.table_index, block.kind, block.data.to_pybytes())
 
 
@@ -118,7 +118,7 @@ class _TableWriter:
         has_failed = False
         for block in blocks:
             if block.kind not in schemas:
-                yield _pass_on(block)
+                yield _forward(block)
             elif not has_failed:
                 self._restores |= block.kind == BlockKind.INCOMPLETE_CHANGES
                 try:

@@ -163,14 +163,14 @@ class FreshPace:
 
     freshness_s: float
     clock: Clock
-    _chosen: ChosenPace = field(init=False)
+    _chosen_pace: ChosenPace = field(init=False)
     _logged_interval_s: float = field(init=False, default=0.0)
     _polls: tuple[float | None, float | None] = field(init=False, default=(None, None))
     _polls_by_epoch: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
     _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self._chosen = chosen_pace(self.freshness_s, ())
+        self._chosen_pace = chosen_pace(self.freshness_s, ())
 
     def note_poll(self, now_s: float) -> None:
         """See `Pace.note_poll`."""
@@ -192,20 +192,20 @@ class FreshPace:
 
     def pause_s(self, *, is_full: bool) -> float:
         """See `Pace.pause_s`."""
-        self._chosen = chosen_pace(self.freshness_s, self._epochs)
+        self._chosen_pace = chosen_pace(self.freshness_s, self._epochs)
         if (
-            abs(self._chosen.interval_s - self._logged_interval_s)
+            abs(self._chosen_pace.interval_s - self._logged_interval_s)
             > _LOGGED_CHANGE * self._logged_interval_s
         ):
-            self._logged_interval_s = self._chosen.interval_s
-            _LOG.info("freshness: %s", self._chosen.text())
-        return 0.0 if is_full else self._chosen.interval_s
+            self._logged_interval_s = self._chosen_pace.interval_s
+            _LOG.info("freshness: %s", self._chosen_pace.text())
+        return 0.0 if is_full else self._chosen_pace.interval_s
 
     def text(self) -> str:
         """See `Pace.text`."""
-        return self._chosen.text()
+        return self._chosen_pace.text()
 
     @property
     def keeps_freshness(self) -> bool:
         """See `Pace.keeps_freshness`."""
-        return self._chosen.keeps_freshness
+        return self._chosen_pace.keeps_freshness

@@ -78,7 +78,7 @@ class RunningStream(Generic[MessagesT]):
     stop_requested: threading.Event = field(default_factory=threading.Event)
     on_check: Callable[[bool], None] = field(default=lambda _: None)
     _reported_epoch: int = field(init=False, default=-1)
-    _newest: SourceProgress | None = field(init=False, default=None)
+    _newest_progress: SourceProgress | None = field(init=False, default=None)
 
     def run(self, stream: Stream) -> None:
         """Run until the source is drained, or the job is stopped or fails.
@@ -93,7 +93,7 @@ class RunningStream(Generic[MessagesT]):
             if self.drains and not self.stop_requested.is_set():
                 self.epoch_committer.wait_until_committed()
                 self.epoch_committer.compact_due()
-                self.on_drained(self._newest)
+                self.on_drained(self._newest_progress)
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
@@ -114,7 +114,7 @@ class RunningStream(Generic[MessagesT]):
     def report(self, new_progress: Sequence[SourceProgress]) -> None:
         """Report the progress in the source: after each epoch, and the newest."""
         for progress in new_progress:
-            self._newest = progress
+            self._newest_progress = progress
             if progress.epoch > self._reported_epoch and (progress.message_count or progress.lag):
                 self._reported_epoch = progress.epoch
                 self.on_progress(progress)

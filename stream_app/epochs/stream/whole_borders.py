@@ -73,7 +73,7 @@ class WholeEpochCutter:
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = TRANSACTION_WAIT_S
-    _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
+    _pending_messages: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _tables_without_topic: set[str] = field(init=False, default_factory=set)
     _waiting_since_s: float | None = field(init=False, default=None)
@@ -83,11 +83,11 @@ class WholeEpochCutter:
     ) -> Offsets:
         """See `EpochCutter.end`."""
         last_border = self._last_border(epoch)
-        self._pending.begin_at(_offsets_by_partition(begin), last_border.progress)
+        self._pending_messages.begin_at(_offsets_by_partition(begin), last_border.progress)
         limit = self.limit
         while True:
             target = next_end(begin, newest_offsets, limit)
-            self.reader.read(ranges_between(begin, target), self._pending, stopping)
+            self.reader.read(ranges_between(begin, target), self._pending_messages, stopping)
             cut = self._cut(last_border, newest_offsets)
             end = _cut_back(target, begin, cut.ends)
             message_count = sum(offsets.size for offsets in ranges_between(begin, end))
@@ -115,13 +115,17 @@ class WholeEpochCutter:
         self, last_border: Border, newest_offsets: Offsets, *, is_forced: bool = False
     ) -> EpochCut:
         ends, progress = _offsets_by_partition(newest_offsets), last_border.progress
-        cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
+        cut = cut_epoch(self._pending_messages, ends, progress, is_forced=is_forced)
         if cut.tables_without_topic <= self._tables_without_topic:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._tables_without_topic |= cut.tables_without_topic
         return cut_epoch(
-            self._pending, ends, progress, self.newest_offsets().keys(), is_forced=is_forced
+            self._pending_messages,
+            ends,
+            progress,
+            self.newest_offsets().keys(),
+            is_forced=is_forced,
         )
 
     def close(self) -> None:

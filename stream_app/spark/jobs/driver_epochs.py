@@ -129,8 +129,8 @@ class DriverEpochRunner:
         # reader.
         with self._reading, closing(self._read_messages(messages)) as batches:
             counted_batches = CountedBatches(batches)
-            routed = route_in_task(counted_batches, _shipped_plan(plan))
-            blocks = sorted(routed, key=lambda block: block.position)
+            routed_blocks = route_in_task(counted_batches, _shipped_plan(plan))
+            blocks = sorted(routed_blocks, key=lambda block: block.position)
         if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
         return counted_batches.message_count, [_task_block(block) for block in blocks]
@@ -158,8 +158,8 @@ def _log_repetition(epoch: int, error: Exception) -> None:
 
 def _shipped_plan(plan: EpochPlan) -> EpochPlan:
     """Return the plan as a task gets it: with cached tables that count their requests."""
-    unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
-    return unpacked
+    unpacked_plan: EpochPlan = pickle.loads(pickle.dumps(plan))
+    return unpacked_plan
 
 
 def _task_block(block: Block) -> TaskBlock:

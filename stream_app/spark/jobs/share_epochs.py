@@ -66,21 +66,21 @@ class ShareEpochRunner(Generic[Share]):
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
-        routed = self._route(shares, plan)
-        message_count, tables = self._run_before_shuffle(routed, plan.settings.task_count)
+        routed_pairs = self._route(shares, plan)
+        message_count, tables = self._run_before_shuffle(routed_pairs, plan.settings.task_count)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(self._write(routed, plan))
+            return output_of(self._write(routed_pairs, plan))
 
         return RoutedEpoch(message_count, write, tables)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
-        routed = self._route(shares, plan)
-        self._run_before_shuffle(routed, plan.settings.task_count)
-        self._write(routed, plan)
+        routed_pairs = self._route(shares, plan)
+        self._run_before_shuffle(routed_pairs, plan.settings.task_count)
+        self._write(routed_pairs, plan)
 
     def _route(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
         """Read the shares in tasks, and shuffle their blocks to the writing tasks.
@@ -98,17 +98,19 @@ class ShareEpochRunner(Generic[Share]):
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
             yield (task_count,), (batches.message_count, tables)
 
-        routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        return routed.partitionBy(task_count + 1, _task_number)
+        routed_pairs = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
+        return routed_pairs.partitionBy(task_count + 1, _task_number)
 
-    def _run_before_shuffle(self, routed: RDD[Pair], last_partition: int) -> tuple[int, set[int]]:
+    def _run_before_shuffle(
+        self, routed_pairs: RDD[Pair], last_partition: int
+    ) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
-        counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [last_partition])
+        counts = self.spark.sparkContext.runJob(routed_pairs, _counts_of_pairs, [last_partition])
         return sum(count for count, _ in counts), set[int]().union(
             *(tables for _, tables in counts)
         )
 
-    def _write(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
+    def _write(self, routed_pairs: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in order."""
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
@@ -116,7 +118,7 @@ class ShareEpochRunner(Generic[Share]):
 
         task_count = plan.settings.task_count
         # This partitions by the same function, so Spark shuffles nothing again.
-        sorted_pairs = routed.repartitionAndSortWithinPartitions(
+        sorted_pairs = routed_pairs.repartitionAndSortWithinPartitions(
             task_count + 1, partitionFunc=_task_number, keyfunc=_sort_key
         )
         return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(task_count)))

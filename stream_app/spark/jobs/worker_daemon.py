@@ -72,13 +72,15 @@ def without_archives(path: list[str]) -> list[str]:
     """Return an import path without those of Spark's archives that no task needs."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
-    remaining = [entry for entry in path if entry not in archives]
-    installed = PathFinder.find_spec("pyspark", remaining)
+    remaining_path = [entry for entry in path if entry not in archives]
+    installed = PathFinder.find_spec("pyspark", remaining_path)
     if installed is None or installed.origin is None:
         return path
     # A zip …/pyspark/python/lib/pyspark.zip holds what lies in …/pyspark itself.
     home = Path(installed.origin).resolve().parent
-    return remaining if all(home in Path(entry).resolve().parents for entry in archives) else path
+    return (
+        remaining_path if all(home in Path(entry).resolve().parents for entry in archives) else path
+    )
 
 
 def _is_spark_jar(entry: str) -> bool:

@@ -86,15 +86,15 @@ class LoadEpochRunner:
             tables=self._with_formats(plan, set(indexes.values())),
             settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
-        routed = loader.route(epoch, list(enumerate(parts)), load_plan)
+        routed_epoch = loader.route(epoch, list(enumerate(parts)), load_plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
             table_plans = self._with_formats(write_plan, write_plan.tables.keys())
-            output = routed.write(replace(write_plan, tables=table_plans))
+            output = routed_epoch.write(replace(write_plan, tables=table_plans))
             tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
-        return RoutedEpoch(routed.message_count, write, routed.tables)
+        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.tables)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""

@@ -242,28 +242,28 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
 
 
 def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
-    unknown = [name for name in names if name not in schema.names]
-    if unknown:
+    unknown_names = [name for name in names if name not in schema.names]
+    if unknown_names:
         raise UsageError(
-            "; ".join(unknown_name("column", name, schema.names) for name in unknown),
+            "; ".join(unknown_name("column", name, schema.names) for name in unknown_names),
             where="read.columns",
             fix=f"name columns of the table: {', '.join(schema.names)}",
         )
     return names
 
 
-def _column_names(requested: StructType, columns: StructType) -> list[str]:
+def _column_names(requested_type: StructType, read_type: StructType) -> list[str]:
     """Return the names of the wanted columns.
 
     Raises:
         UsageError: one is not there, or of another type.
     """
-    types = {field.name: field.dataType.simpleString() for field in columns}
+    types = {field.name: field.dataType.simpleString() for field in read_type}
     problems = [
         unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
-        for field in requested
+        for field in requested_type
         if types.get(field.name) != field.dataType.simpleString()
     ]
     if problems:
@@ -274,4 +274,4 @@ def _column_names(requested: StructType, columns: StructType) -> list[str]:
             fix="give the columns with .schema(…): the table has "
             f"{', '.join(f'{name} {type_name}' for name, type_name in types.items())}",
         )
-    return list(requested.fieldNames())
+    return list(requested_type.fieldNames())

@@ -85,17 +85,19 @@ class SparkStream:
         if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()
         self._reported_json = last_progress.json
-        newest = source_progress(json.loads(last_progress.json))
-        new_progress = [newest]
-        if newest.epoch > self._epoch + 1:
-            # Epochs can end faster than this thread asks; Spark keeps the newest of them.
+        newest_progress = source_progress(json.loads(last_progress.json))
+        new_progress = [newest_progress]
+        if newest_progress.epoch > self._epoch + 1:
+            # Epochs can end faster than this thread asks; Spark keeps the newest_progress of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
             new_progress[:0] = [
-                progress for progress in recent if self._epoch < progress.epoch < newest.epoch
+                progress
+                for progress in recent
+                if self._epoch < progress.epoch < newest_progress.epoch
             ]
-        self._epoch = newest.epoch
+        self._epoch = newest_progress.epoch
         return new_progress
 
     def stop(self) -> None:

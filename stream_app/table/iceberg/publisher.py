@@ -188,8 +188,12 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._newest_metadata()
         update = None
-        if base is not None and self._has_current_form(base) and self._updates.exists(base.current):
-            if base.current.snapshot_id >= snapshot.snapshot_id:
+        if (
+            base is not None
+            and self._has_current_form(base)
+            and self._updates.exists(base.current_snapshot)
+        ):
+            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
             update = self._updates.delta_update(base, snapshot)
