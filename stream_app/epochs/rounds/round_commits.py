@@ -88,7 +88,7 @@ class DecodedEpoch(Generic[MessagesT]):
     Attributes:
         source_epoch: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
-        routed_epoch: its blocks.
+        routed_epoch: the epoch's blocks, which are assigned to writing tasks.
         route_s: seconds of reading, decoding and routing.
         began_ms: when reading began, in ms since 1970, in UTC.
     """
@@ -106,7 +106,7 @@ class DecodedEpoch(Generic[MessagesT]):
 
     @property
     def source_end(self) -> str:
-        """See `SourceEpoch.source_end`."""
+        """The offsets at which the epoch ends in the source, as JSON."""
         return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:

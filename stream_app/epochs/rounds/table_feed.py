@@ -54,7 +54,7 @@ class TableFeed:
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
-        """Return the table's part in an epoch, from the current schema of the table's job.
+        """Return the table's plan for an epoch, from the current schema of the table's job.
 
         The stream's thread and the committer's thread may call this at the same time. Rows decoded
         by any format but the last one are decoded again.

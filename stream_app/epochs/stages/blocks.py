@@ -42,7 +42,7 @@ source. ``rows``: changes or bad records. Blocks without changes have an empty
 """
 BLOCK_ORDER = ("table_index", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
-BlockPosition = tuple[int, bytes, int, str, int, int]
+BlockSortKey = tuple[int, bytes, int, str, int, int]
 """The values of one block in the columns `BLOCK_ORDER`."""
 
 NEWCOMERS_INDEX = -1
@@ -97,7 +97,7 @@ class Block:
     keeps_order: bool = True
 
     @property
-    def position(self) -> BlockPosition:
+    def sort_key(self) -> BlockSortKey:
         """The sort key of a writing task's blocks."""
         return (
             self.table_index,
@@ -138,8 +138,8 @@ def block_rows(blocks: Iterable[Block], task_count: int) -> Iterator[pa.RecordBa
     size = 0
     for block in blocks:
         address = addresses[assigner.task(block)]
-        table_index, *position = block.position
-        rows.append((address, table_index, int(block.kind), *position, block.row_count))
+        table_index, *sort_key = block.sort_key
+        rows.append((address, table_index, int(block.kind), *sort_key, block.row_count))
         buffers.append(block.data)
         size += block.data.size
         if size >= _BATCH_BYTES:

@@ -123,8 +123,8 @@ def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
     return table, pipeline
 
 
-class _EpochPart(NamedTuple):
-    """The part of a packed plan that belongs to one epoch, by table; most have the defaults.
+class _EpochValues(NamedTuple):
+    """The values of a packed plan that belong to one epoch, by table; most are the defaults.
 
     Attributes:
         file_io: the first table's file system.
@@ -138,9 +138,9 @@ class _EpochPart(NamedTuple):
     bases: Mapping[int, BucketBasis]
 
 
-def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
+def _epoch_values(plans: Mapping[int, TablePlan]) -> _EpochValues:
     file_io = next((plan.table.file_io for plan in plans.values()), None)
-    return _EpochPart(
+    return _EpochValues(
         next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
         file_io=file_io,
         file_ios={
@@ -158,36 +158,36 @@ def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], epoch_part: _EpochPart) -> None:
-        self._shelves, self._epoch_part = shelves, epoch_part
+    def __init__(self, shelves: Mapping[int, bytes], epoch_values: _EpochValues) -> None:
+        self._shelves, self._epoch_values = shelves, epoch_values
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
-        return len(self._epoch_part.next_sequence_numbers)
+        return len(self._epoch_values.next_sequence_numbers)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._epoch_part.next_sequence_numbers)
+        return iter(self._epoch_values.next_sequence_numbers)
 
     def __contains__(self, index: object) -> bool:
-        return index in self._epoch_part.next_sequence_numbers
+        return index in self._epoch_values.next_sequence_numbers
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            epoch_part = self._epoch_part
-            next_sequence_number = epoch_part.next_sequence_numbers[index]
+            epoch_values = self._epoch_values
+            next_sequence_number = epoch_values.next_sequence_numbers[index]
             packed = _unpack_shelf(self._shelves[index // _SHELF_TABLES])[index]
             table, pipeline = _unpack_table(packed)
             self._plans[index] = TablePlan(
-                table=with_file_io(table, epoch_part.file_ios.get(index, epoch_part.file_io)),
+                table=with_file_io(table, epoch_values.file_ios.get(index, epoch_values.file_io)),
                 pipeline=pipeline,
                 next_sequence_number=next_sequence_number,
-                first_offsets=epoch_part.first_offsets.get(index, {}),
-                basis=epoch_part.bases.get(index, NO_BASIS),
+                first_offsets=epoch_values.first_offsets.get(index, {}),
+                basis=epoch_values.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
     def __reduce__(self) -> Any:
-        return _PackedPlans, (self._shelves, self._epoch_part)
+        return _PackedPlans, (self._shelves, self._epoch_values)
 
 
 class TableMessages(NamedTuple):
@@ -275,7 +275,7 @@ class EpochPlan:
                 packed, key=lambda table: table[0] // _SHELF_TABLES
             )
         }
-        return _unpack, (shelves, _epoch_part(self.tables), self.settings)
+        return _unpack, (shelves, _epoch_values(self.tables), self.settings)
 
     def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
@@ -294,6 +294,6 @@ class EpochPlan:
 
 
 def _unpack(
-    shelves: Mapping[int, bytes], epoch_part: _EpochPart, settings: EpochSettings
+    shelves: Mapping[int, bytes], epoch_values: _EpochValues, settings: EpochSettings
 ) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, epoch_part), settings=settings)
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_values), settings=settings)

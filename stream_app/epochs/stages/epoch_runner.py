@@ -37,7 +37,7 @@ class TableOutput:
     Attributes:
         changes: a change for each bucket and task, whose files are not yet in a snapshot.
         bad: batches of `BAD_RECORD_SCHEMA`.
-        failure: a task's error in this table's part, if tables are held.
+        failure: a task's error at this table, if tables are held.
         in_driver: whether the driver itself did the work of the tasks.
     """
 

@@ -58,12 +58,12 @@ class OriginSplitter:
             elif destination is not None:
                 indexes[code] = destination
         message_tables = indexes[origins.codes]
-        for table, part in _parts(messages, message_tables):
+        for table_index, table_messages in _parts(messages, message_tables):
             sources = zip(destinations, origins.tables, strict=True)
             yield TableMessages(
-                table,
-                part,
-                tuple(str(source) for destination, source in sources if destination == table),
+                table_index,
+                table_messages,
+                tuple(str(source) for destination, source in sources if destination == table_index),
             )
         if NEWCOMERS_INDEX in destinations:
             yield TableMessages(
@@ -83,23 +83,23 @@ def _parts(
     """Yield the messages of each table, in their order; consecutive messages are not copied."""
     order = np.argsort(message_tables, kind="stable")
     order = order[message_tables[order] >= 0]
-    for positions in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
-        if not len(positions):
+    for indices in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
+        if not len(indices):
             continue
-        first_position, count = int(positions[0]), len(positions)
-        is_run = int(positions[-1]) - first_position + 1 == count
-        part = (
-            messages.slice(first_position, count) if is_run else messages.take(pa.array(positions))
+        first_index, count = int(indices[0]), len(indices)
+        is_run = int(indices[-1]) - first_index + 1 == count
+        table_messages = (
+            messages.slice(first_index, count) if is_run else messages.take(pa.array(indices))
         )
-        yield int(message_tables[first_position]), part
+        yield int(message_tables[first_index]), table_messages
 
 
 def _samples(
     origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the positions of a few messages of each new table, in order."""
-    new_positions = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
-    codes = origins.codes[new_positions]
+    """Return the indices of a few messages of each new table, in order."""
+    new_indices = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
+    codes = origins.codes[new_indices]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
-    samples = [new_positions[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    samples = [new_indices[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
     return np.sort(np.concatenate(samples))

@@ -55,17 +55,21 @@ def route_in_task(
     router = _Router(plan, clock or SystemClock())
     for batch in router.measure_reading(batches):
         for kafka_partition, messages in split_by_partition(batch):
-            for table_index, part, sources in plan.settings.splitter.split(messages):
-                if not part.num_rows:
+            for table_index, table_messages, sources in plan.settings.splitter.split(messages):
+                if not table_messages.num_rows:
                     continue
                 if table_index == NEWCOMERS_INDEX:
-                    yield from router.forward_newcomers(kafka_partition, part)
+                    yield from router.forward_newcomers(kafka_partition, table_messages)
                 elif table_index == UNREADABLE_INDEX:
-                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, part)
+                    yield _block_of(
+                        BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, table_messages
+                    )
                 elif table_index == STATEMENTS_INDEX:
-                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, part)
+                    yield _block_of(
+                        BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, table_messages
+                    )
                 elif table_index in plan.tables:
-                    yield from router.decode(table_index, kafka_partition, part, sources)
+                    yield from router.decode(table_index, kafka_partition, table_messages, sources)
     yield from router.finish()
 
 
@@ -149,7 +153,7 @@ class _Router:
     def _fail_table(
         self, table_index: int, kafka_partition: KafkaPartition, error: Exception
     ) -> Block:
-        """End a table's part and drop its rows; the other tables continue."""
+        """End the work for a table and drop its rows; the other tables continue."""
         self._failed_tables.add(table_index)
         for key in [key for key in self._gathered if key[0] == table_index]:
             del self._gathered[key]
@@ -236,14 +240,14 @@ class _Router:
         rows = concat_rows(gathered_rows.rows)
         gathered_rows.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
-        for partition, bucket, part in assigner.assign(rows):
+        for partition, bucket, bucket_rows in assigner.assign(rows):
             yield Block(
                 table_index=table_index,
                 kind=kind,
                 kafka_partition=kafka_partition,
                 first_offset=gathered_rows.first_offset,
-                row_count=part.num_rows,
-                data=part.serialize(),
+                row_count=bucket_rows.num_rows,
+                data=bucket_rows.serialize(),
                 partition=partition,
                 bucket=bucket,
                 keeps_order=assigner.keeps_order,

@@ -1,6 +1,6 @@
 """Stage 2 of an epoch: a task writes blocks to files, one bucket after another.
 
-Blocks arrive in the order (table, partition, bucket, source position). So one writer is open at a
+Blocks arrive in the order (table, partition, bucket, offset). So one writer is open at a
 time, and its buffer bounds the task's memory. The task returns the buckets' changes to the driver
 as bytes, and passes on bad records and counts.
 

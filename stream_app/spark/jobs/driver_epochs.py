@@ -130,7 +130,7 @@ class DriverEpochRunner:
         with self._reading, closing(self._read_messages(messages)) as batches:
             counted_batches = CountedBatches(batches)
             routed_blocks = route_in_task(counted_batches, _shipped_plan(plan))
-            blocks = sorted(routed_blocks, key=lambda block: block.position)
+            blocks = sorted(routed_blocks, key=lambda block: block.sort_key)
         if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
         return counted_batches.message_count, [_task_block(block) for block in blocks]

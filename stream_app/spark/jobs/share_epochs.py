@@ -1,6 +1,6 @@
 """Runs an epoch as Spark jobs without SQL: tasks read shares of a source, decode, shuffle, write.
 
-Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for
+Spark schedules, shuffles and repeats tasks. A block is a pair of its sort key and its bytes, for
 which Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while
 the previous epoch is written and committed.
 
@@ -31,7 +31,7 @@ from stream_app.spark.jobs.dataframe_epochs import INGEST_POOL
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition
+"""A pair in the shuffle: a block's task and sort key, with its kind and bytes. The last partition
 has pairs of a reading task: its number of messages, and the tables that have blocks."""
 
 
@@ -94,7 +94,7 @@ class ShareEpochRunner(Generic[Share]):
             assigner = TaskAssigner(task_count)
             for block in route_in_task(batches, plan):
                 tables.add(block.table_index)
-                pair_key = (assigner.task(block), *block.position)
+                pair_key = (assigner.task(block), *block.sort_key)
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
             yield (task_count,), (batches.message_count, tables)
 

@@ -79,8 +79,7 @@ class KafkaSource:
         return messages.select(*MESSAGE_SCHEMA.names)
 
     def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
-        """Return the messages from one position on, up to and without a later one;
-        `MESSAGE_SCHEMA`.
+        """Return the messages between two offsets of each partition, in `MESSAGE_SCHEMA`.
 
         A partition that `begin` lacks is new, so it is read from its first message.
         """

@@ -62,7 +62,7 @@ class EpochHere:
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
-    ordered = sorted(blocks, key=lambda block: block.position)
+    ordered = sorted(blocks, key=lambda block: block.sort_key)
     return write_in_task(
         (
             TaskBlock(block.table_index, block.kind, block.partition, block.bucket, block.data)
