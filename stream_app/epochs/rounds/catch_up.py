@@ -62,7 +62,7 @@ class CatchUp(Generic[MessagesT]):
                 self._create_held(name, due_tables[name], releases=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
-            begin = self._resume_offsets(feed, due_tables[feed.name])
+            begin = self._prepare_resumption(feed, due_tables[feed.name])
             if begin is not None:
                 groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
         for resuming_tables in groups.values():
@@ -90,8 +90,8 @@ class CatchUp(Generic[MessagesT]):
                     tables.held_tables.release(name)
         tables.state_file.save()
 
-    def _resume_offsets(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
-        """Return the offsets at which a table resumes; None if it cannot resume yet."""
+    def _prepare_resumption(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
+        """Open a table, and return the offsets at which it resumes; None if it cannot yet."""
         begin: Offsets | None = None
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:

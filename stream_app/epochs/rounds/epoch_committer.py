@@ -264,7 +264,7 @@ class EpochCommitter(Generic[MessagesT]):
         begin, end = self._offsets(decoded_epoch)
         self.tables.begin(decoded_epoch.epoch, begin, end)
         if not self.tables.all_have(decoded_epoch.epoch):
-            lacking_feeds = self._lacking_tables(decoded_epoch)
+            lacking_feeds = self._skip_complete_tables(decoded_epoch)
             self.tables.record_complete(
                 self.round_runner.finish(
                     decoded_epoch, lacking_feeds, self.round_runner.newcomer_creator
@@ -276,8 +276,8 @@ class EpochCommitter(Generic[MessagesT]):
         if self.epoch_log.can_reread:
             self._committed_offsets = end
 
-    def _lacking_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
-        """Return the tables that lack the epoch, and report those that have it as skipped."""
+    def _skip_complete_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
+        """Report the tables that have the epoch as skipped, and return those that lack it."""
         lacking_feeds = []
         for feed in self.tables.ready():
             if feed.table_job.is_committed(decoded_epoch.epoch, decoded_epoch.source_end):

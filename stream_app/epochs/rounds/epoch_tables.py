@@ -109,7 +109,7 @@ class EpochTables(ABC):
         """Read the state of tables, several at a time; a table that cannot be read has failed."""
         commit_user = self.epoch_log.query_id()
 
-        def failure_of(feed: TableFeed) -> BaseException | None:
+        def try_open(feed: TableFeed) -> BaseException | None:
             try:
                 feed.table_job.open(commit_user)
                 self._check_opened(feed)
@@ -119,9 +119,7 @@ class EpochTables(ABC):
                 return error
             return None
 
-        for feed, error in zip(
-            feeds, map_in_threads(COMMIT_THREADS, failure_of, feeds), strict=True
-        ):
+        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, try_open, feeds), strict=True):
             if error is not None:
                 self.fail(feed, error)
 

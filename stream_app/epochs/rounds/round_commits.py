@@ -158,7 +158,7 @@ class RoundCommitter(Generic[MessagesT]):
             while pending_results:
                 batch = pending_results[: self.tables.commits_at_once]
                 del pending_results[: len(batch)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, batch)
+                outcomes = map_in_threads(COMMIT_THREADS, self._try_commit, batch)
                 for result, outcome in zip(batch, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
@@ -195,7 +195,7 @@ class RoundCommitter(Generic[MessagesT]):
             self._complete(result)
             result.feed.listener.on_epoch(outcome)
 
-    def _outcome_of(self, result: TableResult) -> _Outcome:
+    def _try_commit(self, result: TableResult) -> _Outcome:
         """Commit a table's result in a thread, and return its report or its error."""
         table_job = result.feed.table_job
         try:
@@ -288,7 +288,7 @@ class RoundCommitter(Generic[MessagesT]):
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
-            counts=feed.unreported_counts(output.counts),
+            counts=feed.take_unreported_counts(output.counts),
             quarantined=result.quarantined,
             bucket_count=len(output.changes),
             file_count=len(files),

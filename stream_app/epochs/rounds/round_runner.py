@@ -276,7 +276,7 @@ class RoundRunner(Generic[MessagesT]):
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
     ) -> TablePlan | None:
-        """Return the table's plan for decoding, or None; then `_plan_to_write` fails the table."""
+        """Return the table's plan for decoding, or None; then `_prepare_plan` fails the table."""
         try:
             return feed.plan().with_first_offsets(first_offsets)
         except Exception:
@@ -293,7 +293,7 @@ class RoundRunner(Generic[MessagesT]):
                 continue
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
                 work.complete_feeds.append(feed)  # without a plan
-            elif (write_plan := self._plan_to_write(feed, work.round_count * _RESERVE)) is not None:
+            elif (write_plan := self._prepare_plan(feed, work.round_count * _RESERVE)) is not None:
                 routed_plan = decoded_epoch.plan.tables.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)
@@ -301,8 +301,8 @@ class RoundRunner(Generic[MessagesT]):
                     write_plans[index] = write_plan.for_routed_rows(routed_plan)
         return decoded_epoch.plan.for_writing(write_plans), unfit_feeds
 
-    def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """Return the table's plan once it accepts rows, or None after a failure."""
+    def _prepare_plan(self, feed: TableFeed, reserve: int) -> TablePlan | None:
+        """Wait until the table accepts rows, and return its plan, or None after a failure."""
         try:
             return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:

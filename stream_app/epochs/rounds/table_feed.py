@@ -143,10 +143,11 @@ class TableFeed:
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    def unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
-        """Return the counts of a committed epoch, for warnings.
+    def take_unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
+        """Return the counts of a committed epoch, for warnings, without its new columns.
 
-        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
+        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong. The
+        columns are new in one epoch alone, so the next call counts them.
         """
         new_columns, self._new_columns = self._new_columns, set()
         drift = {

@@ -48,8 +48,8 @@ class Stream(Protocol):
         """
         ...
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """Return the progress since the last call, in order: after each epoch, and the newest."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """Take the progress since the last call, in order: after each epoch, and the newest."""
         ...
 
     def stop(self) -> None:
@@ -103,13 +103,13 @@ class RunningStream(Generic[MessagesT]):
     def _watch(self, stream: Stream) -> None:
         while not stream.wait_for_end(POLL_SECONDS):
             self.on_check(True)
-            self.report(stream.new_progress())
+            self.report(stream.take_progress())
             self.epoch_committer.while_idle()
             if self.epoch_committer.failure is not None:
                 raise self.epoch_committer.failure  # of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
-        self.report(stream.new_progress())
+        self.report(stream.take_progress())
 
     def report(self, new_progress: Sequence[SourceProgress]) -> None:
         """Report the progress in the source: after each epoch, and the newest."""

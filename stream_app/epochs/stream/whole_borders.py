@@ -78,10 +78,10 @@ class WholeEpochCutter:
     _tables_without_topic: set[str] = field(init=False, default_factory=set)
     _waiting_since_s: float | None = field(init=False, default=None)
 
-    def end(
+    def choose_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `EpochCutter.end`."""
+        """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
         self._pending_messages.begin_at(_offsets_by_partition(begin), last_border.progress)
         limit = self.limit
@@ -95,7 +95,7 @@ class WholeEpochCutter:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not message_count:
-            return self._end_of_incomplete(epoch, begin, newest_offsets, target, cut)
+            return self._wait_or_force_end(epoch, begin, newest_offsets, target, cut)
         if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -132,10 +132,10 @@ class WholeEpochCutter:
         """See `EpochCutter.close`."""
         self.reader.close()
 
-    def _end_of_incomplete(
+    def _wait_or_force_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
-        """Return the end if no transaction is whole: the begin for a while, then a forced end."""
+        """End an epoch without a whole transaction: at its begin for a while, then by force."""
         now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.

@@ -79,8 +79,8 @@ class SparkStream:
                 return True
             raise _cause(error, self.epoch_committer.failure) from None
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """See `Stream.new_progress`."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.take_progress`."""
         last_progress = None if self.query is None else self.query.lastProgress
         if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()

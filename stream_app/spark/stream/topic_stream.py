@@ -60,10 +60,10 @@ class SourceOffsetReader(Protocol):
 class EpochCutter(Protocol):
     """A cutter, which decides where epochs end."""
 
-    def end(
+    def choose_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """Return the end of an epoch; `begin` when it has no messages yet.
+        """Choose the end of an epoch; return `begin` when it has no messages yet.
 
         Args:
             begin: the begin of the epoch, with the oldest offsets of new partitions, so that the
@@ -92,10 +92,10 @@ class LimitedEpochCutter:
 
     limit: int | None = None
 
-    def end(
+    def choose_end(
         self, _epoch: int, begin: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `EpochCutter.end`."""
+        """See `EpochCutter.choose_end`."""
         return next_end(begin, newest_offsets, self.limit)
 
     def close(self) -> None:
@@ -196,8 +196,8 @@ class TopicStream:
             raise self.failure() or self._error
         return True
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """See `Stream.new_progress`."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.take_progress`."""
         with self._lock:
             new_progress, self._new_progress = self._new_progress, []
         return new_progress
@@ -235,9 +235,9 @@ class TopicStream:
                 epoch = self._run_load_epoch(epoch, begin, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
-            newest_offsets = self._newest_without_loss(begin, newest_offsets)
+            newest_offsets = self._wait_for_newest_offsets(begin, newest_offsets)
             limit_begin = self._with_new_partitions(begin, newest_offsets)
-            end = epoch_cutter.end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
+            end = epoch_cutter.choose_end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
@@ -315,10 +315,10 @@ class TopicStream:
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 
-    def _newest_without_loss(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
-        """Return the newest offsets, once none lies before an offset that the job has read.
+    def _wait_for_newest_offsets(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
+        """Wait until no newest offset lies before one that the job has read; return the newest.
 
-        It asks the brokers again for a while.
+        The stream asks the brokers again for a while.
 
         Raises:
             WrongSourceError: an offset still lies before, and a loss is an error.

@@ -126,25 +126,25 @@ def test_a_half_transaction_waits_for_the_next_epoch(bank: Bank) -> None:
     bank.begin()
     bank.change("a", 1)
     cutter = bank.cutter()
-    first = cutter.end(0, bank.ends(0, 0, 0), bank.newest(), never)
+    first = cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never)
     assert first == bank.ends(1, 1, 2)
     border = BorderLog(bank.checkpoint).border(0)
     assert border is not None
     assert border.is_whole
     assert border.progress.positions[bank.name].transaction == "1:1000"
-    assert cutter.end(1, first, bank.newest(), never) == first, "nothing is whole yet"
+    assert cutter.choose_end(1, first, bank.newest(), never) == first, "nothing is whole yet"
     bank.change("b", 2)
     bank.end(a=1, b=1)
-    second = cutter.end(1, first, bank.newest(), never)
+    second = cutter.choose_end(1, first, bank.newest(), never)
     assert second == bank.ends(2, 2, 4)
     cutter.close()
     # The same border comes of a run that reads the messages again.
     again = bank.cutter()
-    assert again.end(1, first, bank.newest(), never) == second
+    assert again.choose_end(1, first, bank.newest(), never) == second
     border = BorderLog(bank.checkpoint).border(1)
     assert border is not None
     assert border.is_whole
-    assert again.end(2, second, bank.newest(), never) == second
+    assert again.choose_end(2, second, bank.newest(), never) == second
     again.close()
 
 
@@ -158,7 +158,7 @@ def test_an_epoch_grows_until_a_large_transaction_fits(
     bank.change("b", 1)
     bank.end(b=1)
     cutter = bank.cutter(limit=10)
-    end = cutter.end(0, bank.ends(0, 0, 0), bank.newest(), never)
+    end = cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never)
     cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 50}
     assert "and not 10: a transaction of the source is that large" in caplog.text
@@ -169,7 +169,7 @@ def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
     bank.change("a", 1)
     bank.end(a=1)
     cutter = bank.cutter(limit=1)
-    assert cutter.end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
+    assert cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
     cutter.close()
 
 
@@ -178,14 +178,14 @@ def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None
     bank.begin()
     bank.change("a", *range(1, 31))
     cutter, begin = bank.cutter(limit=8), bank.ends(0, 0, 0)
-    assert cutter.end(0, begin, bank.newest(), never) == begin
+    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
     bank.change("b", 31)
     bank.end(a=30, b=1)
     for _ in range(40):
         bank.begin()
         bank.change("b", 1)
         bank.end(b=1)
-    end = cutter.end(0, begin, bank.newest(), never)
+    end = cutter.choose_end(0, begin, bank.newest(), never)
     cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 30}, "whole"
 
@@ -199,24 +199,24 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     bank.end(a=1, b=1)
     cutter = bank.cutter()
     for _ in range(2):  # as long as nothing comes behind it, the connector may have stopped
-        assert cutter.end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
         bank.clock.millis += 1_000_000
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    assert cutter.end(0, begin, bank.newest(), never) == begin
+    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
     bank.clock.millis += 61_000
-    assert cutter.end(0, begin, bank.newest(), never) == bank.ends(2, 0, 4)
+    assert cutter.choose_end(0, begin, bank.newest(), never) == bank.ends(2, 0, 4)
     assert f"transaction {bank.name} 1 lacks 1 of 1 changes of b" in caplog.text
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    assert cutter.end(1, bank.ends(2, 0, 4), bank.newest(), never) == bank.ends(3, 0, 6)
+    assert cutter.choose_end(1, bank.ends(2, 0, 4), bank.newest(), never) == bank.ends(3, 0, 6)
     again = bank.cutter()  # the next run knows it from the border
     bank.begin()
     bank.change("b", 1)
     bank.end(b=1)
-    assert again.end(2, bank.ends(3, 0, 6), bank.newest(), never) == bank.ends(3, 1, 8)
+    assert again.choose_end(2, bank.ends(3, 0, 6), bank.newest(), never) == bank.ends(3, 1, 8)
     for opened in (cutter, again):
         opened.close()
     log = [BorderLog(bank.checkpoint).border(epoch) for epoch in range(3)]
@@ -239,9 +239,9 @@ def test_a_job_without_the_topic_of_transactions_goes_on_and_says_so(bank: Bank)
     bank.end(a=1)
     newest = {topic: offset for topic, offset in bank.newest().items() if topic in begin}
     cutter = bank.cutter()
-    assert cutter.end(0, begin, newest, never) == begin
+    assert cutter.choose_end(0, begin, newest, never) == begin
     bank.clock.millis += 61_000
-    assert cutter.end(0, begin, newest, never) == newest
+    assert cutter.choose_end(0, begin, newest, never) == newest
     border = BorderLog(bank.checkpoint).border(0)
     assert border is not None
     assert border.doubt is not None
@@ -255,7 +255,7 @@ def test_a_draining_job_leaves_what_is_not_whole(bank: Bank) -> None:
     bank.change("a", 1)
     cutter = bank.cutter(patience_s=None)
     for _ in range(2):
-        assert cutter.end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
         bank.clock.millis += 1_000_000
     cutter.close()
 
@@ -265,7 +265,7 @@ def test_a_stop_ends_the_reading(bank: Bank) -> None:
     bank.change("a", *range(1, 9))
     cutter = bank.cutter()
     with pytest.raises(StoppedError):
-        cutter.end(0, bank.ends(0, 0, 0), bank.newest(), lambda: True)
+        cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), lambda: True)
     cutter.close()
 
 

@@ -153,7 +153,7 @@ class BordersOfHistory:
                 topic: {**dict.fromkeys(ends, 0), **self.begin.get(topic, {})}
                 for topic, ends in newest.items()
             }
-            end = cutter.end(epoch, known_offsets, newest, lambda: False)
+            end = cutter.choose_end(epoch, known_offsets, newest, lambda: False)
             self.clock.millis += random.choice((0, 0, 1000, 70_000))
             self._is_in_order(end, newest)
             is_idle = end == self.begin and epoch > 0

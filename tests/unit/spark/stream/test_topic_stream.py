@@ -114,7 +114,7 @@ def drain(
     finally:
         stream.stop()
     assert topics.is_closed
-    return stream.new_progress()
+    return stream.take_progress()
 
 
 def names(checkpoint: JobFolder, part: str) -> list[str]:
