@@ -177,7 +177,7 @@ def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
         return (
             f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
         )
-    return f"{record.total.digits}, of {record.total.rows:,} rows"
+    return f"{record.total.digits}, of {record.total.row_count:,} rows"
 
 
 def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:

@@ -1,9 +1,9 @@
 """Lists all table options that stream_app supports, and checks the options of a table.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to all
-engines. `CoreOptions` is the parsed view of a table's options. `option_problems` checks the options
-of a new table, and `check_writable` those of an existing one, before anything is written.
-`option_support` decides what Paimon's other options mean for stream_app.
+engines. `CoreOptions` is the parsed view of a table's options. `option_problems` checks a new
+table, and `check_writable` an existing one, before anything is written. `option_support` decides
+what Paimon's other options mean for stream_app.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class DriverEpochRunner:
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the other epochs."""
+        """The session of the epochs that are not small."""
         return self.spark_runner.spark
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:

@@ -52,7 +52,7 @@ class LoadEpochRunner:
     """The runner of a first load's epochs, and then of the topics'.
 
     Attributes:
-        topic_runner: runs the other epochs.
+        topic_runner: runs the epochs that read the topics.
         reader_of: makes the reader of some tables of the source, each with the table that gets its
             rows.
         pipeline_of: makes the pipeline of the rows for a table.

@@ -99,7 +99,7 @@ class PointedTable:
             return None
         metadata = self.files.read_version(self._number(pointed_path))
         previous = () if metadata is None else tuple(path for path, _ in metadata.older_files)
-        newest = None if metadata is None else metadata.current_snapshot.snapshot_id
+        newest = None if metadata is None else metadata.current.snapshot_id
         return CatalogState((pointed_path, *reversed(previous)), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
@@ -131,7 +131,7 @@ class PointedTable:
         return PointedVersion(
             path=self.files.version_path(metadata.version),
             home=self.files.folder.rpartition("/")[0],
-            schema=self.table.known_schemas()(metadata.current_snapshot.schema_id),
+            schema=self.table.known_schemas()(metadata.current.schema_id),
             table_uuid=metadata.table_uuid,
         )
 

@@ -188,12 +188,8 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._newest_metadata()
         update = None
-        if (
-            base is not None
-            and self._has_current_form(base)
-            and self._updates.exists(base.current_snapshot)
-        ):
-            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
+        if base is not None and self._has_current_form(base) and self._updates.exists(base.current):
+            if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
             update = self._updates.delta_update(base, snapshot)
@@ -263,7 +259,7 @@ class IcebergPublisher:
             ManifestContent.DATA, update.manifests, added, update.changes.removed
         )
         manifests += self._vector_manifests(writer, update, snapshot)
-        added_row_count = sum(file.row_count for file in added.values())
+        added_rows = sum(file.row_count for file in added.values())
         traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
@@ -276,9 +272,9 @@ class IcebergPublisher:
                 update, snapshot, writer, manifests, merges_by_key=traits.merges_by_key
             ),
             first_row_id=first_row_id,
-            added_row_count=None if first_row_id is None else added_row_count,
+            added_rows=None if first_row_id is None else added_rows,
         )
-        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_row_count)
+        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
         if not self.files.publish(metadata):
             self.files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None

@@ -158,9 +158,7 @@ class RestCatalogTable:
         """Send the updates from the catalog's state to a version, if any, in one request."""
         if str(published_table.metadata.table_uuid) != metadata.table_uuid:
             raise another_table_error(".".join(self.identifier))
-        if next_numbers := _next_numbers_if_behind(
-            published_table.metadata, metadata.current_snapshot
-        ):
+        if next_numbers := _next_numbers_if_behind(published_table.metadata, metadata.current):
             raise CatalogAheadError(next_numbers, where=".".join(self.identifier))
         tags = self._tags_to_publish(published_table.metadata, metadata)
         updates = tuple(
@@ -227,7 +225,7 @@ def _must_be_sent(
     A catalog accepts only sequence numbers above its last one. The newest snapshot is sent in any
     case, so that the server reports a problem with it.
     """
-    is_newest = snapshot.snapshot_id == metadata.current_snapshot.snapshot_id
+    is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
     return is_newest or snapshot.sequence_number > published.last_sequence_number
 
 
@@ -300,7 +298,7 @@ def _schema_updates(
         if number not in known_numbers:
             known_numbers.add(number)
             yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
-    _, current_number = schemas[metadata.current_snapshot.schema_id]
+    _, current_number = schemas[metadata.current.schema_id]
     if current_number != published.current_schema_id:
         yield SetCurrentSchemaUpdate(schema_id=current_number)
 
@@ -332,7 +330,7 @@ def _ref_updates(
     published: TableMetadata, metadata: IcebergMetadata, replaced_ids: Collection[int]
 ) -> Iterator[TableUpdate]:
     """Yield updates of the main branch and of tags; tags of replaced snapshots are already gone."""
-    current_id = metadata.current_snapshot.snapshot_id
+    current_id = metadata.current.snapshot_id
     if published.current_snapshot_id != current_id or replaced_ids:
         yield SetSnapshotRefUpdate(
             ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=current_id

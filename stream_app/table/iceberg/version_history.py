@@ -60,7 +60,7 @@ def older_files(
     """Return the older metadata files that stay beside `base`'s successor, oldest first."""
     if base is None:
         return ()
-    newest = (files.version_path(base.version), base.current_snapshot.time_ms)
+    newest = (files.version_path(base.version), base.current.time_ms)
     older_versions = (*base.older_files, newest)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions

@@ -74,10 +74,10 @@ class VersionUpdates:
         """Return the update by the changes since `base`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
-            ids_between = range(base.current_snapshot.snapshot_id + 1, snapshot.snapshot_id)
+            ids_between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
             snapshots_since = [*map(snapshots.snapshot, ids_between), snapshot]
             entries = [entry for other in snapshots_since for entry in scan.delta(other)]
-            manifests = self.files.read_list(base.current_snapshot.manifest_list)
+            manifests = self.files.read_list(base.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)

@@ -29,6 +29,6 @@ def test_the_checksum_follows_each_epoch(
     harness.run()
     table = open_file_store_table(str(harness.table))
     record = base_sum_record(table, table.snapshots.latest())
-    assert (record.is_whole, record.total.rows) == (True, len(harness.rows()))
+    assert (record.is_whole, record.total.row_count) == (True, len(harness.rows()))
     capsys.readouterr()
     assert main(["check", str(harness.table)]) == 0, capsys.readouterr().out
