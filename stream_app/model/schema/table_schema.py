@@ -105,8 +105,8 @@ class TableSchema:
     @cached_property
     def target_file_size(self) -> int:
         """The bytes beyond which a new data file begins (``target-file-size``)."""
-        configured = self.core_options[TARGET_FILE_SIZE]
-        return self.kind_traits.target_file_size if configured is None else configured
+        configured_size = self.core_options[TARGET_FILE_SIZE]
+        return self.kind_traits.target_file_size if configured_size is None else configured_size
 
     @property
     def compaction_file_size(self) -> int:
