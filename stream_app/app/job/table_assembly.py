@@ -88,7 +88,7 @@ def job_round_runner(
         case DatabaseTables():
             setup = _database_setup(prepared_tables, feeds, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table_job.table for feed in setup.feeds), feeds.state_file.folder)
+        load.check_tables((feed.table for feed in setup.feeds), feeds.state_file.folder)
     epoch_tables = setup.tables_class(
         setup.feeds,
         epoch_log=epoch_log,

@@ -114,7 +114,7 @@ class EpochTables(ABC):
                 feed.table_job.open(commit_user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
-                feed.listener.on_open(feed.table_job.table, self.source_tables_of(feed.name))
+                feed.listener.on_open(feed.table, self.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
@@ -174,9 +174,7 @@ class EpochTables(ABC):
         self.state_file.note_transient_warnings(
             "callbacks",
             [
-                JobWarning(
-                    table=feed.table_job.table.label, problem=problem.problem, fix=problem.fix
-                )
+                JobWarning(table=feed.table.label, problem=problem.problem, fix=problem.fix)
                 for feed in self.feeds
                 for problem in feed.table_job.callback_problems()
             ],
@@ -307,7 +305,7 @@ class IndependentTables(EpochTables):
         if feed.table_job.stream_commit.must_wait():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
-                where=feed.table_job.table.location,
+                where=feed.table.location,
             )
         return feed.table_job.next_sequence_number
 

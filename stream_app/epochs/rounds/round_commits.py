@@ -60,7 +60,7 @@ class TableResult:
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""
-        self.feed.table_job.table.discard(self.output.changes)
+        self.feed.table.discard(self.output.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +197,8 @@ class RoundCommitter(Generic[MessagesT]):
 
     def _try_commit(self, result: TableResult) -> _Outcome:
         """Commit a table's result in a thread, and return its report or its error."""
-        table_job = result.feed.table_job
         try:
-            with logging_about(table=table_job.table.label, epoch=self.decoded_epoch.epoch):
+            with logging_about(table=result.feed.table.label, epoch=self.decoded_epoch.epoch):
                 return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
@@ -263,7 +262,7 @@ class RoundCommitter(Generic[MessagesT]):
         reserve = self.reserve if result.output.counts.restored else 0
         plan = result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_changed = result.feed.table_job.table is not plan.table
+        is_changed = result.feed.table is not plan.table
         return is_late or is_changed or result.feed.is_rerouted(plan)
 
     def _commit(self, result: TableResult) -> EpochReport:
@@ -276,7 +275,7 @@ class RoundCommitter(Generic[MessagesT]):
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
-                feed.table_job.table.location, topic, partition, offset,
+                feed.table.location, topic, partition, offset,
             )  # fmt: skip
         commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,

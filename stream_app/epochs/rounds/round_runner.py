@@ -167,7 +167,7 @@ class RoundRunner(Generic[MessagesT]):
         for feed in work.lacking_feeds:
             error = CommitError(
                 f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
-                where=feed.table_job.table.location,
+                where=feed.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
@@ -195,7 +195,7 @@ class RoundRunner(Generic[MessagesT]):
         results = []
         for index, table_plan in plan.tables.items():
             feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
-            feed.table_job.table.add_store_requests(table_output.counts.requests)
+            feed.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
         round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,

@@ -53,6 +53,11 @@ class TableFeed:
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
+    @property
+    def table(self) -> FileStoreTable:
+        """The table with the schema by which the job writes."""
+        return self.table_job.table
+
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """Return the table's plan for an epoch, from the current schema of the table's job.
 
@@ -65,7 +70,7 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, previous_plan = self.table_job.table, self._plan
+        table, previous_plan = self.table, self._plan
         if previous_plan is None or previous_plan.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
@@ -107,12 +112,12 @@ class TableFeed:
         self._warn_of_late(output.counts.late_changes)
         description = output.counts.description
         if self.evolution is not None:
-            self._warnings += self.evolution.follow(self.table_job.table, description)
+            self._warnings += self.evolution.follow(self.table, description)
         self.table_job.adopt()
         old_names = plan.table.schema.fields.names
-        new_names = self.table_job.table.schema.fields.names
+        new_names = self.table.schema.fields.names
         self._new_columns.update(set(new_names).difference(old_names))
-        if self.table_job.table is not plan.table:
+        if self.table is not plan.table:
             return True
         return not plan.first_offsets and not self.table_job.has_current_buckets(
             plan.basis, output.changes
@@ -129,11 +134,11 @@ class TableFeed:
             self._has_warned_of_late = True
             self._warnings.append(
                 JobWarning(
-                    table=self.table_job.table.label,
+                    table=self.table.label,
                     problem=f"changes came later than {HISTORY_LATE_CHANGES.key}, so a version "
                     "may last too long",
                     fix="set it to the longest delay of the source's changes: stream-app alter "
-                    f"{self.table_job.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
+                    f"{self.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
                     is_lasting=True,
                 )
             )
