@@ -84,7 +84,7 @@ class JobLoad:
         """Return a runner of the load's epochs and then of the topics' epochs."""
         return LoadEpochRunner(
             topic_runner=topics,
-            load=self.plan,
+            load_plan=self.plan,
             reader_of=self._source_rows,
             pipeline_of=functools.partial(load_format, self.job_tables),
         )

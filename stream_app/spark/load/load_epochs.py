@@ -59,7 +59,7 @@ class LoadEpochRunner:
     """
 
     topic_runner: DriverEpochRunner
-    load: LoadPlan
+    load_plan: LoadPlan
     reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRowReader]
     pipeline_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
@@ -71,22 +71,22 @@ class LoadEpochRunner:
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        if not self.load.parts_of(epoch):
+        if not self.load_plan.parts_of(epoch):
             return self.topic_runner.route(epoch, messages, plan)
         index_of_location = {
             table_plan.table.location: index for index, table_plan in plan.tables.items()
         }
         # Tables that already have the epoch are not in the plan.
-        parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
+        parts = [part for part in self.load_plan.parts_of(epoch) if part.table in index_of_location]
         indexes = {part.relation: index_of_location[part.table] for part in parts}
-        _LOG.info("%s", self.load.progress(epoch))
+        _LOG.info("%s", self.load_plan.progress(epoch))
         rows = self.reader_of({name: plan.tables[index].table for name, index in indexes.items()})
         loader = ShareEpochRunner(self.spark, rows.read)
-        load_plan = EpochPlan(
+        epoch_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
             settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
-        routed_epoch = loader.route(epoch, list(enumerate(parts)), load_plan)
+        routed_epoch = loader.route(epoch, list(enumerate(parts)), epoch_plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
             table_plans = self._with_formats(write_plan, write_plan.tables.keys())
