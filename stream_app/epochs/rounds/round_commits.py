@@ -262,8 +262,8 @@ class RoundCommitter(Generic[MessagesT]):
         reserve = self.reserve if result.output.counts.restored else 0
         plan = result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_changed = result.feed.table is not plan.table
-        return is_late or is_changed or result.feed.is_rerouted(plan)
+        is_rerouted = result.feed.is_rerouted(plan)
+        return is_late or is_rerouted or result.feed.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
         start_s = self.clock.steady_seconds()
