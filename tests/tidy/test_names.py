@@ -131,27 +131,24 @@ def test_counted_things_are_seen() -> None:
 
 def counted_things(tree: ast.Module) -> Iterator[str]:
     """Numbers among the fields and parameters that have a plural alone for their name."""
+    for owner, name, annotation in annotated_names(tree):
+        is_number = annotation is not None and ast.unparse(annotation) in ("int", "int | None")
+        is_plural = re.fullmatch(r"_?[a-z]*[a-hj-rtv-z]s", name) is not None
+        if is_number and is_plural and name.lstrip("_") not in UNITS:
+            yield f"{owner}.{name}"
+
+
+def annotated_names(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
+    """Fields and parameters with their annotation, behind their class or function."""
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef(name=owner, body=body) if not NAMED_BY_THEIR_CLASS.search(owner):
-                named = [
-                    (item.target, item.annotation)
-                    for item in body
-                    if isinstance(item, ast.AnnAssign)
-                ]
+                for item in body:
+                    if isinstance(item, ast.AnnAssign):
+                        yield owner, ast.unparse(item.target), item.annotation
             case ast.FunctionDef(name=owner, args=arguments):
-                named = [
-                    (ast.Name(argument.arg), argument.annotation)
-                    for argument in (*arguments.args, *arguments.kwonlyargs)
-                ]
-            case _:
-                continue
-        for target, annotation in named:
-            if annotation is None or ast.unparse(annotation) not in ("int", "int | None"):
-                continue
-            name = ast.unparse(target)
-            if re.fullmatch(r"_?[a-z]*[a-hj-rtv-z]s", name) and name.lstrip("_") not in UNITS:
-                yield f"{owner}.{name}"
+                for argument in (*arguments.args, *arguments.kwonlyargs):
+                    yield owner, argument.arg, argument.annotation
 
 
 def test_values_are_seen() -> None:

@@ -84,7 +84,7 @@ class DatabaseSnapshotRecorder:
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
         """Return each table's newest known snapshot, and why other tables have none."""
-        held = self.epoch_tables.held.by_name
+        held = self.epoch_tables.held_by_name
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
         tables = {}
         for feed in self.epoch_tables.ready():

@@ -56,7 +56,7 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
     query.finishes(9, 2)
     running.report(stream.take_progress())
     running.report(stream.take_progress())
-    assert [(report.epoch, report.messages) for report in reports] == [(7, 4), (8, 4), (9, 2)]
+    assert [(report.epoch, report.message_count) for report in reports] == [(7, 4), (8, 4), (9, 2)]
     query.finishes(10, 1)
     query.finishes(11, 0)
     running.report(stream.take_progress())
