@@ -40,11 +40,11 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_steps.column_defaults import defaults_step
-from stream_app.table.row_steps.located_rows import lookup_hint_step, named_partition_step
-from stream_app.table.row_steps.mergeable_values import mergeable_value_step
-from stream_app.table.row_steps.narrowed_columns import NarrowedColumnStep, column_times
-from stream_app.table.row_steps.refused_partitions import (
+from stream_app.table.pipeline_steps.column_defaults import defaults_step
+from stream_app.table.pipeline_steps.located_rows import lookup_hint_step, named_partition_step
+from stream_app.table.pipeline_steps.mergeable_values import mergeable_value_step
+from stream_app.table.pipeline_steps.narrowed_columns import NarrowedColumnStep, column_times
+from stream_app.table.pipeline_steps.refused_partitions import (
     dated_partition_step,
     nameable_partition_step,
 )

@@ -38,7 +38,7 @@ class BucketChange:
 
     Attributes:
         partition: the serialized BinaryRow of the partition columns.
-        total_buckets: the partition's number of buckets; None: that of the table's options.
+        total_buckets: the partition's number of buckets; None: the number in its options.
         removed: the removed data files; empty for an append.
         added: the added data files. A file that a compaction only moves to another level is in
             both.

@@ -54,7 +54,7 @@ _ADDED_KINDS = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 class MinimumRows:
     """The minimum number of rows that a micro-batch waits for, and the longest wait."""
 
-    rows: int
+    row_count: int
     seconds: float
 
 
@@ -100,11 +100,11 @@ class StreamReader(DataSourceStreamReader):
         Raises:
             UsageError: the next snapshot has expired; names the first one that is left.
         """
-        previous = self._last_end or self.initialOffset()
-        next_offset = self._offset_planner.next_offset(previous)
-        if next_offset.offset == previous or self._waits_for_rows(next_offset.row_count):
+        previous_offset = self._last_end or self.initialOffset()
+        next_offset = self._offset_planner.next_offset(previous_offset)
+        if next_offset.offset == previous_offset or self._waits_for_rows(next_offset.row_count):
             self._keep_consumer_alive()
-            return previous
+            return previous_offset
         self._last_end, self._last_end_s = next_offset.offset, self._now()
         return next_offset.offset
 
@@ -142,9 +142,9 @@ class StreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
 
-    def _waits_for_rows(self, rows: int) -> bool:
+    def _waits_for_rows(self, row_count: int) -> bool:
         min_rows, last_end_s = self._min_rows, self._last_end_s
-        if min_rows is None or last_end_s is None or rows >= min_rows.rows:
+        if min_rows is None or last_end_s is None or row_count >= min_rows.row_count:
             return False
         return self._now() - last_end_s < min_rows.seconds
 
@@ -171,7 +171,7 @@ def stream_reader(
     Raises:
         UsageError: the options do not go together, or are for batch reads.
     """
-    start_option(options, refused=_BATCH_OPTIONS)
+    start_option(options, refused_keys=_BATCH_OPTIONS)
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
@@ -192,10 +192,10 @@ def stream_reader(
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
     """Return the table with the given options; a given start option replaces all start options."""
     if any(name in options for name in _START_OPTIONS):
-        remaining = {
+        remaining_options = {
             key: text for key, text in table.schema.options.items() if key not in _START_OPTIONS
         }
-        table = replace(table, schema=replace(table.schema, options=remaining))
+        table = replace(table, schema=replace(table.schema, options=remaining_options))
     return table.with_options(options)
 
 

@@ -28,7 +28,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_steps.narrowed_columns import column_times
+from stream_app.table.pipeline_steps.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
 """The number of changes in memory that are written together to the buckets' sorted runs."""

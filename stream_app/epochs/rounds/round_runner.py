@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_tables import EpochTables
-from stream_app.epochs.rounds.newcomers import NewcomerOutcome, Newcomers
+from stream_app.epochs.rounds.newcomer_creator import NewcomerCreator, NewcomerOutcome
 from stream_app.epochs.rounds.round_commits import (
     SOURCE_ORDER,
     DecodedEpoch,
-    RoundCommits,
+    RoundCommitter,
     SourceEpoch,
     TableResult,
 )
@@ -51,21 +51,21 @@ class _EpochWork(Generic[MessagesT]):
     """An epoch between two rounds.
 
     Attributes:
-        lacking: the tables that need another round.
-        newcomers: creates tables that appear, or None if all messages belong to known tables.
+        lacking_feeds: the tables that need another round.
+        creator: creates tables that appear, or None if all messages belong to known tables.
         first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         uncreated: source tables whose messages cannot create their table → why.
-        complete: the tables that have the epoch.
-        rounds: number of finished rounds.
+        complete_feeds: the tables that have the epoch.
+        round_count: number of finished rounds.
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
-    lacking: list[TableFeed]
-    newcomers: Newcomers | None
+    lacking_feeds: list[TableFeed]
+    creator: NewcomerCreator | None
     first_offsets: dict[str, Mapping[KafkaPartition, int]] = field(default_factory=dict)
     uncreated: dict[Origin, str] = field(default_factory=dict)
-    complete: list[TableFeed] = field(default_factory=list)
-    rounds: int = 0
+    complete_feeds: list[TableFeed] = field(default_factory=list)
+    round_count: int = 0
 
     @property
     def epoch(self) -> int:
@@ -73,14 +73,14 @@ class _EpochWork(Generic[MessagesT]):
 
     @property
     def is_done(self) -> bool:
-        return not self.lacking and self.newcomers is None
+        return not self.lacking_feeds and self.creator is None
 
 
-class EpochRounds(Generic[MessagesT]):
-    """The rounds that bring epochs into tables.
+class RoundRunner(Generic[MessagesT]):
+    """The runner of the rounds that bring epochs into tables.
 
     Attributes:
-        newcomers: creates tables that appear, or None if no table may appear.
+        newcomer_creator: creates tables that appear, or None if no table may appear.
         read_statements: gets messages that may carry statements of the source, before the commits
             of the tables; the same ones again if the epoch is repeated.
         totals: totals of all epochs and tables that this run has committed.
@@ -93,19 +93,19 @@ class EpochRounds(Generic[MessagesT]):
         settings: EpochSettings,
         runner: EpochRunner[MessagesT],
         clock: Clock,
-        newcomers: Newcomers | None = None,
+        newcomer_creator: NewcomerCreator | None = None,
         read_statements: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self.tables = tables
         self.settings = settings
         self.runner = runner
         self.clock = clock
-        self.newcomers = newcomers
+        self.newcomer_creator = newcomer_creator
         self.read_statements = read_statements
         self.totals = DecodeCounts()
 
     def decode(
-        self, source: SourceEpoch[MessagesT], feeds: Iterable[TableFeed]
+        self, source_epoch: SourceEpoch[MessagesT], feeds: Iterable[TableFeed]
     ) -> DecodedEpoch[MessagesT]:
         """Read and decode an epoch's messages, and route them, for some of the tables.
 
@@ -113,10 +113,10 @@ class EpochRounds(Generic[MessagesT]):
         table without a plan, and decodes again what an outdated plan has decoded.
         """
         # The settings come first: their splitter must not know more tables than the plan.
-        return self._decode(source, partial(self.plan, _names(feeds), settings=self.settings))
+        return self._decode(source_epoch, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
-        self, source: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
+        self, source_epoch: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
     ) -> DecodedEpoch[MessagesT]:
         """Decode an epoch by a plan, or by a newer one when the first is outdated.
 
@@ -125,18 +125,18 @@ class EpochRounds(Generic[MessagesT]):
         start_s, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         plan = make_plan()
         try:
-            routed = self.runner.route(source.epoch, source.messages, plan)
+            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         except Exception:
             # An expiry may have deleted the key index: each store has its own error for that.
             newer_plan = make_plan()
             if newer_plan.bases == plan.bases:
                 raise
             plan = newer_plan
-            routed = self.runner.route(source.epoch, source.messages, plan)
+            routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         return DecodedEpoch(
-            source=source,
+            source_epoch=source_epoch,
             plan=plan,
-            routed=routed,
+            routed_epoch=routed_epoch,
             route_s=self.clock.steady_seconds() - start_s,
             began_ms=began_ms,
         )
@@ -145,45 +145,45 @@ class EpochRounds(Generic[MessagesT]):
         self,
         decoded_epoch: DecodedEpoch[MessagesT],
         feeds: Iterable[TableFeed],
-        newcomers: Newcomers | None = None,
+        creator: NewcomerCreator | None = None,
     ) -> Sequence[TableFeed]:
         """Commit an epoch round by round; return the tables that got it.
 
         Args:
             feeds: the tables that lack the epoch, whether `decode` knew it or not.
-            newcomers: makes tables that appear; None if all messages are of known tables.
+            creator: makes tables that appear; None if all messages are of known tables.
 
         Raises:
             BaseException: the error of a table, if it ends the job.
             CommitError: unknown tables appear in each round.
         """
-        work = _EpochWork(decoded_epoch=decoded_epoch, lacking=list(feeds), newcomers=newcomers)
-        while not work.is_done and work.rounds < _ROUNDS_MAX:
-            if work.rounds:
+        work = _EpochWork(decoded_epoch=decoded_epoch, lacking_feeds=list(feeds), creator=creator)
+        while not work.is_done and work.round_count < _ROUNDS_MAX:
+            if work.round_count:
                 work.decoded_epoch = self._decode_again(work)
-            output, outdated = self._run_round(work)
-            work.lacking = [*outdated, *self._add_tables(work, output)]
-            work.rounds += 1
-        for feed in work.lacking:
+            output, outdated_feeds = self._run_round(work)
+            work.lacking_feeds = [*outdated_feeds, *self._add_tables(work, output)]
+            work.round_count += 1
+        for feed in work.lacking_feeds:
             error = CommitError(
                 f"epoch {work.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
-                where=feed.table_job.table.location,
+                where=feed.table.location,
                 fix="find out which other job commits to the table so often, and stop one of them",
             )
             self.tables.fail(feed, error)
-        if work.newcomers is not None:
+        if work.creator is not None:
             raise CommitError(
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {work.epoch}",
                 fix="start the job again: it continues with this epoch",
             )
-        return work.complete
+        return work.complete_feeds
 
     def _run_round(self, work: _EpochWork[MessagesT]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be. Return also those that need another round."""
         decoded_epoch, start_s = work.decoded_epoch, self.clock.steady_seconds()
         plan, unfit_feeds = self._plan_writes(work)
         planned_s = self.clock.steady_seconds()
-        output = decoded_epoch.routed.write(plan)
+        output = decoded_epoch.routed_epoch.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
         times = epoch_seconds(
@@ -195,66 +195,64 @@ class EpochRounds(Generic[MessagesT]):
         results = []
         for index, table_plan in plan.tables.items():
             feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
-            feed.table_job.table.add_store_requests(table_output.counts.requests)
+            feed.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
-        commits = RoundCommits(
+        round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,
             times=times,
-            reserve=work.rounds * _RESERVE,
+            reserve=work.round_count * _RESERVE,
             first_offsets=work.first_offsets,
             clock=self.clock,
             tables=self.tables,
         )
         try:
-            outdated = commits.commit(results)
+            outdated_feeds = round_committer.commit(results)
         finally:
-            self.totals = self.totals.plus(commits.totals)
-        work.complete += commits.complete
-        return output, [*unfit_feeds, *outdated]
+            self.totals = self.totals.plus(round_committer.totals)
+        work.complete_feeds += round_committer.complete_feeds
+        return output, [*unfit_feeds, *outdated_feeds]
 
     def _add_tables(self, work: _EpochWork[MessagesT], output: EpochOutput) -> Sequence[TableFeed]:
         """Create the tables that have appeared; their next round may bring up more.
 
         Once a round brings up none, messages without a table are final.
         """
-        newcomers = work.newcomers
-        if newcomers is None:
+        if (creator := work.creator) is None:
             return ()
-        if not output.newcomers.num_rows:
+        if not output.newcomer_messages.num_rows:
             if output.unassigned.num_rows:
-                unassigned = output.unassigned.sort_by(SOURCE_ORDER)
-                newcomers.quarantine_unassigned(work.decoded_epoch.epoch, unassigned)
-            work.newcomers = None
+                creator.quarantine_unassigned(work.epoch, output.unassigned.sort_by(SOURCE_ORDER))
+            work.creator = None
             return ()
-        outcome = newcomers.create(output.newcomers)
+        outcome = creator.create(output.newcomer_messages)
         work.uncreated.update(outcome.uncreated)
-        self._open_created(outcome, newcomers)
-        return [feed for feed in outcome.feeds if feed.name not in self.tables.held.by_name]
+        self._open_created(outcome, creator)
+        return [feed for feed in outcome.feeds if feed.name not in self.tables.held_by_name]
 
     def _decode_again(self, work: _EpochWork[MessagesT]) -> DecodedEpoch[MessagesT]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         settings = self.settings
-        if work.newcomers and work.uncreated:
-            settings = self._settings_of(work.newcomers, work.uncreated)
-        make_plan = partial(self.plan, _names(work.lacking), work.first_offsets, settings)
-        return self._decode(work.decoded_epoch.source, make_plan)
+        if work.creator and work.uncreated:
+            settings = self._settings_of(work.creator, work.uncreated)
+        make_plan = partial(self.plan, _names(work.lacking_feeds), work.first_offsets, settings)
+        return self._decode(work.decoded_epoch.source_epoch, make_plan)
 
-    def create_table(self, name: str, source: SourceEpoch[MessagesT]) -> bool:
+    def create_table(self, name: str, source_epoch: SourceEpoch[MessagesT]) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
-        assert self.newcomers is not None, "the job has made tables before"
-        held_names = self.tables.held.by_name.keys() - {name}
-        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(held_names))
-        settings = self.settings.with_splitter(splitter)
-        decoded_epoch = self._decode(source, partial(self.plan, (), settings=settings))
-        messages = decoded_epoch.routed.write(decoded_epoch.plan).newcomers
+        creator = self.newcomer_creator
+        assert creator is not None, "the job has made tables before"
+        held_names = frozenset(self.tables.held_by_name.keys() - {name})
+        settings = self.settings.with_splitter(creator.splitter(self.tables.feeds, held_names))
+        decoded_epoch = self._decode(source_epoch, partial(self.plan, (), settings=settings))
+        messages = decoded_epoch.routed_epoch.write(decoded_epoch.plan).newcomer_messages
         if messages.num_rows:
-            self._open_created(self.newcomers.create(messages, are_held=True), self.newcomers)
+            self._open_created(creator.create(messages, are_held=True), creator)
         return bool(messages.num_rows)
 
     def skip_held(self) -> None:
         """Make the splitter skip exactly the messages of tables that cannot be created."""
-        if self.newcomers is not None:
-            self.settings = self._settings_of(self.newcomers, {})
+        if self.newcomer_creator is not None:
+            self.settings = self._settings_of(self.newcomer_creator, {})
 
     def plan(
         self,
@@ -278,7 +276,7 @@ class EpochRounds(Generic[MessagesT]):
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
     ) -> TablePlan | None:
-        """Return the table's plan for decoding, or None; then `_plan_to_write` fails the table."""
+        """Return the table's plan for decoding, or None; then `_prepare_plan` fails the table."""
         try:
             return feed.plan().with_first_offsets(first_offsets)
         except Exception:
@@ -288,14 +286,14 @@ class EpochRounds(Generic[MessagesT]):
 
     def _plan_writes(self, work: _EpochWork[MessagesT]) -> tuple[EpochPlan, list[TableFeed]]:
         """Return the plan of the writable tables, and the tables whose blocks do not fit."""
-        decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking}
+        decoded_epoch, names = work.decoded_epoch, {feed.name for feed in work.lacking_feeds}
         write_plans, unfit_feeds = dict[int, TablePlan](), list[TableFeed]()
         for index, feed in enumerate(self.tables.feeds):
             if feed.name not in names:
                 continue
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
-                work.complete.append(feed)  # without a plan
-            elif (write_plan := self._plan_to_write(feed, work.rounds * _RESERVE)) is not None:
+                work.complete_feeds.append(feed)  # without a plan
+            elif (write_plan := self._prepare_plan(feed, work.round_count * _RESERVE)) is not None:
                 routed_plan = decoded_epoch.plan.tables.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)
@@ -303,8 +301,8 @@ class EpochRounds(Generic[MessagesT]):
                     write_plans[index] = write_plan.for_routed_rows(routed_plan)
         return decoded_epoch.plan.for_writing(write_plans), unfit_feeds
 
-    def _plan_to_write(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """Return the table's plan once it accepts rows, or None after a failure."""
+    def _prepare_plan(self, feed: TableFeed, reserve: int) -> TablePlan | None:
+        """Wait until the table accepts rows, and return its plan, or None after a failure."""
         try:
             return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:
@@ -313,19 +311,21 @@ class EpochRounds(Generic[MessagesT]):
             self.tables.fail(feed, error)
             return None
 
-    def _open_created(self, outcome: NewcomerOutcome, newcomers: Newcomers) -> None:
+    def _open_created(self, outcome: NewcomerOutcome, creator: NewcomerCreator) -> None:
         """Open the tables that were created, and hold those that could not be created."""
         names = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in outcome.feeds if feed.name not in names]
         for name, error in outcome.failed.items():
             self.tables.hold(name, error)
         self.tables.add(feeds)
-        self.settings = self._settings_of(newcomers, {})
+        self.settings = self._settings_of(creator, {})
         self.tables.open(feeds)
 
-    def _settings_of(self, newcomers: Newcomers, uncreated: Mapping[Origin, str]) -> EpochSettings:
-        held = frozenset(self.tables.held.by_name)
-        return self.settings.with_splitter(newcomers.splitter(self.tables.feeds, held, uncreated))
+    def _settings_of(
+        self, creator: NewcomerCreator, uncreated: Mapping[Origin, str]
+    ) -> EpochSettings:
+        names = frozenset(self.tables.held_by_name)
+        return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, uncreated))
 
 
 def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
@@ -337,8 +337,4 @@ def _is_outdated(routed_plan: TablePlan, write_plan: TablePlan, feed: TableFeed)
 
     A plan for another schema has another format too.
     """
-    if routed_plan.message_format is not write_plan.message_format:
-        return True
-    return not routed_plan.first_offsets and not feed.table_job.stream_commit.bucket_state.fits(
-        routed_plan.basis
-    )
+    return routed_plan.pipeline is not write_plan.pipeline or feed.is_rerouted(routed_plan)

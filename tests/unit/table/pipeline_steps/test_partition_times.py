@@ -10,7 +10,7 @@ import pytest
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.row_steps.refused_partitions import dated_partition_step
+from stream_app.table.pipeline_steps.refused_partitions import dated_partition_step
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}

@@ -1,6 +1,6 @@
-"""The port of tables that appear in the messages, which a job of a whole database creates.
+"""The port by which a job of a whole database creates tables that appear in the messages.
 
-`epoch_rounds` calls it, and `app.table_setup.database_tables` implements it.
+`round_runner` calls it, and `app.table_setup.database_tables` implements it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class NewcomerOutcome(NamedTuple):
     uncreated: Mapping[Origin, str]
 
 
-class Newcomers(Protocol):
-    """The creation of tables that appear in the messages."""
+class NewcomerCreator(Protocol):
+    """The creator of tables that appear in the messages."""
 
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         """Create the tables of messages in the warehouse unless they exist; return the outcome.

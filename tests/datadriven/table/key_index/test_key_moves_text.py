@@ -1,4 +1,8 @@
-"""Changes of keys in, and where they take effect; layers of an index in, and those in use."""
+"""The text test of changes whose keys may have their row in another partition.
+
+``place existing=RULE KEY=PARTITION`` takes a change a line, ``KIND KEY in PARTITION``. It prints
+the changes with the deletions that the rule adds, and the partition of each key's row afterwards.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from stream_app.model.traits.merge_engine import OlderRowRule
-from stream_app.planning.key_index.layer_chain import (
-    LayerSnapshot,
-    LayerSpan,
-    lowest_merged_layer,
-    newest_chain,
-)
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
 from tests.support.suite.datadriven import Case, run_file
 
@@ -49,38 +47,5 @@ def _place(case: Case) -> str:
     return "\n".join([*lines, "then " + ", ".join(after)])
 
 
-def _version(text: str) -> LayerSnapshot:
-    return LayerSnapshot(int(text.rstrip("b")), text)
-
-
-def _chain(case: Case) -> str:
-    layers = {}
-    for line in case.input_lines:
-        name, rows = line.split()
-        begin, end = name.split("-")
-        layers[LayerSpan(None if begin == "all" else _version(begin), _version(end), int(rows))] = (
-            name
-        )
-    chained = newest_chain(layers, [_version(case.args["at"])])
-    return "\n".join(layers[layer] for layer in chained) or "none"
-
-
-def _merge(case: Case) -> str:
-    rows = [int(text) for text in case.input.split()]
-    first = lowest_merged_layer(rows)
-    return " ".join(map(str, [*rows[:first], sum(rows[first:])]))
-
-
-COMMANDS = {"place": _place, "chain": _chain, "merge": _merge}
-
-
-def _run(case: Case) -> str:
-    return COMMANDS[case.command](case)
-
-
 def test_changed_keys_move_to_their_partition() -> None:
-    run_file(HERE / "key_moves.txt", _run)
-
-
-def test_layers_of_an_index_are_chosen_for_a_snapshot() -> None:
-    run_file(HERE / "key_layers.txt", _run)
+    run_file(HERE / "key_moves.txt", _place)

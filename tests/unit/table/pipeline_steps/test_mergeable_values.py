@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.table.row_steps.mergeable_values import mergeable_value_step
+from stream_app.table.pipeline_steps.mergeable_values import mergeable_value_step
 from tests.support.jobs.table_writer import read_rows
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 from tests.support.tables.function_columns import FUNCTION_COLUMNS

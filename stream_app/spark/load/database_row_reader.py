@@ -79,7 +79,7 @@ class RowQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseRows:
+class DatabaseRowReader:
     """The reader of a first load's parts; can be pickled.
 
     Attributes:

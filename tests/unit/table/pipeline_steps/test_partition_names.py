@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.cdc.pipeline import StepPlace
 from stream_app.table.kinds.table_kind_registry import bucket_assigner
-from stream_app.table.row_steps.refused_partitions import NameablePartitionStep
+from stream_app.table.pipeline_steps.refused_partitions import NameablePartitionStep
 from tests.support.messages.debezium_messages import a_format, messages, reasons_of, rows_of
 from tests.support.tables.small_table import small_table
 

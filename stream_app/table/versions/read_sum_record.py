@@ -1,6 +1,6 @@
-"""Reads a table's checksum from a snapshot (`planning.commit.carried_sums`).
+"""Reads a table's checksum from a snapshot (`planning.commit.carry_sums`).
 
-`table.commit.recorded_sums` carries the record to the next snapshot.
+`table.commit.record_sums` carries the record to the next snapshot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
 
 Another engine's snapshot has no checksum, so stream_app's next snapshot starts a new one.
-`planning.commit.carried_sums` has the rules.
+`planning.commit.carry_sums` has the rules.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKind, Snapshot
-from stream_app.planning.commit.carried_sums import with_changes, without_partitions
+from stream_app.planning.commit.carry_sums import with_changes, without_partitions
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_sum_records import base_sum_record
+from stream_app.table.versions.read_sum_record import base_sum_record
 
 
 def with_copied_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:

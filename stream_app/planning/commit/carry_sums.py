@@ -5,7 +5,7 @@ commit on top of a snapshot without a record begins one that counts from that sn
 continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
 sums that it read, minus that version's record, plus the newest record.
 
-`table.commit.recorded_sums` calls it. It takes and returns plain values.
+`table.commit.record_sums` calls it. It takes and returns plain values.
 """
 
 from __future__ import annotations

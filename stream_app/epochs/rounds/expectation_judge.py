@@ -24,8 +24,8 @@ _TREATMENTS = {
 
 
 @dataclass(slots=True)
-class BrokenExpectations:
-    """The reaction to broken expectations: errors, and one warning of each in a run.
+class ExpectationJudge:
+    """The judge of broken expectations, by errors, and by one warning of each in a run.
 
     Attributes:
         table: ``DATABASE.TABLE``.
@@ -45,7 +45,7 @@ class BrokenExpectations:
             if (error := _ERRORS.get(violation.action)) is not None:
                 raise error(
                     f"records that break the expectation {violation.expectation!r}: "
-                    f"{sighting.records}",
+                    f"{sighting.record_count}",
                     where=f"the table {self.table}; the first is topic {sighting.topic}, partition "
                     f"{sighting.partition}, offset {sighting.offset}",
                     fix=f"change expectations.{violation.expectation} (its action quarantine lets "
