@@ -50,7 +50,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.bucket_compaction import compact_bucket
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
-from stream_app.table.write.bucket_assigner import FixedBuckets
+from stream_app.table.write.bucket_assigner import FixedBucketAssigner
 from tests.support.files.flushed_files import flushed_files
 
 RUNS_MERGED = 5
@@ -129,7 +129,9 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
             pj.read_json(pa.BufferReader(data), read_options, parse_options) for data in json_lines
         ],
         lambda: [
-            part.serialize() for rows in decoded for _, _, part in FixedBuckets(schema).assign(rows)
+            part.serialize()
+            for rows in decoded
+            for _, _, part in FixedBucketAssigner(schema).assign(rows)
         ],
     )
     changes = sum(rows.num_rows for rows in decoded)

@@ -181,8 +181,10 @@ def plan_bytes(table: FileStoreTable) -> int:
         options={},
         keep_update_before=True,
     )
-    table_plan = TablePlan(table=table, message_format=format_pipeline("debezium-json", setup))
-    return len(pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(tasks=1))))
+    table_plan = TablePlan(table=table, pipeline=format_pipeline("debezium-json", setup))
+    return len(
+        pickle.dumps(EpochPlan(tables={0: table_plan}, settings=EpochSettings(task_count=1)))
+    )
 
 
 def built(folder: Path, buckets: int, files: int) -> FileStoreTable:

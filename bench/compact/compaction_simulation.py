@@ -266,7 +266,7 @@ class Simulation:
         self.waits.append(self._back_pressure())
         file = self.model.flushed(number)
         self.flushed += file.file_size
-        finished = self.coordinator.finished_compactions()
+        finished = self.coordinator.collect_finished_compactions()
         self.coordinator.add_new_files(
             [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added=(file,))]
         )
@@ -301,9 +301,9 @@ class Simulation:
             self.coordinator.trigger()
             if self.coordinator.is_idle():
                 break
-            if not self.coordinator.finished_compactions():
+            if not self.coordinator.collect_finished_compactions():
                 self.executor.wait()
-            self._apply(self.coordinator.finished_compactions())
+            self._apply(self.coordinator.collect_finished_compactions())
             self.coordinator.trigger()
         return self.executor.clock.seconds - start_s
 

@@ -42,8 +42,8 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.clock import SystemClock
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import IndependentTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
@@ -99,7 +99,7 @@ class ShippedPlans(EpochHere):
             write_plan = self._ship(plan)
             return self._time(lambda: routed.write(write_plan))
 
-        return RoutedEpoch(routed.messages, write, routed.tables)
+        return RoutedEpoch(routed.message_count, write, routed.tables)
 
     def _time(self, work: Callable[[], T]) -> T:
         start_s = time.process_time()
@@ -151,8 +151,8 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 table_job=TableJob(table, CompactHere),
-                format_of=lambda table: job_pipeline(database, table),
-                quarantine=QuarantineWriter(None, 0),
+                pipeline_of=lambda table: job_pipeline(database, table),
+                quarantine_writer=QuarantineWriter(None, 0),
                 listener=SilentListener(),
             )
 
@@ -168,14 +168,14 @@ class DatabaseJob:
             now_ms=SystemClock().now_ms,
         )
         self.committer = EpochCommitter(
-            EpochRounds(
+            RoundRunner(
                 tables=tables,
                 settings=EpochSettings(
-                    tasks=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
+                    task_count=_TASKS, splitter=database_tables.splitter(feeds), holds_tables=True
                 ),
                 runner=self.runner,
                 clock=SystemClock(),
-                newcomers=database_tables,
+                newcomer_creator=database_tables,
             )
         )
 

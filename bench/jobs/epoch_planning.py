@@ -115,7 +115,7 @@ def job_epochs(
 
     stream = TopicStream(
         rules=EpochRules(limit=1, drains=False),
-        source=offsets_of(bootstrap, topic),
+        offset_reader=offsets_of(bootstrap, topic),
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint),
         process_epoch=process_epoch,

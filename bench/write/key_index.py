@@ -61,7 +61,7 @@ def _measure(folder: Path, keys: int) -> None:
     build_s = _seconds(lambda: indexes.index_at(0, newest))
     peak_mb = _memory_mb("VmHWM") - start_mb
     disk_bytes = sum(file.stat().st_size for file in indexes.folder.rglob("*.arrow"))
-    print(f"made: {build_s:.1f} s for {keys:,} keys, all {rule.shares} shares")
+    print(f"made: {build_s:.1f} s for {keys:,} keys, all {rule.share_count} shares")
     print(f"      {disk_bytes / keys:.1f} bytes a key on disk, {peak_mb:,.0f} MB of memory")
     changed_keys = np.random.default_rng(2).choice(keys, keys // 20, replace=False)
     new_partitions = (
@@ -78,7 +78,9 @@ def _measure(folder: Path, keys: int) -> None:
         f"{epoch_s / plain_s:.2f} × one without index"
     )
     newest = indexed_table.snapshots.latest_id() or 0
-    update_s = _seconds(lambda: [indexes.index_at(share, newest) for share in range(rule.shares)])
+    update_s = _seconds(
+        lambda: [indexes.index_at(share, newest) for share in range(rule.share_count)]
+    )
     print(
         f"brought forward by that epoch: {update_s:.2f} s, "
         f"{update_s / plain_s:.2f} × of its writing"

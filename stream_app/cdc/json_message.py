@@ -14,7 +14,7 @@ import orjson
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import JsonKind
-from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
+from stream_app.cdc.columns.nesting_limit import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.rows.record_images import Cell, Image
 
 _encoded = json.JSONEncoder(ensure_ascii=False).encode

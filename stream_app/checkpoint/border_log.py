@@ -36,7 +36,7 @@ class BorderLog:
     folder: JobFolder
 
     def note(self, epoch: int, border: Border) -> None:
-        """Record the border of an epoch that is about to begin, and delete that of an old epoch."""
+        """Record the border of an epoch that is about to begin; delete an old epoch's border."""
         files, data = self.folder.files, json.dumps(_encode(border)).encode()
         files.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:
@@ -80,7 +80,7 @@ def _encode(border: Border) -> dict[str, Any]:
 
 
 def _decode(document: Any) -> Border:
-    newest = {
+    newest_transactions = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),
             _numbers(end["at"], POSITION_NUMBERS),
@@ -97,7 +97,7 @@ def _decode(document: Any) -> Border:
     }
     doubt = document["doubt"]
     return Border(
-        progress=LogProgress(newest, partitions),
+        progress=LogProgress(newest_transactions, partitions),
         advances=bool(document["advances"]),
         doubt=None if doubt is None else Doubt(str(doubt["what"]), str(doubt["fix"])),
     )

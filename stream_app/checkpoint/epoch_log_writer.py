@@ -88,15 +88,17 @@ class EpochLogWriter:
             return
         files = self.folder.files
         is_first = self._purged < 0
-        for part in (_OFFSETS, _COMMITS):
-            epochs = self._epochs(part) if is_first else range(self._purged + 1, last_epoch + 1)
+        for folder_name in (_OFFSETS, _COMMITS):
+            epochs = (
+                self._epochs(folder_name) if is_first else range(self._purged + 1, last_epoch + 1)
+            )
             for epoch in epochs:
                 if epoch <= last_epoch:
-                    files.delete(self.folder.path(f"{part}/{epoch}"))
+                    files.delete(self.folder.path(f"{folder_name}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file
-                        files.delete(self.folder.path(f"{part}/.{epoch}.crc"))
+                        files.delete(self.folder.path(f"{folder_name}/.{epoch}.crc"))
         self._purged = last_epoch
 
-    def _epochs(self, part: str) -> list[int]:
-        names = self.folder.files.list_names(self.folder.path(part))
+    def _epochs(self, folder_name: str) -> list[int]:
+        names = self.folder.files.list_names(self.folder.path(folder_name))
         return [int(name) for name in names if name.isdecimal()]

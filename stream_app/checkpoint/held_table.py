@@ -1,8 +1,9 @@
 """Describes a held table: why it waits, and the offsets at which it resumes.
 
-A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is fixed. Then an extra epoch brings the table up to the others. Before the missed epoch
-ends, the job's state records the offsets at which the table resumes, so no change is lost.
+A table that fails does not stop the other tables. The changes of a held table stay in the topic
+until the cause has passed or is fixed. Then an extra epoch brings the table up to the others. The
+job's state records the offsets at which the table resumes, before it records the epoch that the
+table lacks. So no change is lost.
 """
 
 from __future__ import annotations

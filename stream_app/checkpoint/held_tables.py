@@ -28,13 +28,13 @@ def resume(folder: JobFolder, name: str, now_ms: int) -> None:
     folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
 
 
-def _is_resumed(folder: JobFolder, name: str, table: HeldTable) -> bool:
+def _is_resumed(folder: JobFolder, name: str, held_table: HeldTable) -> bool:
     """Return whether an operator has requested a retry since the table's last failure."""
     try:
         request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
     except FileNotFoundError:
         return False
-    return bool(request["at_ms"] > table.since_ms and request["tries"] == table.tries)
+    return bool(request["at_ms"] > held_table.since_ms and request["tries"] == held_table.tries)
 
 
 class HeldTables:
@@ -54,8 +54,8 @@ class HeldTables:
         self._state_file = state_file
         self._now_ms = now_ms
         self._on_change = on_change
-        for name, table in self.by_name.items():
-            on_change(name, table)
+        for name, held_table in self.by_name.items():
+            on_change(name, held_table)
 
     @property
     def by_name(self) -> Mapping[str, HeldTable]:
@@ -68,42 +68,46 @@ class HeldTables:
         Args:
             epoch, begin: the first epoch and the first offsets that it lacks.
         """
-        table = next_held_state(
+        held_table = next_held_state(
             error,
             epoch=epoch,
             begin=begin,
             now_ms=self._now_ms(),
-            before=self.by_name.get(name),
+            earlier_table=self.by_name.get(name),
         )
-        self._note({**self.by_name, name: table})
-        self._on_change(name, table)
-        return table
+        self._note({**self.by_name, name: held_table})
+        self._on_change(name, held_table)
+        return held_table
 
     def release(self, name: str) -> None:
         """Release a held table that has caught up."""
-        others = {other: table for other, table in self.by_name.items() if other != name}
-        self._note(others)
+        other_tables = {
+            other: held_table for other, held_table in self.by_name.items() if other != name
+        }
+        self._note(other_tables)
         self._on_change(name, None)
 
     def advance(self, name: str, begin: Offsets) -> None:
         """Record that a held table has everything before these offsets."""
-        table = replace(self.by_name[name], begin=begin)
-        self._note({**self.by_name, name: table})
+        held_table = replace(self.by_name[name], begin=begin)
+        self._note({**self.by_name, name: held_table})
 
     def make_all_due(self) -> None:
         """Make all held tables due, because the cause may have been fixed before the start."""
         now_ms = self._now_ms()
-        due_tables = {name: replace(table, retry_ms=now_ms) for name, table in self.by_name.items()}
+        due_tables = {
+            name: replace(held_table, retry_ms=now_ms) for name, held_table in self.by_name.items()
+        }
         self._note(due_tables)
 
     def due(self) -> Mapping[str, HeldTable]:
         """Return the held tables whose next retry is due."""
         now_ms, folder = self._now_ms(), self._state_file.folder
         return {
-            name: table
-            for name, table in self.by_name.items()
-            if (table.retry_ms is not None and table.retry_ms <= now_ms)
-            or _is_resumed(folder, name, table)
+            name: held_table
+            for name, held_table in self.by_name.items()
+            if (held_table.retry_ms is not None and held_table.retry_ms <= now_ms)
+            or _is_resumed(folder, name, held_table)
         }
 
     def _note(self, held_tables: Mapping[str, HeldTable]) -> None:

@@ -98,11 +98,11 @@ def read_state(folder: JobFolder) -> JobState | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     document = _read(folder)
-    earlier = _earlier_state(folder) if document is None else None
+    earlier_state = _earlier_state(folder) if document is None else None
     if document is None:
         # The job may have replaced the earlier file before or during this read.
         document = _read(folder)
-    return earlier if document is None else _decode(folder, document)
+    return earlier_state if document is None else _decode(folder, document)
 
 
 def state_or_empty(folder: JobFolder) -> JobState:
@@ -122,7 +122,7 @@ class JobStateFile:
         self.folder = folder
         self.state = self._saved = state_or_empty(folder)
         self._replaces_earlier = True
-        self._passing: dict[str, tuple[JobWarning, ...]] = {}
+        self._transient_warnings: dict[str, tuple[JobWarning, ...]] = {}
 
     def note(self, state: JobState) -> None:
         """Replace the state in memory; the next `save` persists it."""
@@ -152,20 +152,20 @@ class JobStateFile:
         """Log warnings, and store them for `status`, `check` and the page."""
         for warning in warnings:
             _LOG.warning("%s", warning)
-            stored = self.state.warnings
-            if warning not in stored and len(stored) < _WARNINGS_MAX:
-                self.update(replace(self.state, warnings=(*stored, warning)))
+            stored_warnings = self.state.warnings
+            if warning not in stored_warnings and len(stored_warnings) < _WARNINGS_MAX:
+                self.update(replace(self.state, warnings=(*stored_warnings, warning)))
 
-    def note_passing(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
+    def note_transient_warnings(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
         """Replace the warnings of a reporter's previous call, because they end with their cause."""
-        previous = self._passing.get(reporter, ())
-        ended_warnings = [warning for warning in previous if warning not in warnings]
+        previous_warnings = self._transient_warnings.get(reporter, ())
+        ended_warnings = [warning for warning in previous_warnings if warning not in warnings]
         lasting_warnings = tuple(
             warning for warning in self.state.warnings if warning not in ended_warnings
         )
         self.update(replace(self.state, warnings=lasting_warnings))
-        self.warn(warning for warning in warnings if warning not in previous)
-        self._passing[reporter] = tuple(warnings)
+        self.warn(warning for warning in warnings if warning not in previous_warnings)
+        self._transient_warnings[reporter] = tuple(warnings)
 
     def save(self) -> None:
         """Persist the state atomically if it changed; then delete the file of 0.1.0.
@@ -274,8 +274,8 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
 
 
 def _warning(document: Mapping[str, Any]) -> JobWarning:
-    others = {name: value for name, value in document.items() if name != "what"}
-    return JobWarning(problem=document["what"], **others)
+    other_values = {name: value for name, value in document.items() if name != "what"}
+    return JobWarning(problem=document["what"], **other_values)
 
 
 def _damaged_error(folder: JobFolder, error: Exception, name: str = FILE) -> CheckpointError:

@@ -126,15 +126,15 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     )
 
 
-def write_load_plan(folder: JobFolder, load: LoadPlan) -> None:
+def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
     """Record a first load before its first row is read."""
     document = {
         "version": _VERSION,
-        "source": load.source,
-        "position": load.log_position,
-        "begun_ms": load.begun_ms,
-        "offsets": load.offsets,
-        "epochs": [[_part_document(part) for part in parts] for parts in load.epochs],
+        "source": load_plan.source,
+        "position": load_plan.log_position,
+        "begun_ms": load_plan.begun_ms,
+        "offsets": load_plan.offsets,
+        "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }
     folder.files.overwrite(folder.path(FILE), json.dumps(document).encode())
     folder.files.sync(folder.path(FILE))

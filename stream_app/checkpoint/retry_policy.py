@@ -29,17 +29,26 @@ def is_temporary(error: BaseException) -> bool:
 
 
 def next_held_state(
-    error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
+    error: BaseException,
+    *,
+    epoch: int,
+    begin: Offsets,
+    now_ms: int,
+    earlier_table: HeldTable | None,
 ) -> HeldTable:
-    """Return a table's held state after a failure; `before` is its earlier held state, or None."""
-    tries = 1 if before is None else before.tries + 1
+    """Return a table's held state after a failure.
+
+    Args:
+        earlier_table: the held state before; None if the table was not held.
+    """
+    tries = 1 if earlier_table is None else earlier_table.tries + 1
     pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
     if isinstance(error, CompactionWaitError):
         tries = pause_ms = 0
     retry_ms = now_ms + pause_ms if is_temporary(error) else None
     reason = str(error) or type(error).__name__
-    if before is not None:
-        return replace(before, reason=reason, retry_ms=retry_ms, tries=tries)
+    if earlier_table is not None:
+        return replace(earlier_table, reason=reason, retry_ms=retry_ms, tries=tries)
     return HeldTable(
         since_epoch=epoch,
         begin=begin,

@@ -192,14 +192,14 @@ class IcebergFiles:
         by_status = {
             status: [entry for entry in entries if entry.status is status] for status in EntryStatus
         }
-        live = [entry for entry in entries if entry.status is not EntryStatus.DELETED]
+        live_entries = [entry for entry in entries if entry.status is not EntryStatus.DELETED]
         return IcebergManifest(
             path=path,
             length=len(data),
             content=content,
             sequence_number=sequence_number,
             min_sequence_number=min(
-                (entry.sequence_number for entry in live), default=sequence_number
+                (entry.sequence_number for entry in live_entries), default=sequence_number
             ),
             snapshot_id=snapshot_id,
             files={

@@ -23,15 +23,15 @@ class WrittenFiles:
     """The data files and changelog files that a flush or a rewrite has written.
 
     Attributes:
-        refused: rows that could not be written, with the reason; see `fill_unchanged`.
-        index: the added and deleted index files.
-        late_changes: the number of changes that came too late; see `HiddenChanges.late_changes`.
+        refused: rows that could not be written, with `fill_unchanged.REASON`.
+        index_entries: the added and deleted index files.
+        late_changes: the number of changes that came too late for their place in a history.
     """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     refused: tuple[pa.RecordBatch, ...] = ()
-    index: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
     late_changes: int = 0
 
     def bucket_change(
@@ -44,7 +44,7 @@ class WrittenFiles:
             total_buckets=total_buckets,
             added=self.data,
             changelog=self.changelog,
-            index=self.index,
+            index_entries=self.index_entries,
         )
 
 
@@ -64,7 +64,7 @@ class KeyValueFileWriter(Protocol):
         ...
 
 
-class OldRows(Protocol):
+class OldRowLookup(Protocol):
     """A lookup of the rows that the table has in a bucket."""
 
     def find(

@@ -256,11 +256,11 @@ def _sort_within_keys(order: Int64s, sequence: Int64s, equals_next: Bools) -> No
     has_equal_neighbour = np.zeros(len(order), dtype=np.bool_)
     has_equal_neighbour[:-1] = equals_next
     has_equal_neighbour[1:] |= equals_next
-    positions = np.flatnonzero(has_equal_neighbour)
+    indices = np.flatnonzero(has_equal_neighbour)
     key_numbers = np.zeros(len(order), dtype=np.int64)
     np.cumsum(~equals_next, out=key_numbers[1:])
-    position_order = np.lexsort((sequence[positions], key_numbers[positions]))
-    order[positions] = order[positions][position_order]
+    index_order = np.lexsort((sequence[indices], key_numbers[indices]))
+    order[indices] = order[indices][index_order]
 
 
 def last_of_key(batch: pa.RecordBatch, order: Int64s | None, layout: KeyValueLayout) -> Bools:
@@ -350,14 +350,14 @@ def batches_of_whole_keys(
     """
     held_rows: pa.RecordBatch | None = None
     for batch in batches:
-        joined = batch if held_rows is None else pa.concat_batches([held_rows, batch])
-        if not joined.num_rows:
+        joined_rows = batch if held_rows is None else pa.concat_batches([held_rows, batch])
+        if not joined_rows.num_rows:
             continue
-        key_ends = np.flatnonzero(~key_order_violations(joined, key_names, or_same=False)) + 1
+        key_ends = np.flatnonzero(~key_order_violations(joined_rows, key_names, or_same=False)) + 1
         held_start = int(key_ends[-1]) if len(key_ends) else 0
         if held_start:
-            yield joined.slice(0, held_start)
-        held_rows = joined.slice(held_start)
+            yield joined_rows.slice(0, held_start)
+        held_rows = joined_rows.slice(held_start)
     if held_rows is not None:
         yield held_rows
 

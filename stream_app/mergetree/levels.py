@@ -24,8 +24,8 @@ from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     """Return the sort key of level 0: the file with the largest sequence number comes first."""
-    created = file.creation_time_ms or 0
-    return (-file.max_sequence_number, file.min_sequence_number, created, file.file_name)
+    created_ms = file.creation_time_ms or 0
+    return (-file.max_sequence_number, file.min_sequence_number, created_ms, file.file_name)
 
 
 def parts_by_age(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
@@ -96,25 +96,27 @@ class Levels:
         if file not in self._level0:
             self._level0.add(file)
 
-    def update(self, removed: Iterable[DataFileMeta], added: Iterable[DataFileMeta]) -> None:
-        """Apply a finished compaction: the `added` files replace the `removed` ones.
+    def update(
+        self, removed_files: Iterable[DataFileMeta], added_files: Iterable[DataFileMeta]
+    ) -> None:
+        """Apply a finished compaction: the `added_files` files replace the `removed_files` ones.
 
         Raises:
             CorruptFileError: the files of a level would overlap; nothing has changed then.
         """
-        removed_names = {(file.level, file.file_name) for file in removed}
-        added = tuple(added)
+        removed_names = {(file.level, file.file_name) for file in removed_files}
+        added_files = tuple(added_files)
         upper = list(self._upper)
-        levels = {level for level, _ in removed_names} | {file.level for file in added}
+        levels = {level for level, _ in removed_names} | {file.level for file in added_files}
         for level in levels - {0}:
             old_run = upper[level - 1]
             old_files = () if old_run is None else old_run.files
             files = [file for file in old_files if (level, file.file_name) not in removed_names]
-            files += [file for file in added if file.level == level]
+            files += [file for file in added_files if file.level == level]
             upper[level - 1] = packed_run(sorted_run(files, self.key_of)) if files else None
         self._upper = upper
         for file in [file for file in self._level0 if (0, file.file_name) in removed_names]:
             self._level0.remove(file)
-        for file in added:
+        for file in added_files:
             if file.level == 0:
                 self.add_level0_file(file)

@@ -59,9 +59,9 @@ class RunCursor:
     def take_rest(self) -> pa.RecordBatch:
         """Consume and return the rest of the batch."""
         assert self.batch is not None
-        remaining = self.batch.slice(self._start)
+        remaining_rows = self.batch.slice(self._start)
         self.advance()
-        return remaining
+        return remaining_rows
 
     def take_up_to(self, max_key: Any) -> pa.RecordBatch | None:
         """Consume and return the rows whose key is not greater than `max_key`."""

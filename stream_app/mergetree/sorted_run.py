@@ -43,7 +43,7 @@ class RunOfFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Implements `RunOfFiles` with its files as objects."""
+    """A sorted run with its files as objects. Implements `RunOfFiles`."""
 
     files: tuple[DataFileMeta, ...]
 
@@ -66,7 +66,10 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class PackedRun:
-    """Implements `RunOfFiles` in a tenth of the memory, because picks mostly need only sizes."""
+    """A sorted run in a tenth of the memory, because picks mostly need only sizes.
+
+    Implements `RunOfFiles`.
+    """
 
     total_size: int
     row_count: int

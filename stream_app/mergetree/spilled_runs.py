@@ -77,8 +77,8 @@ class SpilledRuns:
         self._runs.append(self._write(runs, is_merged=False))
         if self.count == RUNS_MAX:
             runs_to_merge = self._runs_to_merge()
-            merged = self._write([self._read(run) for run in runs_to_merge], is_merged=True)
-            self._runs = [run for run in self._runs if run not in runs_to_merge] + [merged]
+            merged_run = self._write([self._read(run) for run in runs_to_merge], is_merged=True)
+            self._runs = [run for run in self._runs if run not in runs_to_merge] + [merged_run]
             for run in runs_to_merge:
                 run.path.unlink()
 

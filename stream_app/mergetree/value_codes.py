@@ -30,8 +30,8 @@ def value_codes(column: pa.Array) -> Int64s:
         bounds, elements = list_bounds(column)
         codes = _sequence_codes(value_codes(elements), bounds)
     else:
-        encoded = ordered_floats(integer_view(column)).dictionary_encode()
-        indices: Int64s = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        encoded_column = ordered_floats(integer_view(column)).dictionary_encode()
+        indices: Int64s = encoded_column.indices.fill_null(-1).to_numpy().astype(np.int64)
         return indices + 1
     if column.null_count:
         codes = np.where(column.is_valid().to_numpy(zero_copy_only=False), codes, 0)

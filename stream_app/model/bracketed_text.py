@@ -8,7 +8,7 @@ def split_outside_brackets(
 ) -> list[str]:
     """Split a text at commas outside of brackets and quotes."""
     parts, depth, start, quote = [], 0, 0, ""
-    for position, character in enumerate(text):
+    for index, character in enumerate(text):
         if quote:
             quote = "" if character == quote else quote
         elif character in quotes:
@@ -18,7 +18,7 @@ def split_outside_brackets(
         elif character in closing:
             depth -= 1
         elif character == "," and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
+            parts.append(text[start:index])
+            start = index + 1
     parts.append(text[start:])
     return [part for part in parts if part.strip()]

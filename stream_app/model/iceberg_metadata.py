@@ -30,7 +30,7 @@ class ManifestContent(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlace:
-    """The position of a data file's deletion vector: an offset in an index file."""
+    """The place of a data file's deletion vector: an offset in an index file."""
 
     data_file: str
     offset: int
@@ -48,7 +48,7 @@ class IcebergFile:
         null_counts, lower_bounds, upper_bounds: the statistics by field id; bounds are bytes of
             Iceberg's single values.
         first_row_id: the row id of the first row, in version 3.
-        vector: the position of the deletion vector; None for a data file.
+        vector: the place of the deletion vector; None for a data file.
     """
 
     path: str

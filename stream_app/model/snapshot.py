@@ -47,7 +47,7 @@ KEY_SHARES_PROPERTY = "stream_app.key-shares"
 """Key of a snapshot's property: by how many key shares its rows found their buckets."""
 
 ROW_SUM_PROPERTY = "stream_app.row-sum"
-"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carried_sums`)."""
+"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carry_sums`)."""
 
 PROOF_PROPERTY = "stream_app.proof"
 """Key of a snapshot's property: when the table was equal to its source."""

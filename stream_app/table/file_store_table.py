@@ -247,14 +247,14 @@ class FileStoreTable:
         columns: RowType | None = None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
         batch_rows_max: int = BATCH_ROWS,
-        parts: PartFilter | None = None,
+        part_filter: PartFilter | None = None,
     ) -> BucketFiles:
         """Return the access to a bucket's files, which makes readers and writers.
 
         Args:
             columns: the columns to read; None: all.
             system_columns: as `layout`; unused in tables that do not merge by key.
-            parts: the parts of files to read; None: all.
+            part_filter: chooses the parts of files to read; None: all.
         """
         read_columns = self.schema.fields if columns is None else columns
         system_columns = system_columns if self.kind_traits.merges_by_key else ()
@@ -268,7 +268,7 @@ class FileStoreTable:
                 self.layout(columns, system_columns=system_columns).schema,
                 self.known_schemas(),
                 batch_rows_max,
-                parts,
+                part_filter,
                 prefix_of_own_numbers(self.options),
             ),
             clock=self.clock,

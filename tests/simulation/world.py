@@ -24,7 +24,7 @@ import pytest
 from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
-from stream_app.table.compact.append import planner_runs
+from stream_app.table.compact.append import planner_runner
 from stream_app.table.key_index import key_indexes, key_layer_files
 from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
 from stream_app.table.write.dynamic_buckets import HASH_CACHE
@@ -198,7 +198,7 @@ class World:
     def _patched(self) -> Iterator[None]:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
-            (planner_runs, "Thread", self._thread),
+            (planner_runner, "Thread", self._thread),
             (key_indexes, "locked_folder", self._locked),
             (key_layer_files, "locked_folder", self._locked),
             (os, "fsync", lambda _: None),

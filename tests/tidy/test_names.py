@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -23,6 +24,25 @@ LEFT_IN_TESTS = frozenset({"one", "said", "some"})
 
 EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
+
+UNITS = frozenset(
+    {"bits", "bytes", "cores", "days", "digits", "letters", "micros", "microseconds", "threads"}
+)
+"""Plurals that name a number: units, and the cores and threads that options name so."""
+
+NAMED_BY_THEIR_CLASS = re.compile("(Counts|Metrics|Row|Overview|Compaction)$")
+"""Classes whose fields are counts, or columns of a listing."""
+
+PLURALS_STORED = frozenset({"HeldTable.tries"})
+"""Numbers whose names are keys of files."""
+
+PLURALS_LEFT = frozenset(
+    [
+        *("app", "cdc", "demo", "filestore", "format", "mergetree"),
+        *("planning", "predicate", "table", "variants"),
+    ]
+)
+"""Packages that still name numbers by what they count: the list may only shrink."""
 
 _NAMED_WELL = ("stream_app", "bench", "tests")
 
@@ -86,6 +106,49 @@ def test_no_value_but_a_field_is_called_of() -> None:
         if Counter(values(tree_of(name)))["of"] > Counter(fields(tree_of(name)))["of"]
     ]
     assert modules_with == [], "name the value by what it is, such as column or pages"
+
+
+def test_a_number_is_not_named_by_the_things_that_it_counts() -> None:
+    """`files` are files, and `file_count` is their number. In machine code an int is an address."""
+    plurals = [
+        f"{module}: {name}"
+        for module in modules("stream_app")
+        if "/compiled/" not in module and module.split("/")[1] not in PLURALS_LEFT
+        for name in counted_things(tree_of(module))
+        if name not in PLURALS_STORED
+    ]
+    assert plurals == [], "add _count, or name what the number is"
+
+
+def test_counted_things_are_seen() -> None:
+    tree = ast.parse(
+        "class Split:\n    files: int\n    status: int\n    row_count: int\n    bytes: int\n"
+        "class OpenMetrics:\n    files: int\n"
+        "def f(a: int, rows: int | None, keys: list[int], *, max_rows: int = 3): tasks: int = 1"
+    )
+    assert sorted(counted_things(tree)) == ["Split.files", "f.rows"]
+
+
+def counted_things(tree: ast.Module) -> Iterator[str]:
+    """Numbers among the fields and parameters that have a plural alone for their name."""
+    for owner, name, annotation in annotated_names(tree):
+        is_number = annotation is not None and ast.unparse(annotation) in ("int", "int | None")
+        is_plural = re.fullmatch(r"_?[a-z]*[a-hj-rtv-z]s", name) is not None
+        if is_number and is_plural and name.lstrip("_") not in UNITS:
+            yield f"{owner}.{name}"
+
+
+def annotated_names(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
+    """Fields and parameters with their annotation, behind their class or function."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=owner, body=body) if not NAMED_BY_THEIR_CLASS.search(owner):
+                for item in body:
+                    if isinstance(item, ast.AnnAssign):
+                        yield owner, ast.unparse(item.target), item.annotation
+            case ast.FunctionDef(name=owner, args=arguments):
+                for argument in (*arguments.args, *arguments.kwonlyargs):
+                    yield owner, argument.arg, argument.annotation
 
 
 def test_values_are_seen() -> None:

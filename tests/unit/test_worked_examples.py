@@ -210,14 +210,14 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
 
 def test_partitions_of_keys_that_settle() -> None:
     changes = KeyChanges(
-        key=np.array([0, 0, 1, 1]),
+        key_numbers=np.array([0, 0, 1, 1]),
         partition=np.array([8, 8, 8, 9]),
         adds=np.array([True, False, True, True]),
         ends=np.array([False, True, False, False]),
         before=np.array([7, NOWHERE]),
     )
     stays = place_changes(changes, OlderRowRule.STAYS)
-    assert stays.source.tolist() == [0, 1, 2, 3]
+    assert stays.change_numbers.tolist() == [0, 1, 2, 3]
     assert stays.partition.tolist() == [7, 7, 8, 8]
     assert stays.after.tolist() == [NOWHERE, 8]
-    assert place_changes(changes, OlderRowRule.SKIPS).source.tolist() == [2]
+    assert place_changes(changes, OlderRowRule.SKIPS).change_numbers.tolist() == [2]

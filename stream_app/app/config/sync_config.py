@@ -263,7 +263,7 @@ class SyncConfig:
             },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            tables={name: self._rules_of(name) for name in self.named_tables()},
+            table_settings={name: self._rules_of(name) for name in self.named_tables()},
         )
 
     @property

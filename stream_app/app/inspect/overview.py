@@ -23,7 +23,7 @@ from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.planning.iceberg.visible_files import iceberg_levels, unseen_rows
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.row_sum_records import base_sum_record
+from stream_app.table.versions.read_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _SNAPSHOTS_READ = 20
@@ -154,12 +154,12 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
         return None
     levels = iceberg_levels(options, merges_by_key=merges_by_key)
     unseen = unseen_rows(entries, levels)
-    if not unseen.rows:
+    if not unseen.row_count:
         return None
-    buckets_text = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
+    buckets_text = f"{unseen.bucket_count:,} bucket{'' if unseen.bucket_count == 1 else 's'}"
     newest = time_text(unseen.seen_ms, zone="")
     visible = f"files of {newest} or later" if newest else "no file yet in some"
-    rows_text = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
+    rows_text = f"{unseen.row_count:,} row{'' if unseen.row_count == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "
         f"{levels.min_level}; they see {visible}"
@@ -177,7 +177,7 @@ def _checksum(table: FileStoreTable, snapshot: Snapshot | None) -> str | None:
         return (
             f"unknown since snapshot {record.origin}: stream-app analyze TABLE --checksum reads it"
         )
-    return f"{record.total.digits}, of {record.total.rows:,} rows"
+    return f"{record.total.digits}, of {record.total.row_count:,} rows"
 
 
 def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
@@ -189,12 +189,12 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
         [
             BucketSize(
                 partition=partition,
-                rows=sum(file.row_count for file in files),
+                row_count=sum(file.row_count for file in files),
                 bytes=sum(file.file_size for file in files),
             )
             for (partition, _), files in files_of_buckets(entries).items()
         ],
-        buckets=table.options.bucket,
+        bucket_count=table.options.bucket,
         width=rules.width,
         target_rows=rules.target_rows,
     )

@@ -136,7 +136,7 @@ class CompactionRun:
         seconds = clock.steady_seconds() - start_s
         coordinator = self.table_job.stream_commit.coordinator
         runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
-        self._print(self.summary.text(runs, coordinator.dropped.total, seconds))
+        self._print(self.summary.text(runs, coordinator.dropped_compactions.total, seconds))
         self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:
@@ -209,7 +209,9 @@ class CompactionRun:
         if (conflict := moved.outcome.conflict) is not None:
             _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
-        self._print(f"postponed: {moved.rows:,} rows of {moved.files} files have their buckets")
+        self._print(
+            f"postponed: {moved.row_count:,} rows of {moved.file_count} files have their buckets"
+        )
 
     def _load_changed_buckets(self) -> set[BucketId]:
         """Load the buckets that have new files, or all that meet a condition on idle time."""

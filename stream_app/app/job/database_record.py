@@ -84,11 +84,11 @@ class DatabaseSnapshotRecorder:
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
         """Return each table's newest known snapshot, and why other tables have none."""
-        held = self.epoch_tables.held.by_name
+        held = self.epoch_tables.held_by_name
         left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
         tables = {}
         for feed in self.epoch_tables.ready():
-            table = feed.table_job.table
+            table = feed.table
             newest = feed.table_job.newest_snapshot
             if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
@@ -124,4 +124,4 @@ class DatabaseSnapshotRecorder:
 
 
 def _earliest_id(feed: TableFeed) -> int | None:
-    return feed.table_job.table.snapshots.earliest_id()
+    return feed.table.snapshots.earliest_id()

@@ -33,7 +33,7 @@ from stream_app.app.job.source_reader import (
     source_reader_of,
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
-from stream_app.app.job.table_assembly import job_rounds, prepare_tables
+from stream_app.app.job.table_assembly import job_round_runner, prepare_tables
 from stream_app.app.job.unused_settings import UnusedSettings
 from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
@@ -144,7 +144,7 @@ class _IngestJob:
                 driver_messages=driver_messages,
                 load=load,
             )
-            rounds = job_rounds(
+            round_runner = job_round_runner(
                 prepared_tables=prepared_tables,
                 feeds=feeds,
                 runner=source_reader.runner,
@@ -156,11 +156,13 @@ class _IngestJob:
                 load=load,
             )
             if load is not None:
-                self._report_load(load, rounds.tables)
-            epoch_committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
+                self._report_load(load, round_runner.tables)
+            epoch_committer = EpochCommitter(
+                round_runner, self._on_committed(round_runner.tables, feeds.pace)
+            )
             self._run_stream(epoch_committer, feeds, source_reader)  # step 4
-            check_none_held(epoch_committer.tables.held.by_name)  # step 5
-            check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
+            check_none_held(epoch_committer.tables.held_by_name)  # step 5
+            check_not_all_bad(round_runner.totals, feeds.unassigned_count, self.stream.quarantine)
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
         """Begin or resume the first load that the configuration asks for."""
@@ -201,7 +203,7 @@ class _IngestJob:
 
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
-            tasks=self.stream.write_parallelism or self._task_count,
+            task_count=self.stream.write_parallelism or self._task_count,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 
@@ -230,7 +232,7 @@ class _IngestJob:
         """Run the stream until its source is drained or it is stopped."""
         job_tables, stream, events = self.job_tables, self.stream, self.watched.events
         checkpoint = self.checked_job.checkpoint
-        plan = epoch_committer.rounds.plan()
+        plan = epoch_committer.round_runner.plan()
         unused = UnusedSettings(
             named_tables=job_tables.named_tables,
             idle_expectations=feeds.idle_expectations,
@@ -267,9 +269,9 @@ class _IngestJob:
     def _note_problems(self, feeds: JobFeeds) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.watched.events.listeners.problems()
-        self.checked_job.state_file.note_passing("services", problems)
-        self.checked_job.state_file.note_passing("cores", feeds.core_warnings())
-        self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())
+        self.checked_job.state_file.note_transient_warnings("services", problems)
+        self.checked_job.state_file.note_transient_warnings("cores", feeds.core_warnings())
+        self.checked_job.state_file.note_transient_warnings("freshness", feeds.freshness_warnings())
 
 
 def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:

@@ -24,7 +24,7 @@ from stream_app.app.table_setup.source_statements import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
-from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.expectation_judge import ExpectationJudge
 from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stream.epoch_pace import Pace
@@ -155,7 +155,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             table_job=table_job,
-            format_of=lambda newest: job_pipeline(
+            pipeline_of=lambda newest: job_pipeline(
                 self.job_tables,
                 newest,
                 choice=None if source_check is None else source_check.choice,
@@ -164,9 +164,9 @@ class JobFeeds:
                 is NonInsertRecords.QUARANTINE,
             ),
             source_check=source_check,
-            quarantine=self._quarantine_writer(name),
+            quarantine_writer=self._quarantine_writer(name),
             listener=events,
-            expectations=BrokenExpectations(table.label),
+            expectation_judge=ExpectationJudge(table.label),
             pace_text=self.pace.text,
             evolution=evolution_of(
                 self.job_tables, name, table, self.state_file, table.clock.now_ms

@@ -26,16 +26,20 @@ from stream_app.clock import Clock
 from stream_app.epochs.stages.epoch_runner import JobRunner, MessagesT
 from stream_app.epochs.stream.epoch_pace import FixedPace, FreshPace, Pace
 from stream_app.epochs.stream.running_stream import RunningStream, Stream
-from stream_app.epochs.stream.whole_borders import MESSAGES_MAX, TRANSACTION_WAIT_S, WholeBorders
+from stream_app.epochs.stream.whole_borders import (
+    MESSAGES_MAX,
+    TRANSACTION_WAIT_S,
+    WholeEpochCutter,
+)
 from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.several_clusters import JoinedOffsetClient
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
-from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochs
-from stream_app.spark.jobs.driver_epochs import DriverEpochs
-from stream_app.spark.jobs.range_epochs import RangeEpochs
-from stream_app.spark.load.load_epochs import LoadEpochs
+from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochRunner
+from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.jobs.range_epochs import RangeEpochRunner
+from stream_app.spark.load.load_epochs import LoadEpochRunner
 from stream_app.spark.stream.json_lines_source import JsonLinesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.spark_stream import SparkStream
@@ -82,7 +86,7 @@ class SparkSourceReader:
     """A `SourceReader` by Spark's streaming query, which cuts the source into epochs."""
 
     source: KafkaSource | JsonLinesSource
-    runner: DataFrameEpochs
+    runner: DataFrameEpochRunner
 
     @property
     def can_reread(self) -> bool:
@@ -112,7 +116,7 @@ class NativeSourceReader:
     """
 
     source: KafkaSource
-    runner: DriverEpochs | LoadEpochs
+    runner: DriverEpochRunner | LoadEpochRunner
     reader_settings: ReaderSettings
     offset_client: OffsetClient | JoinedOffsetClient
     load_epoch_count: int = 0
@@ -124,33 +128,35 @@ class NativeSourceReader:
     ) -> Stream:
         """See `SourceReader.stream`."""
         epoch_committer = running.epoch_committer
-        borders = self._borders(settings)
+        epoch_cutter = self._epoch_cutter(settings)
         return TopicStream(
             rules=EpochRules(
                 starting_offsets=self.source.starting_offsets,
-                limit=self.source.max_offsets_per_trigger if borders is None else borders.limit,
+                limit=self.source.max_offsets_per_trigger
+                if epoch_cutter is None
+                else epoch_cutter.limit,
                 fails_on_loss=self.source.fail_on_data_loss,
                 drains=settings.trigger is None,
                 load_epoch_count=self.load_epoch_count,
             ),
-            source=self.offset_client,
+            offset_reader=self.offset_client,
             epoch_log=epoch_committer.epoch_log,
             writer=EpochLogWriter(settings.checkpoint),
             process_epoch=epoch_committer.process_epoch,
             failure=lambda: epoch_committer.failure,
             jobs=JobGroup(self.runner.spark, f"stream {settings.job_tables.name}"),
             clock=settings.clock,
-            borders=borders,
+            epoch_cutter=epoch_cutter,
             pace=settings.pace,
         )
 
-    def _borders(self, settings: StreamSettings) -> WholeBorders | None:
+    def _epoch_cutter(self, settings: StreamSettings) -> WholeEpochCutter | None:
         """Return what ends epochs between transactions, or None if nothing does."""
         if not settings.job_tables.keeps_transactions:
             return None
         transactions_of = settings.job_tables.source.facts.transactions
         assert transactions_of is not None, "the configuration was checked"
-        return WholeBorders(
+        return WholeEpochCutter(
             reader=TransactionReader(
                 settings=self.reader_settings, transactions_of=transactions_of, clock=settings.clock
             ),
@@ -181,7 +187,7 @@ def source_reader_of(
 
     Args:
         reader_settings: settings of the native reader, or None if Spark reads the source.
-        driver_messages: see `DriverEpochs.messages_max`.
+        driver_messages: see `DriverEpochRunner.messages_max`.
         load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:
@@ -192,12 +198,14 @@ def source_reader_of(
         files = JsonLinesSource(
             path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
         )
-        return SparkSourceReader(files, DataFrameEpochs(spark))
+        return SparkSourceReader(files, DataFrameEpochRunner(spark))
     source = _kafka_source(config, checkpoint)
     if reader_settings is None:
-        return SparkSourceReader(source, DataFrameEpochs(spark, source.read_between))
+        return SparkSourceReader(source, DataFrameEpochRunner(spark, source.read_between))
     task_count = config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochs(RangeEpochs(spark, reader_settings, task_count), driver_messages)
+    runner = DriverEpochRunner(
+        RangeEpochRunner(spark, reader_settings, task_count), driver_messages
+    )
     offset_client = open_offset_client(config, reader_settings)
     if load is None:
         return NativeSourceReader(source, runner, reader_settings, offset_client)

@@ -1,4 +1,4 @@
-"""Makes the tables of a job, and the `EpochRounds` that bring epochs into them.
+"""Makes the tables of a job, and the `RoundRunner` that bring epochs into them.
 
 `ingest_job` calls it. An error of the table ends a job of one table. In a job of a whole database
 each table fails alone, and new tables appear with their first messages.
@@ -17,13 +17,13 @@ from stream_app.app.table_setup.source_statements import SourceStatements, state
 from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings, MessageSplitter, OneTableSplitter
 from stream_app.epochs.stages.epoch_runner import EpochRunner, MessagesT
@@ -34,13 +34,13 @@ class RoundSetup(NamedTuple):
 
     Attributes:
         tables_class: decides what the error of a table ends.
-        newcomers, read_statements: see `EpochRounds`.
+        newcomer_creator, read_statements: see `RoundRunner`.
     """
 
     feeds: list[TableFeed]
     tables_class: type[EpochTables]
     splitter: MessageSplitter
-    newcomers: DatabaseTables | None = None
+    newcomer_creator: DatabaseTables | None = None
     read_statements: SourceStatements | None = None
 
 
@@ -62,7 +62,7 @@ def prepare_tables(
             return only_table
 
 
-def job_rounds(
+def job_round_runner(
     prepared_tables: CheckedTable | DatabaseTables,
     feeds: JobFeeds,
     runner: EpochRunner[MessagesT],
@@ -70,7 +70,7 @@ def job_rounds(
     settings: EpochSettings,
     clock: Clock,
     load: JobLoad | None = None,
-) -> EpochRounds[MessagesT]:
+) -> RoundRunner[MessagesT]:
     """Make the job's tables, and the rounds that bring epochs into them.
 
     Args:
@@ -88,7 +88,7 @@ def job_rounds(
         case DatabaseTables():
             setup = _database_setup(prepared_tables, feeds, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table_job.table for feed in setup.feeds), feeds.state_file.folder)
+        load.check_tables((feed.table for feed in setup.feeds), feeds.state_file.folder)
     epoch_tables = setup.tables_class(
         setup.feeds,
         epoch_log=epoch_log,
@@ -98,12 +98,12 @@ def job_rounds(
         load_epoch_count=0 if load is None else load.epochs,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
-    return EpochRounds(
+    return RoundRunner(
         tables=epoch_tables,
         settings=settings.with_splitter(setup.splitter),
         runner=runner,
         clock=clock,
-        newcomers=setup.newcomers,
+        newcomer_creator=setup.newcomer_creator,
         read_statements=setup.read_statements,
     )
 
@@ -118,6 +118,6 @@ def _database_setup(
         table_feeds,
         LoadingTables if loads else IndependentTables,
         database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
-        newcomers=database,
+        newcomer_creator=database,
         read_statements=statements_of(database.job_tables, feeds.state_file, clock.now_ms),
     )

@@ -40,9 +40,9 @@ from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.source.origin import Origin
 from stream_app.model.source.source_table import SourceTable
-from stream_app.spark.jobs.driver_epochs import DriverEpochs
-from stream_app.spark.load.database_rows import DatabaseRows
-from stream_app.spark.load.load_epochs import LoadEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.load.database_row_reader import DatabaseRowReader
+from stream_app.spark.load.load_epochs import LoadEpochRunner
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -80,13 +80,13 @@ class JobLoad:
         """Return the load's progress at the beginning of an epoch."""
         return progress_of(self.plan, epoch)
 
-    def runner_before(self, topics: DriverEpochs) -> LoadEpochs:
+    def runner_before(self, topics: DriverEpochRunner) -> LoadEpochRunner:
         """Return a runner of the load's epochs and then of the topics' epochs."""
-        return LoadEpochs(
-            topic_epochs=topics,
-            load=self.plan,
+        return LoadEpochRunner(
+            topic_runner=topics,
+            load_plan=self.plan,
             reader_of=self._source_rows,
-            format_of=functools.partial(load_format, self.job_tables),
+            pipeline_of=functools.partial(load_format, self.job_tables),
         )
 
     def is_over(self, folder: JobFolder) -> bool:
@@ -110,7 +110,7 @@ class JobLoad:
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
-    def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRows:
+    def _source_rows(self, tables: Mapping[str, FileStoreTable]) -> DatabaseRowReader:
         """Return the reader of the source tables, with the table that gets the rows of each."""
         if self.job_tables.source.snapshot_from is None:
             raise UsageError(
@@ -128,7 +128,7 @@ class JobLoad:
                 for name, table in tables.items()
             }
         queries = {name: relation.row_query(now_ms) for name, relation in relations.items()}
-        return DatabaseRows(url=url, queries=queries)
+        return DatabaseRowReader(url=url, queries=queries)
 
 
 def begin_or_resume_load(

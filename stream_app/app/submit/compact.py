@@ -1,6 +1,6 @@
 """The script for ``spark-submit``: ``spark-submit … stream_app/app/submit/compact.py TABLE``.
 
-See ingest.py beside it.
+Spark puts this folder first on the import path, so no module in it has the name of a library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Opens the tables of a whole database's job at the start, and creates more as they appear.
 
-Implements `newcomers.Newcomers`. `planning.sync` decides which source tables the job stores and
-where, and the format describes their columns. The job's state has the target of each source table,
-so that a restarted job opens all its tables before it reads a message.
+Implements `newcomer_creator.NewcomerCreator`. `planning.sync` decides which source tables the job
+stores and where, and the format describes their columns. The job's state has the target of each
+source table, so that a restarted job opens all its tables before it reads a message.
 
 Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
 """
@@ -38,7 +38,7 @@ from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_state import JobStateFile, JobWarning
 from stream_app.checkpoint.retry_policy import is_temporary
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.newcomers import NewcomerOutcome
+from stream_app.epochs.rounds.newcomer_creator import NewcomerOutcome
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.origin_splitter import OriginSplitter
 from stream_app.errors import NoAccessError, StreamAppError, TableNotFoundError
@@ -73,7 +73,7 @@ def is_storage_failure(error: BaseException) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
-    """The job's tables, which it opens, creates and remembers. Implements `Newcomers`.
+    """The job's tables, which it opens, creates and remembers. Implements `NewcomerCreator`.
 
     Attributes:
         state_file: the job's state in its checkpoint.
@@ -119,7 +119,7 @@ class DatabaseTables:
         return list(self._feeds.values())
 
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
-        """See `Newcomers.create`."""
+        """See `NewcomerCreator.create`."""
         feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
@@ -186,7 +186,7 @@ class DatabaseTables:
         held_tables: frozenset[str] = frozenset(),
         uncreated: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
-        """See `Newcomers.splitter`."""
+        """See `NewcomerCreator.splitter`."""
         self._held_tables = held_tables
         assignment = Assignment(
             rules=self.job_tables.rules,
@@ -202,7 +202,7 @@ class DatabaseTables:
             self._facts.origins,
             assignment,
             takes_unassigned=not share or share.is_first,
-            passes_statements=self._facts.ddl_of is not None,
+            forwards_statements=self._facts.ddl_of is not None,
         )
 
     def _targets_for_tasks(self) -> Mapping[Origin, str]:
@@ -216,7 +216,7 @@ class DatabaseTables:
         return {origin: name for origin, name in self._targets.items() if ghost_of(origin.table)}
 
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
-        """See `Newcomers.quarantine_unassigned`."""
+        """See `NewcomerCreator.quarantine_unassigned`."""
         parts = messages_by_origin(self._facts.origins, messages)
         self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
         self.quarantine(epoch, messages)
@@ -331,7 +331,7 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
 def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
     """Return the table with the options of the configuration."""
     rules = sync.table_rules
-    table_options = rules.tables[name].options if name in rules.tables else {}
+    table_options = rules.table_settings[name].options if name in rules.table_settings else {}
     shared_options = options_for(table.schema.primary_keys, rules.options)
     options = {key: text for key, text in shared_options.items() if key not in table_options}
     # Some options belong to the table alone: the configuration sets them only for new tables.

@@ -122,7 +122,7 @@ def _required_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     """Return the columns and the key that messages must contain.
 
     If a change finds its row by the rest of the key, a delete may omit the partition columns.
-    `NamedPartitions` checks those.
+    `NamedPartitionStep` checks those.
     """
     rule = index_rule(schema)
     if rule is None or rule.older_row_rule is not OlderRowRule.MOVES:

@@ -78,10 +78,10 @@ def evolution_of(
     settings = row_settings(job_tables, table)
     if settings.evolution is None:
         return None
-    renames = None
+    rename_rules = None
     reaction = job_tables.renames_of(name)
     if reaction is not RenameReaction.NEW_COLUMN and job_tables.source.facts.ddl_of is not None:
-        renames = RenameRules(
+        rename_rules = RenameRules(
             name=name,
             reaction=reaction,
             state=lambda: state_file.state,
@@ -89,5 +89,5 @@ def evolution_of(
             now_ms=now_ms,
         )
     return SchemaEvolution(
-        settings.evolution, job_tables.full_name(name), job_tables.full_key, renames
+        settings.evolution, job_tables.full_name(name), job_tables.full_key, rename_rules
     )

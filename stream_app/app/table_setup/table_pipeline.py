@@ -40,11 +40,14 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_steps.column_defaults import defaults_step
-from stream_app.table.row_steps.located_rows import lookup_hints, named_partitions
-from stream_app.table.row_steps.mergeable_values import mergeable_values
-from stream_app.table.row_steps.narrowed_columns import NarrowedColumns, column_times
-from stream_app.table.row_steps.refused_partitions import dated_partitions, nameable_partitions
+from stream_app.table.pipeline_steps.column_defaults import defaults_step
+from stream_app.table.pipeline_steps.located_rows import lookup_hint_step, named_partition_step
+from stream_app.table.pipeline_steps.mergeable_values import mergeable_value_step
+from stream_app.table.pipeline_steps.narrowed_columns import NarrowedColumnStep, column_times
+from stream_app.table.pipeline_steps.refused_partitions import (
+    dated_partition_step,
+    nameable_partition_step,
+)
 from stream_app.table.schema.alter import EvolutionRules
 
 LEFT_OUT_BY_JOB: frozenset[StepPlace] = frozenset()
@@ -103,11 +106,11 @@ class RowSettings:
             StepPlace.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
             StepPlace.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
             StepPlace.EXPECTATIONS: self._expectations,
-            StepPlace.MERGEABLE_VALUES: lambda: mergeable_values(schema),
-            StepPlace.NAMEABLE_PARTITIONS: lambda: nameable_partitions(schema),
-            StepPlace.NAMED_PARTITIONS: lambda: named_partitions(schema),
-            StepPlace.LOOKUP_HINTS: lambda: lookup_hints(schema),
-            StepPlace.DATED_PARTITIONS: lambda: dated_partitions(schema),
+            StepPlace.MERGEABLE_VALUES: lambda: mergeable_value_step(schema),
+            StepPlace.NAMEABLE_PARTITIONS: lambda: nameable_partition_step(schema),
+            StepPlace.NAMED_PARTITIONS: lambda: named_partition_step(schema),
+            StepPlace.LOOKUP_HINTS: lambda: lookup_hint_step(schema),
+            StepPlace.DATED_PARTITIONS: lambda: dated_partition_step(schema),
             StepPlace.NARROWED_COLUMNS: self._narrowed_columns,
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
@@ -237,7 +240,7 @@ class RowSettings:
         if evolution is None or not evolution.quarantines:
             return None
         options = self.source.format_options
-        return NarrowedColumns(
+        return NarrowedColumnStep(
             facts=source_facts(self.source.format, options),
             schema=self.schema,
             rules=evolution,

@@ -10,10 +10,10 @@ from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,
     ChangeType,
+    ColumnPosition,
     DropColumn,
     DropPrimaryKey,
     MoveColumn,
-    Position,
     RenameColumn,
     SchemaChange,
     SetColumnComment,
@@ -76,7 +76,7 @@ def _column_change_object(change: _ColumnChange) -> tuple[str, dict[str, object]
             return "updateColumnDefaultValue", {"newDefaultValue": value}
 
 
-def _move(name: str, position: Position) -> dict[str, object]:
+def _move(name: str, position: ColumnPosition) -> dict[str, object]:
     return {
         "fieldName": name,
         "referenceFieldName": position.neighbour or None,

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, any_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import are_too_deep, nests_too_deeply
+from stream_app.cdc.columns.nesting_limit import are_too_deep, nests_too_deeply
 from stream_app.cdc.columns.time_columns import CastResult
 from stream_app.cdc.columns.wire_values import group_by_kind
 from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot

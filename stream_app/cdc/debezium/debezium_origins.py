@@ -35,7 +35,7 @@ from stream_app.arrow_buffers import (
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.debezium.decoding.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_message import json_text, load_document

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Int64s, bools_of, children_of, gathered_array, null_where
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.debezium.debezium_origins import without_envelopes
 from stream_app.cdc.debezium.log_positions import change_positions, commit_positions
 from stream_app.cdc.debezium.schema_envelopes import PayloadGroup, split_messages

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.columns.nesting_limit import nests_too_deeply
 from stream_app.cdc.json_message import refuse_constant
 from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
 

@@ -35,7 +35,7 @@ from stream_app.arrow_buffers import Bools, Int32s, Int64s, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.dialect import ImagesOf
 from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of

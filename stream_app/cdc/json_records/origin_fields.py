@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Bools, Int32s, gathered_array, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.json_message import JsonNumber, load_document
 from stream_app.cdc.source_tables import Origins, origins_of

@@ -21,7 +21,7 @@ from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import image_of, load_document
 from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect import (

@@ -31,7 +31,7 @@ from stream_app.cdc.change_batch import (
 )
 from stream_app.cdc.columns.byte_patterns import positions_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import check_once, load_document
 from stream_app.cdc.message_format import MessageFormat, SourceFacts, TableVersionSeen
 from stream_app.cdc.source_tables import Origins

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Generic, NamedTuple
 
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import contain_failure
 from stream_app.epochs.rounds.round_commits import SourceEpoch
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_runner import MessagesT
 from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
@@ -34,39 +34,39 @@ class _ResumingTables(NamedTuple):
 
 
 class CatchUp(Generic[MessagesT]):
-    """The retries of held tables."""
+    """The step that retries held tables."""
 
-    def __init__(self, rounds: EpochRounds[MessagesT]) -> None:
-        self._rounds = rounds
-        self._tables = rounds.tables
+    def __init__(self, round_runner: RoundRunner[MessagesT]) -> None:
+        self._round_runner = round_runner
+        self._tables = round_runner.tables
 
     def open_tables_not_held(self) -> None:
         """Open the tables that are not held, at the start of a run, and make the held ones due."""
         tables = self._tables
         tables.await_next()
         tables.open(tables.ready())
-        tables.held.make_all_due()
-        if self._rounds.newcomers is not None and tables.newest_begun >= 0:
+        tables.held_tables.make_all_due()
+        if self._round_runner.newcomer_creator is not None and tables.newest_begun_epoch >= 0:
             names = {feed.name for feed in tables.feeds}
-            for name, held_table in sorted(tables.held.by_name.items()):
+            for name, held_table in sorted(tables.held_by_name.items()):
                 if name not in names:
                     self._create_held(name, held_table, releases=True)
-            self._rounds.skip_held()
+            self._round_runner.skip_held()
 
     def run(self) -> None:
         """Bring the tables that are due up to the newest epoch."""
         tables = self._tables
-        due_tables = {} if tables.newest_begun < 0 else tables.held.due()
-        if self._rounds.newcomers is not None:
+        due_tables = {} if tables.newest_begun_epoch < 0 else tables.held_tables.due()
+        if self._round_runner.newcomer_creator is not None:
             for name in sorted(due_tables.keys() - {feed.name for feed in tables.feeds}):
                 self._create_held(name, due_tables[name], releases=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
-            begin = self._resume_offsets(feed, due_tables[feed.name])
+            begin = self._prepare_resumption(feed, due_tables[feed.name])
             if begin is not None:
                 groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
-        for resuming in groups.values():
-            self._read_missing(resuming.begin, resuming.feeds)
+        for resuming_tables in groups.values():
+            self._read_missing(resuming_tables.begin, resuming_tables.feeds)
         if not groups:
             tables.state_file.save()
 
@@ -77,26 +77,26 @@ class CatchUp(Generic[MessagesT]):
             releases: whether no epoch that leaves out the table's messages has been decoded yet.
         """
         tables = self._tables
-        source_end = tables.epoch_log.source_end(tables.newest_begun)
+        source_end = tables.epoch_log.source_end(tables.newest_begun_epoch)
         end_offsets = offsets_of_topics(source_end)
         with contain_failure(partial(tables.hold, name)):
-            messages = self._rounds.runner.messages_between(held_table.begin, end_offsets)
-            source = SourceEpoch(tables.newest_begun, messages, source_end)
-            if not self._rounds.create_table(name, source):
+            messages = self._round_runner.runner.messages_between(held_table.begin, end_offsets)
+            source_epoch = SourceEpoch(tables.newest_begun_epoch, messages, source_end)
+            if not self._round_runner.create_table(name, source_epoch):
                 # The table lacks no message any more, for instance because the topic has deleted
                 # the messages.
-                tables.held.advance(name, end_offsets)
+                tables.held_tables.advance(name, end_offsets)
                 if releases:
-                    tables.held.release(name)
+                    tables.held_tables.release(name)
         tables.state_file.save()
 
-    def _resume_offsets(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
-        """Return the offsets at which a table resumes; None if it cannot resume yet."""
+    def _prepare_resumption(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
+        """Open a table, and return the offsets at which it resumes; None if it cannot yet."""
         begin: Offsets | None = None
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
-            if not feed.table_job.is_open or feed.table_job.stream_commit.must_wait():
+            if not feed.table_job.is_open or feed.table_job.stream_commit.trigger_and_judge_wait():
                 return None
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
@@ -109,17 +109,22 @@ class CatchUp(Generic[MessagesT]):
     def _read_missing(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
-        epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
-        complete: Sequence[TableFeed] = ()
+        epoch = tables.newest_begun_epoch
+        source_end = tables.epoch_log.source_end(epoch)
+        complete_feeds: Sequence[TableFeed] = ()
 
         def fail_all(error: Exception) -> None:
             for feed in feeds:
                 tables.fail(feed, error)
 
         with contain_failure(fail_all):
-            messages = self._rounds.runner.messages_between(begin, offsets_of_topics(source_end))
-            decoded_epoch = self._rounds.decode(SourceEpoch(epoch, messages, source_end), feeds)
-            complete = self._rounds.finish(decoded_epoch, feeds)
-        for feed in complete:
-            tables.held.release(feed.name)
-        tables.record_complete(complete)
+            messages = self._round_runner.runner.messages_between(
+                begin, offsets_of_topics(source_end)
+            )
+            decoded_epoch = self._round_runner.decode(
+                SourceEpoch(epoch, messages, source_end), feeds
+            )
+            complete_feeds = self._round_runner.finish(decoded_epoch, feeds)
+        for feed in complete_feeds:
+            tables.held_tables.release(feed.name)
+        tables.record_complete(complete_feeds)

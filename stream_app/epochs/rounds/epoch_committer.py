@@ -27,9 +27,9 @@ from functools import partial
 from typing import Generic
 
 from stream_app.epochs.rounds.catch_up import CatchUp
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import contain_failure
 from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_runner import MessagesT
@@ -56,7 +56,7 @@ class EpochCommitter(Generic[MessagesT]):
     """The committer of a job's epochs.
 
     Attributes:
-        rounds: writes and commits an epoch, round by round.
+        round_runner: writes and commits an epoch, round by round.
         tables: the job's tables, including held ones.
         lock: held while an epoch is committed, or during work between epochs.
         failure: the original error that stopped the stream.
@@ -65,20 +65,20 @@ class EpochCommitter(Generic[MessagesT]):
 
     def __init__(
         self,
-        rounds: EpochRounds[MessagesT],
+        round_runner: RoundRunner[MessagesT],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Call `on_committed` under the lock, with each epoch that the tables have."""
-        self.rounds = rounds
-        self.tables = rounds.tables
-        self.epoch_log = rounds.tables.epoch_log
+        self.round_runner = round_runner
+        self.tables = round_runner.tables
+        self.epoch_log = round_runner.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
         self._on_committed = on_committed
-        self._catch_up = CatchUp(rounds)
+        self._catch_up = CatchUp(round_runner)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        self._pending: Future[None] | None = None
+        self._pending_commit: Future[None] | None = None
         self._begun_offsets: Offsets | None = None
         self._committed_offsets: Offsets | None = None
         self._phase = _Phase.NOT_OPEN  # under the lock
@@ -99,10 +99,10 @@ class EpochCommitter(Generic[MessagesT]):
                 self._start(epoch)
             decoded_epoch = self._decode(messages, epoch)
             self.wait_until_committed()
-            self._pending = self._commit_thread.submit(self._finish, decoded_epoch)
-            if not self.rounds.runner.overlaps:
+            self._pending_commit = self._commit_thread.submit(self._finish, decoded_epoch)
+            if not self.round_runner.runner.overlaps:
                 self.wait_until_committed()
-            return decoded_epoch.routed.messages
+            return decoded_epoch.routed_epoch.message_count
         except StoppedError as error:
             raise RuntimeError(error.problem) from None
         except BaseException as error:
@@ -117,17 +117,17 @@ class EpochCommitter(Generic[MessagesT]):
         Raises:
             BaseException: the original error of the commit.
         """
-        pending, self._pending = self._pending, None
-        if pending is not None and (error := pending.exception()) is not None:
+        pending_commit, self._pending_commit = self._pending_commit, None
+        if pending_commit is not None and (error := pending_commit.exception()) is not None:
             raise self.failure or error
 
     @property
     def reached_offsets(self) -> JobOffsets | None:
         """The offsets that this run has reached; None before an epoch, or without offsets."""
-        begun, committed = self._begun_offsets, self._committed_offsets
-        if begun is None or committed is None:
+        begun_offsets, committed_offsets = self._begun_offsets, self._committed_offsets
+        if begun_offsets is None or committed_offsets is None:
             return None
-        return JobOffsets(begun_offsets=begun, committed_offsets=committed)
+        return JobOffsets(begun_offsets=begun_offsets, committed_offsets=committed_offsets)
 
     @property
     def is_untouched(self) -> bool:
@@ -150,7 +150,7 @@ class EpochCommitter(Generic[MessagesT]):
                 with contain_failure(partial(self.tables.fail_idle, feed)):
                     if report := feed.table_job.while_idle():
                         feed.listener.on_idle_commit(report)
-            now_s = self.rounds.clock.steady_seconds()
+            now_s = self.round_runner.clock.steady_seconds()
             if now_s - self._checked_at_s >= _CHECK_INTERVAL_S:
                 self._checked_at_s = now_s
                 self._catch_up.run()
@@ -167,7 +167,7 @@ class EpochCommitter(Generic[MessagesT]):
             self._open_tables()
             for feed in self.tables.feeds:
                 self._compact_due(feed)
-            held_names = frozenset(self.tables.held.by_name)
+            held_names = frozenset(self.tables.held_by_name)
             self._catch_up.run()
             for feed in self.tables.feeds:
                 if feed.name in held_names:
@@ -218,7 +218,7 @@ class EpochCommitter(Generic[MessagesT]):
         """
         log, lost_epoch = self.epoch_log, self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
-            messages = self.rounds.runner.messages_between(
+            messages = self.round_runner.runner.messages_between(
                 log.begin_offsets(lost_epoch), log.end_offsets(lost_epoch)
             )
             try:
@@ -230,13 +230,13 @@ class EpochCommitter(Generic[MessagesT]):
     def _decode(self, messages: MessagesT, epoch: int) -> DecodedEpoch[MessagesT]:
         """Decode an epoch for the tables that seem to lack it."""
         feeds = [feed for feed in self.tables.feeds if feed.table_job.seems_to_lack(epoch)]
-        source = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
+        source_epoch = SourceEpoch(epoch, messages, self.epoch_log.source_end(epoch))
         if self.epoch_log.can_reread:
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed_offsets = self.epoch_log.begin_offsets(epoch)
-            self._begun_offsets = source.end_offsets
-        return self.rounds.decode(source, feeds)
+            self._begun_offsets = source_epoch.end_offsets
+        return self.round_runner.decode(source_epoch, feeds)
 
     def _finish(self, decoded_epoch: DecodedEpoch[MessagesT]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -264,9 +264,11 @@ class EpochCommitter(Generic[MessagesT]):
         begin, end = self._offsets(decoded_epoch)
         self.tables.begin(decoded_epoch.epoch, begin, end)
         if not self.tables.all_have(decoded_epoch.epoch):
-            lacking = self._lacking_tables(decoded_epoch)
+            lacking_feeds = self._skip_complete_tables(decoded_epoch)
             self.tables.record_complete(
-                self.rounds.finish(decoded_epoch, lacking, self.rounds.newcomers)
+                self.round_runner.finish(
+                    decoded_epoch, lacking_feeds, self.round_runner.newcomer_creator
+                )
             )
         self._phase = _Phase.ALIKE
         self._catch_up.run()
@@ -274,15 +276,15 @@ class EpochCommitter(Generic[MessagesT]):
         if self.epoch_log.can_reread:
             self._committed_offsets = end
 
-    def _lacking_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
-        """Return the tables that lack the epoch, and report those that have it as skipped."""
-        lacking = []
+    def _skip_complete_tables(self, decoded_epoch: DecodedEpoch[MessagesT]) -> list[TableFeed]:
+        """Report the tables that have the epoch as skipped, and return those that lack it."""
+        lacking_feeds = []
         for feed in self.tables.ready():
             if feed.table_job.is_committed(decoded_epoch.epoch, decoded_epoch.source_end):
                 feed.listener.on_epoch(EpochReport(epoch=decoded_epoch.epoch, skipped=True))
             else:
-                lacking.append(feed)
-        return lacking
+                lacking_feeds.append(feed)
+        return lacking_feeds
 
     def _offsets(self, decoded_epoch: DecodedEpoch[MessagesT]) -> tuple[Offsets, Offsets]:
         """Return the offsets at which an epoch begins and ends; a source without offsets has
@@ -293,4 +295,4 @@ class EpochCommitter(Generic[MessagesT]):
         begin = self._committed_offsets
         if begin is None:
             begin = self.epoch_log.begin_offsets(decoded_epoch.epoch)
-        return begin, decoded_epoch.source.end_offsets
+        return begin, decoded_epoch.source_epoch.end_offsets

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
 from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import CheckpointError, CompactionWaitError, StoppedError
@@ -46,8 +47,8 @@ class EpochTables(ABC):
         feeds: all tables, at their index in blocks. New tables are appended.
         epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
         state_file: the job's state.
-        held: the tables that wait.
-        newest_begun: the newest epoch that the tables were to take; -1: none.
+        held_tables: the tables that wait.
+        newest_begun_epoch: the newest epoch that the tables were to take; -1: none.
         commits_at_once: the number of tables whose commits begin together, or None for all.
         commits_idle_epochs: whether an epoch without rows for a table makes a snapshot too.
         holds_tables: whether a table that fails is held, and the others continue.
@@ -64,7 +65,7 @@ class EpochTables(ABC):
         epoch_log: EpochLog,
         state_file: JobStateFile,
         now_ms: Callable[[], int],
-        on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
+        on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held_table: None,
         load_epoch_count: int = 0,
     ) -> None:
         """Start from the state in the job's checkpoint.
@@ -76,8 +77,8 @@ class EpochTables(ABC):
         self.feeds = list(feeds)
         self.epoch_log = epoch_log
         self.state_file = state_file
-        self.held = HeldTables(state_file, now_ms, on_change)
-        self.newest_begun = state_file.state.epoch
+        self.held_tables = HeldTables(state_file, now_ms, on_change)
+        self.newest_begun_epoch = state_file.state.epoch
         self._load_epoch_count = load_epoch_count
         self._begin: Offsets = {}
         self._checked_names = set[str]()
@@ -91,27 +92,34 @@ class EpochTables(ABC):
         """Add new tables; `open` opens them."""
         self.feeds += feeds
 
+    @property
+    def held_by_name(self) -> Mapping[str, HeldTable]:
+        """The held tables by their names; one may not exist yet."""
+        return self.held_tables.by_name
+
     def ready(self) -> list[TableFeed]:
         """Return the tables that are not held."""
-        return [feed for feed in self.feeds if feed.name not in self.held.by_name]
+        return [feed for feed in self.feeds if feed.name not in self.held_by_name]
+
+    def source_tables_of(self, name: str) -> SourceTableNames:
+        """Return the source tables whose rows a table has, by topic."""
+        return self.state_file.state.source_tables_of(name)
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
         """Read the state of tables, several at a time; a table that cannot be read has failed."""
-        commit_user, state = self.epoch_log.query_id(), self.state_file.state
+        commit_user = self.epoch_log.query_id()
 
-        def failure_of(feed: TableFeed) -> BaseException | None:
+        def try_open(feed: TableFeed) -> BaseException | None:
             try:
                 feed.table_job.open(commit_user)
                 self._check_opened(feed)
                 self._check_not_read_before(feed)
-                feed.listener.on_open(feed.table_job.table, state.source_tables_of(feed.name))
+                feed.listener.on_open(feed.table, self.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
 
-        for feed, error in zip(
-            feeds, map_in_threads(COMMIT_THREADS, failure_of, feeds), strict=True
-        ):
+        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, try_open, feeds), strict=True):
             if error is not None:
                 self.fail(feed, error)
 
@@ -132,10 +140,10 @@ class EpochTables(ABC):
         Args:
             begin_offsets, end_offsets: its offsets; none if the source has none.
         """
-        self.newest_begun = epoch
+        self.newest_begun_epoch = epoch
         self._begin = begins_for(begin_offsets, end_offsets)
-        for name, table in list(self.held.by_name.items()):
-            self.held.advance(name, with_new_partitions(table.begin, self._begin))
+        for name, held_table in list(self.held_by_name.items()):
+            self.held_tables.advance(name, with_new_partitions(held_table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked_names and feed.table_job.is_open:
@@ -156,26 +164,24 @@ class EpochTables(ABC):
             CompactionWaitError: the table must wait, and the others continue.
         """
 
-    def record_complete(self, complete: Iterable[TableFeed]) -> None:
+    def record_complete(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:
-            complete: the tables that have the epoch, with or without changes.
+            complete_feeds: the tables that have the epoch, with or without changes.
         """
-        self._note_newest(complete)
-        self.state_file.note_passing(
+        self._note_newest_epochs(complete_feeds)
+        self.state_file.note_transient_warnings(
             "callbacks",
             [
-                JobWarning(
-                    table=feed.table_job.table.label, problem=problem.problem, fix=problem.fix
-                )
+                JobWarning(table=feed.table.label, problem=problem.problem, fix=problem.fix)
                 for feed in self.feeds
                 for problem in feed.table_job.callback_problems()
             ],
         )
 
     @abstractmethod
-    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Record the newest epochs of tables that have got the newest one."""
 
     @abstractmethod
@@ -198,23 +204,23 @@ class EpochTables(ABC):
 
     def has_failed(self, feed: TableFeed) -> bool:
         """Return whether the table is held because of a failure, and not only for compactions."""
-        held_table = self.held.by_name.get(feed.name)
+        held_table = self.held_by_name.get(feed.name)
         return held_table is not None and held_table.has_failed and not feed.table_job.is_open
 
     def await_next(self) -> None:
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
-        if self.newest_begun >= 0 and self.epoch_log.can_reread:
+        if self.newest_begun_epoch >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._begin = self.epoch_log.end_offsets(self.newest_begun)
+                self._begin = self.epoch_log.end_offsets(self.newest_begun_epoch)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
         cause = readable_error(error)
-        return self.held.hold(name, cause, epoch=self.newest_begun, begin=self._begin)
+        return self.held_tables.hold(name, cause, epoch=self.newest_begun_epoch, begin=self._begin)
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
-        held_table = self.held.by_name.get(feed.name)
+        held_table = self.held_by_name.get(feed.name)
         begin = self._begin if held_table is None else held_table.begin
         if begin and self.epoch_log.can_reread:
             feed.table_job.check_not_read_before(begin)
@@ -253,7 +259,7 @@ class StoppingTables(EpochTables):
         """See `EpochTables.wait_for_sequence_number`."""
         return feed.table_job.prepare_epoch()
 
-    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
@@ -296,22 +302,24 @@ class IndependentTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.table_job.stream_commit.must_wait():
+        if feed.table_job.stream_commit.trigger_and_judge_wait():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
-                where=feed.table_job.table.location,
+                where=feed.table.location,
             )
         return feed.table_job.next_sequence_number
 
-    def _note_newest(self, complete: Iterable[TableFeed]) -> None:
+    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         state = self.state_file.state
         newest_epochs = dict(state.newest_epochs)
         newest_epochs |= {
             feed.name: last_epoch
-            for feed in complete
+            for feed in complete_feeds
             if (last_epoch := feed.table_job.last_epoch) >= 0
         }
-        self.state_file.update(replace(state, epoch=self.newest_begun, newest_epochs=newest_epochs))
+        self.state_file.update(
+            replace(state, epoch=self.newest_begun_epoch, newest_epochs=newest_epochs)
+        )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """See `EpochTables.fail`."""
@@ -320,7 +328,7 @@ class IndependentTables(EpochTables):
 
     def _check_opened(self, feed: TableFeed) -> None:
         newest_epoch = self.state_file.state.newest_epochs.get(feed.name, -1)
-        feed.table_job.check_epochs(self.newest_begun + 1, newest_epoch)
+        feed.table_job.check_epochs(self.newest_begun_epoch + 1, newest_epoch)
 
 
 class LoadingTables(IndependentTables):
@@ -346,4 +354,4 @@ class LoadingTables(IndependentTables):
 
     @property
     def _load_lasts(self) -> bool:
-        return self.newest_begun < self._load_epoch_count
+        return self.newest_begun_epoch < self._load_epoch_count

@@ -60,7 +60,7 @@ class TableResult:
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""
-        self.feed.table_job.table.discard(self.output.changes)
+        self.feed.table.discard(self.output.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +86,32 @@ class DecodedEpoch(Generic[MessagesT]):
     """An epoch whose messages are decoded.
 
     Attributes:
-        source: the epoch of the source.
+        source_epoch: the epoch of the source.
         plan: the plan of the tables that its blocks are for.
-        routed: its blocks.
+        routed_epoch: the epoch's blocks, which are assigned to writing tasks.
         route_s: seconds of reading, decoding and routing.
         began_ms: when reading began, in ms since 1970, in UTC.
     """
 
-    source: SourceEpoch[MessagesT]
+    source_epoch: SourceEpoch[MessagesT]
     plan: EpochPlan
-    routed: RoutedEpoch
+    routed_epoch: RoutedEpoch
     route_s: float
     began_ms: int
 
     @property
     def epoch(self) -> int:
         """The number of the epoch."""
-        return self.source.epoch
+        return self.source_epoch.epoch
 
     @property
     def source_end(self) -> str:
-        """See `SourceEpoch.source_end`."""
-        return self.source.source_end
+        """The offsets at which the epoch ends in the source, as JSON."""
+        return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
         """Return whether a table took part for which the epoch has nothing."""
-        tables_with_blocks = self.routed.tables
+        tables_with_blocks = self.routed_epoch.tables
         return (
             tables_with_blocks is not None
             and table_index not in tables_with_blocks
@@ -120,16 +120,16 @@ class DecodedEpoch(Generic[MessagesT]):
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundCommits(Generic[MessagesT]):
-    """The commits of a round.
+class RoundCommitter(Generic[MessagesT]):
+    """The committer of a round.
 
     Attributes:
         times: seconds of the parts before the commits.
         reserve: number of sequence numbers that the rows leave to other writers.
         first_offsets: first offsets of tables that their source emptied; this round adds some.
         totals: the totals of the tables that are complete.
-        complete: the tables that have the epoch, including tables for which it has no rows and made
-            no snapshot.
+        complete_feeds: the tables that have the epoch, including tables for which it has no rows
+            and made no snapshot.
     """
 
     decoded_epoch: DecodedEpoch[MessagesT]
@@ -139,7 +139,7 @@ class RoundCommits(Generic[MessagesT]):
     clock: Clock
     tables: EpochTables
     totals: DecodeCounts = field(default_factory=DecodeCounts)
-    complete: list[TableFeed] = field(default_factory=list)
+    complete_feeds: list[TableFeed] = field(default_factory=list)
 
     def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
         """Commit all results, and return the tables whose rows must be written again.
@@ -147,26 +147,26 @@ class RoundCommits(Generic[MessagesT]):
         Raises:
             BaseException: the error of a table, if it ends the job.
         """
-        pending, outdated = list[TableResult](), []
+        pending_results, outdated_feeds = list[TableResult](), []
         for result in results:
             if self.tables.commits_idle_epochs or not result.output.is_empty:
-                pending.append(result)
+                pending_results.append(result)
             else:
                 self._complete(result)
         try:
-            self._note_sources(pending)
-            while pending:
-                batch = pending[: self.tables.commits_at_once]
-                del pending[: len(batch)]  # a commit that has begun discards its own files
-                outcomes = map_in_threads(COMMIT_THREADS, self._outcome_of, batch)
+            self._note_sources(pending_results)
+            while pending_results:
+                batch = pending_results[: self.tables.commits_at_once]
+                del pending_results[: len(batch)]  # a commit that has begun discards its own files
+                outcomes = map_in_threads(COMMIT_THREADS, self._try_commit, batch)
                 for result, outcome in zip(batch, outcomes, strict=True):
                     self._record_outcome(result, outcome)
                     if outcome is None:
-                        outdated.append(result.feed)
+                        outdated_feeds.append(result.feed)
         finally:
-            for result in pending:
+            for result in pending_results:
                 result.discard()
-        return outdated
+        return outdated_feeds
 
     def _note_sources(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
@@ -195,11 +195,10 @@ class RoundCommits(Generic[MessagesT]):
             self._complete(result)
             result.feed.listener.on_epoch(outcome)
 
-    def _outcome_of(self, result: TableResult) -> _Outcome:
+    def _try_commit(self, result: TableResult) -> _Outcome:
         """Commit a table's result in a thread, and return its report or its error."""
-        table_job = result.feed.table_job
         try:
-            with logging_about(table=table_job.table.label, epoch=self.decoded_epoch.epoch):
+            with logging_about(table=result.feed.table.label, epoch=self.decoded_epoch.epoch):
                 return self._commit_if_current(result)
         except OutdatedRowsError:
             return None
@@ -223,7 +222,7 @@ class RoundCommits(Generic[MessagesT]):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine.write(
+                result.quarantined = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records
                 )
             cleanup.pop_all()  # a commit that fails discards its own files
@@ -243,7 +242,7 @@ class RoundCommits(Generic[MessagesT]):
         self.first_offsets[feed.name] = {}
         if counts.truncated:
             partitions = partition_counts(self.decoded_epoch.source_end)
-            source_tables = self.tables.state_file.state.source_tables_of(feed.name)
+            source_tables = self.tables.source_tables_of(feed.name)
             self.first_offsets[feed.name] = first_counting_offsets(
                 counts, source_tables, partitions
             )
@@ -261,12 +260,10 @@ class RoundCommits(Generic[MessagesT]):
             min_sequence_number: the smallest sequence number that rows may take.
         """
         reserve = self.reserve if result.output.counts.restored else 0
-        table_job, plan = result.feed.table_job, result.plan
+        plan = result.plan
         is_late = min_sequence_number > plan.next_sequence_number - reserve
-        is_moved = not plan.first_offsets and not table_job.stream_commit.bucket_state.fits(
-            plan.basis
-        )
-        return is_late or is_moved or table_job.table is not plan.table
+        is_rerouted = result.feed.is_rerouted(plan)
+        return is_late or is_rerouted or result.feed.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
         start_s = self.clock.steady_seconds()
@@ -278,9 +275,9 @@ class RoundCommits(Generic[MessagesT]):
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
                 "rows are deleted, and the later ones follow",
-                feed.table_job.table.location, topic, partition, offset,
+                feed.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.table_job.stream_commit.commit_epoch(
+        commit_result = feed.table_job.stream_commit.commit_epoch(
             self.decoded_epoch.epoch,
             output.changes,
             properties=properties,
@@ -290,24 +287,24 @@ class RoundCommits(Generic[MessagesT]):
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
-            counts=feed.unreported_counts(output.counts),
+            counts=feed.take_unreported_counts(output.counts),
             quarantined=result.quarantined,
-            buckets=len(output.changes),
-            files=len(files),
+            bucket_count=len(output.changes),
+            file_count=len(files),
             bytes=sum(file.file_size for file in files),
             in_driver=output.in_driver,
             durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded_epoch.began_ms,
-            snapshots=committed.snapshots,
+            snapshots=commit_result.snapshots,
             sorted_runs=feed.table_job.sorted_runs(),
-            compactions=committed.compactions,
+            compactions=commit_result.compactions,
             metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )
 
     def _complete(self, result: TableResult) -> None:
         if result.output.counts.messages:
             self.totals = self.totals.plus(result.output.counts)
-        self.complete.append(result.feed)
+        self.complete_feeds.append(result.feed)
 
 
 def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:

@@ -98,13 +98,13 @@ class SchemaEvolution:
     Attributes:
         name: ``DATABASE.TABLE``.
         full_key: the key of an option of the format in the configuration.
-        renames: the rules for renamed columns; None if the table does not follow them.
+        rename_rules: the rules for renamed columns; None if the table does not follow them.
     """
 
     rules: EvolutionRules
     name: str = ""
     full_key: Callable[[str], str] = str
-    renames: RenameRules | None = None
+    rename_rules: RenameRules | None = None
     _warned_of: set[str] = field(init=False, default_factory=set)
     _followed: tuple[int, SourceTable] | None = field(init=False, default=None)
 
@@ -123,10 +123,10 @@ class SchemaEvolution:
             AwaitedStatementError: a column is new, and no statement of the source says why.
         """
         warnings: Sequence[JobWarning] = ()
-        if self.renames is not None:
+        if self.rename_rules is not None:
             names = [] if description is None else [column.name for column in description.columns]
-            renaming = self.renames.renaming(table, names)
-            warnings = self._warnings_of_new_columns(self.renames, renaming)
+            renaming = self.rename_rules.renaming(table, names)
+            warnings = self._warnings_of_new_columns(self.rename_rules, renaming)
             if self._rename(renaming):
                 return warnings
         if description is not None:
@@ -151,8 +151,10 @@ class SchemaEvolution:
         decision, table = renaming.decision(), renaming.table
         if not decision.changes(table.schema):
             return False
-        for old, new in decision.renames:
-            _LOG.warning("%s follows its source: column %r is now %r", table.location, old, new)
+        for old_name, new_name in decision.renames:
+            _LOG.warning(
+                "%s follows its source: column %r is now %r", table.location, old_name, new_name
+            )
         return renaming.apply()
 
     def apply(self, table: FileStoreTable, description: SourceTable) -> Sequence[JobWarning]:

@@ -35,15 +35,15 @@ Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
 
 
-def distinct_tables(by_topic: SourceTableNames) -> dict[str, str]:
+def distinct_tables(source_tables: SourceTableNames) -> dict[str, str]:
     """Return the different tables of the source, each with a topic that carries it.
 
     Args:
-        by_topic: the names in the records of each topic; a record without a name has the empty
+        source_tables: the names in the records of each topic; a record without a name has the empty
             name. A topic with only such records counts as a table.
     """
     tables: dict[str, str] = {}
-    for topic, names in sorted(by_topic.items()):
+    for topic, names in sorted(source_tables.items()):
         table_names = sorted(name for name in names if name)
         for name in table_names or [_nameless_table(topic)]:
             tables.setdefault(name, topic)
@@ -69,20 +69,22 @@ class SourceVerdict:
     is_refused: bool = False
 
 
-def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0) -> SourceVerdict:
+def verdict_on(
+    earlier_tables: SourceTableNames, records: Records, quarantined_count: int = 0
+) -> SourceVerdict:
     """Choose the source table of a job.
 
     Args:
-        earlier: the known tables of earlier epochs, all of one source table.
+        earlier_tables: the known tables of earlier epochs, all of one source table.
         records: the source tables' records that have rows.
-        quarantined: records of others that are bad already.
+        quarantined_count: records of others that are bad already.
     """
-    by_topic = add_source_tables_seen(earlier, records)
-    tables = distinct_tables(by_topic)
+    source_tables = add_source_tables_seen(earlier_tables, records)
+    tables = distinct_tables(source_tables)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
-        counts[_table_of(topic, name, by_topic[topic], tables)] += count
-    own_tables = distinct_tables(earlier)
+        counts[_table_of(topic, name, source_tables[topic], tables)] += count
+    own_tables = distinct_tables(earlier_tables)
     own_name = next(iter(own_tables), "")
     # A source may begin to name its table.
     table_names = {name for topic, name in records if name and own_name == _nameless_table(topic)}
@@ -91,9 +93,9 @@ def verdict_on(earlier: SourceTableNames, records: Records, quarantined: int = 0
     others = {
         (topic, name)
         for topic, name in records
-        if _table_of(topic, name, by_topic[topic], {own_name: topic}) != own_name
+        if _table_of(topic, name, source_tables[topic], {own_name: topic}) != own_name
     }
-    other_count = quarantined + sum(records[source] for source in others)
+    other_count = quarantined_count + sum(records[source] for source in others)
     own_count = sum(records.values()) - sum(records[source] for source in others)
     limit = max(OTHERS_TOLERATED, OTHERS_SHARE_TOLERATED * (other_count + own_count))
     is_unsure = not own_tables and other_count >= own_count
@@ -137,12 +139,12 @@ class SourceTableCheck:
         self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
         return self.choice
 
-    def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
+    def check(self, counts: DecodeCounts, choice: SourceChoice) -> bool:
         """Check the source tables of an epoch.
 
         Args:
             counts: names no tables if several are allowed.
-            decoded_by: the choice by which its rows were decoded.
+            choice: the choice by which its rows were decoded.
 
         Returns:
             Whether rows must be decoded again, without those of other tables.
@@ -155,7 +157,7 @@ class SourceTableCheck:
             return False
         source_tables, records = self._state_file.state.source_tables_of(), counts.records
         verdict = verdict_on(source_tables, records, counts.others)
-        can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
+        can_leave_out = any(choice.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
             raise self._several_tables_error(counts, source_tables)
         if verdict.others:

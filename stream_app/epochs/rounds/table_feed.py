@@ -1,7 +1,7 @@
 """The source side of one table of a running job: its message format and its bad records.
 
-`epoch_committer` has a feed for each table. `newcomers` creates the feeds of tables that appear in
-the messages.
+`epoch_committer` has a feed for each table. `newcomer_creator` creates the feeds of tables that
+appear in the messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.checkpoint.job_state import JobWarning
-from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
+from stream_app.epochs.rounds.expectation_judge import ExpectationJudge
 from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
 from stream_app.epochs.rounds.source_table_check import SourceTableCheck
 from stream_app.epochs.rounds.table_listener import TableListener
@@ -31,30 +31,35 @@ class TableFeed:
 
     Attributes:
         name: the table's name within the job.
-        format_of: makes the pipeline for a schema of the table.
-        quarantine: the table's bad records.
+        pipeline_of: makes the pipeline for a schema of the table.
+        quarantine_writer: writes the table's bad records.
         source_check: decides which source table's records are taken; None accepts any.
         evolution: makes the table follow its source; None if it does not follow.
-        expectations: judges the records that violate an expectation.
+        expectation_judge: judges the records that violate an expectation.
         pace_text: the job's choice of the epochs' length, for snapshots; empty without one.
     """
 
     name: str
     table_job: TableJob
-    format_of: Callable[[FileStoreTable], Pipeline]
-    quarantine: QuarantineWriter
+    pipeline_of: Callable[[FileStoreTable], Pipeline]
+    quarantine_writer: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
     source_check: SourceTableCheck | None = None
-    expectations: BrokenExpectations = field(default_factory=BrokenExpectations)
+    expectation_judge: ExpectationJudge = field(default_factory=ExpectationJudge)
     pace_text: Callable[[], str] = str
     _plan: TablePlan | None = field(init=False, default=None)
     _has_warned_of_late: bool = field(init=False, default=False)
     _new_columns: set[str] = field(init=False, default_factory=set)
     _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
+    @property
+    def table(self) -> FileStoreTable:
+        """The table with the schema by which the job writes."""
+        return self.table_job.table
+
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
-        """Return the table's part in an epoch, from the current schema of the table's job.
+        """Return the table's plan for an epoch, from the current schema of the table's job.
 
         The stream's thread and the committer's thread may call this at the same time. Rows decoded
         by any format but the last one are decoded again.
@@ -65,14 +70,14 @@ class TableFeed:
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table, previous = self.table_job.table, self._plan
-        if previous is None or previous.table is not table:
+        table, previous_plan = self.table, self._plan
+        if previous_plan is None or previous_plan.table is not table:
             if self.source_check is not None:
                 self.source_check.begin()
-            previous = TablePlan(table=table, message_format=self.format_of(table))
+            previous_plan = TablePlan(table=table, pipeline=self.pipeline_of(table))
         if next_sequence_number is None:
-            next_sequence_number = previous.next_sequence_number
-        self._plan = plan = previous.for_next_epoch(
+            next_sequence_number = previous_plan.next_sequence_number
+        self._plan = plan = previous_plan.for_next_epoch(
             next_sequence_number, self.table_job.bucket_basis
         )
         return plan
@@ -85,7 +90,7 @@ class TableFeed:
         """
         if self.source_check is None:
             return False
-        if not self.source_check.check(counts, plan.message_format.choice):
+        if not self.source_check.check(counts, plan.pipeline.choice):
             return False
         self._plan = None
         return True
@@ -103,32 +108,37 @@ class TableFeed:
             ExpectationError: a record breaks an expectation that ends the job.
             UnsupportedTableError: the job cannot write by the newest schema.
         """
-        self._warnings += self.expectations.judge(output.counts.violations)
+        self._warnings += self.expectation_judge.judge(output.counts.violations)
         self._warn_of_late(output.counts.late_changes)
         description = output.counts.description
         if self.evolution is not None:
-            self._warnings += self.evolution.follow(self.table_job.table, description)
+            self._warnings += self.evolution.follow(self.table, description)
         self.table_job.adopt()
         old_names = plan.table.schema.fields.names
-        new_names = self.table_job.table.schema.fields.names
+        new_names = self.table.schema.fields.names
         self._new_columns.update(set(new_names).difference(old_names))
-        if self.table_job.table is not plan.table:
+        if self.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.table_job.has_current_buckets(
+        return not plan.first_offsets and not self.table_job.follow_and_judge_buckets(
             plan.basis, output.changes
         )
 
-    def _warn_of_late(self, changes: int) -> None:
+    def is_rerouted(self, plan: TablePlan) -> bool:
+        """Return whether rows of the plan have other buckets since another writer's commit."""
+        bucket_state = self.table_job.stream_commit.bucket_state
+        return not plan.first_offsets and not bucket_state.fits(plan.basis)
+
+    def _warn_of_late(self, change_count: int) -> None:
         """Warn once in a run of changes to which dropped hidden changes may have mattered."""
-        if changes and not self._has_warned_of_late:
+        if change_count and not self._has_warned_of_late:
             self._has_warned_of_late = True
             self._warnings.append(
                 JobWarning(
-                    table=self.table_job.table.label,
+                    table=self.table.label,
                     problem=f"changes came later than {HISTORY_LATE_CHANGES.key}, so a version "
                     "may last too long",
                     fix="set it to the longest delay of the source's changes: stream-app alter "
-                    f"{self.table_job.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
+                    f"{self.table.label} --set {HISTORY_LATE_CHANGES.key}=TIME",
                     is_lasting=True,
                 )
             )
@@ -138,10 +148,11 @@ class TableFeed:
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    def unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
-        """Return the counts of a committed epoch, for warnings.
+    def take_unreported_counts(self, counts: DecodeCounts) -> DecodeCounts:
+        """Return the counts of a committed epoch, for warnings, without its new columns.
 
-        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
+        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong. The
+        columns are new in one epoch alone, so the next call counts them.
         """
         new_columns, self._new_columns = self._new_columns, set()
         drift = {

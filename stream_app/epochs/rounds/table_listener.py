@@ -35,8 +35,8 @@ class EpochReport:
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
     quarantined: Quarantined | None = None
-    buckets: int = 0
-    files: int = 0
+    bucket_count: int = 0
+    file_count: int = 0
     bytes: int = 0
     in_driver: bool = False
     durations: EpochSeconds = field(default_factory=EpochSeconds)

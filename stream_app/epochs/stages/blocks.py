@@ -4,10 +4,10 @@ A block is an Arrow record batch of a bucket's rows, without the schema, which b
 the shuffle it is one binary cell, so the shuffle has a few large rows instead of millions of small
 ones.
 
-Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo tasks. So the
-buckets of a partition go to successive tasks; partitions and tables begin at different tasks. When
-any writer may add to a bucket, a Kafka partition replaces the bucket in the formula. Then one task
-writes the rows of each Kafka partition, in its order.
+Balance: a bucket goes to the task (hash of its partition + table + bucket) modulo the number of
+tasks. So the buckets of a partition go to successive tasks; partitions and tables begin at
+different tasks. When any writer may add to a bucket, a Kafka partition replaces the bucket in the
+formula. Then one task writes the rows of each Kafka partition, in its order.
 
 Source: Paimon `flink/sink/FixedBucketSink.java` shuffles rows by bucket; blocks are stream_app's
 own design.
@@ -42,7 +42,7 @@ source. ``rows``: changes or bad records. Blocks without changes have an empty
 """
 BLOCK_ORDER = ("table_index", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
-BlockPosition = tuple[int, bytes, int, str, int, int]
+BlockSortKey = tuple[int, bytes, int, str, int, int]
 """The values of one block in the columns `BLOCK_ORDER`."""
 
 NEWCOMERS_INDEX = -1
@@ -91,13 +91,13 @@ class Block:
     kafka_partition: KafkaPartition
     data: pa.Buffer
     first_offset: int = 0
-    rows: int = 0
+    row_count: int = 0
     partition: bytes = b""
     bucket: int = 0
     keeps_order: bool = True
 
     @property
-    def position(self) -> BlockPosition:
+    def sort_key(self) -> BlockSortKey:
         """The sort key of a writing task's blocks."""
         return (
             self.table_index,
@@ -109,10 +109,10 @@ class Block:
 
 
 class TaskAssigner:
-    """The assignment of blocks to writing tasks."""
+    """The assigner of blocks to writing tasks."""
 
-    def __init__(self, tasks: int) -> None:
-        self._tasks = tasks
+    def __init__(self, task_count: int) -> None:
+        self._task_count = task_count
         self._first_tasks: dict[bytes, int] = {}
 
     def task(self, block: Block) -> int:
@@ -121,25 +121,25 @@ class TaskAssigner:
         slot = block.bucket
         if not block.keeps_order:
             slot = self._first_task(topic.encode()) + source_partition
-        return (self._first_task(block.partition) + block.table_index + slot) % self._tasks
+        return (self._first_task(block.partition) + block.table_index + slot) % self._task_count
 
     def _first_task(self, name: bytes) -> int:
         if name not in self._first_tasks:
             padded = name + bytes(-len(name) % 4)
-            self._first_tasks[name] = murmur_hash(padded) % self._tasks
+            self._first_tasks[name] = murmur_hash(padded) % self._task_count
         return self._first_tasks[name]
 
 
-def block_rows(blocks: Iterable[Block], tasks: int) -> Iterator[pa.RecordBatch]:
+def block_rows(blocks: Iterable[Block], task_count: int) -> Iterator[pa.RecordBatch]:
     """Pack blocks into batches of `BLOCK_COLUMNS`, a few megabytes each."""
-    assigner, addresses = TaskAssigner(tasks), task_addresses(tasks)
+    assigner, addresses = TaskAssigner(task_count), task_addresses(task_count)
     rows: list[tuple[Any, ...]] = []
     buffers: list[pa.Buffer] = []
     size = 0
     for block in blocks:
         address = addresses[assigner.task(block)]
-        table_index, *position = block.position
-        rows.append((address, table_index, int(block.kind), *position, block.rows))
+        table_index, *sort_key = block.sort_key
+        rows.append((address, table_index, int(block.kind), *sort_key, block.row_count))
         buffers.append(block.data)
         size += block.data.size
         if size >= _BATCH_BYTES:
@@ -158,7 +158,7 @@ def _batch(rows: list[tuple[Any, ...]], buffers: list[pa.Buffer]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays([*arrays, _binary_array(buffers)], names=_BLOCK_NAMES)
 
 
-def task_addresses(tasks: int) -> list[int]:
+def task_addresses(task_count: int) -> list[int]:
     """Return for each task an integer that Spark's hash partitioning sends to this task.
 
     Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
@@ -166,10 +166,10 @@ def task_addresses(tasks: int) -> list[int]:
     """
     addresses: dict[int, int] = {}
     for number in range(_ADDRESS_TRIES_MAX):
-        addresses.setdefault(murmur_hash(struct.pack("<i", number)) % tasks, number)
-        if len(addresses) == tasks:
-            return [addresses[task] for task in range(tasks)]
-    raise AssertionError(f"no addresses for {tasks} tasks")
+        addresses.setdefault(murmur_hash(struct.pack("<i", number)) % task_count, number)
+        if len(addresses) == task_count:
+            return [addresses[task] for task in range(task_count)]
+    raise AssertionError(f"no addresses for {task_count} tasks")
 
 
 def bad_records_of(block: bytes) -> pa.RecordBatch:

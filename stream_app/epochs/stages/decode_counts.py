@@ -49,7 +49,7 @@ class PartitionEnd:
 class RecordSighting:
     """The number of records with a drift or a violation, and the place of the first record."""
 
-    records: int
+    record_count: int
     topic: str
     partition: int
     offset: int
@@ -57,7 +57,7 @@ class RecordSighting:
     def plus(self, other: RecordSighting) -> RecordSighting:
         """Add another sighting."""
         first_place = min(self.place, other.place)
-        return RecordSighting(self.records + other.records, *first_place)
+        return RecordSighting(self.record_count + other.record_count, *first_place)
 
     @property
     def place(self) -> tuple[str, int, int]:
@@ -165,38 +165,39 @@ class DecodeCounts:
 
 
 def _merge_violations(
-    sightings: Mapping[Violation, RecordSighting], others: Mapping[Violation, RecordSighting]
+    sightings: Mapping[Violation, RecordSighting],
+    other_sightings: Mapping[Violation, RecordSighting],
 ) -> Mapping[Violation, RecordSighting]:
-    shared = {
-        violation: sightings[violation].plus(others[violation])
-        for violation in sightings.keys() & others.keys()
+    shared_sightings = {
+        violation: sightings[violation].plus(other_sightings[violation])
+        for violation in sightings.keys() & other_sightings.keys()
     }
-    return {**sightings, **others, **shared}
+    return {**sightings, **other_sightings, **shared_sightings}
 
 
 def _merge_drift(
     sightings: Mapping[DriftedColumn, RecordSighting],
-    others: Mapping[DriftedColumn, RecordSighting],
+    other_sightings: Mapping[DriftedColumn, RecordSighting],
 ) -> Mapping[DriftedColumn, RecordSighting]:
     """Merge mappings, up to `COLUMN_NAMES_MAX` names of a kind; `OTHER_COLUMNS` has the rest."""
-    if not others:
+    if not other_sightings:
         return sightings
     columns = dict(sightings)
     names = Counter(kind for kind, _ in columns)
-    for (kind, name), sighting in others.items():
+    for (kind, name), sighting in other_sightings.items():
         column = (kind, name[:_NAME_MAX])
         if column not in columns and names[kind] >= COLUMN_NAMES_MAX:
             column = (kind, OTHER_COLUMNS)
-        earlier = columns.get(column)
-        names[kind] += earlier is None
-        columns[column] = sighting if earlier is None else sighting.plus(earlier)
+        earlier_sighting = columns.get(column)
+        names[kind] += earlier_sighting is None
+        columns[column] = sighting if earlier_sighting is None else sighting.plus(earlier_sighting)
     return columns
 
 
 def counts_of_batch(
     kafka_partition: KafkaPartition,
     messages: pa.RecordBatch,
-    decoded: DecodedBatch,
+    decoded_batch: DecodedBatch,
     sources: Sequence[str] = (),
 ) -> DecodeCounts:
     """Count messages of one Kafka partition, and the results of their decoding.
@@ -206,7 +207,7 @@ def counts_of_batch(
     """
     offsets = messages.column("offset")
     topic, partition = kafka_partition
-    tables = {**dict.fromkeys(sources, 0), **decoded.tables}
+    tables = {**dict.fromkeys(sources, 0), **decoded_batch.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
@@ -216,36 +217,39 @@ def counts_of_batch(
 
     return DecodeCounts(
         messages=messages.num_rows,
-        changes=decoded.changes.rows.num_rows,
-        skipped=decoded.skipped_count,
-        bad=decoded.bad.num_rows,
-        decoder_errors=decoded.decoder_error_count,
-        kinds=tuple(_count_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
+        changes=decoded_batch.changes.rows.num_rows,
+        skipped=decoded_batch.skipped_count,
+        bad=decoded_batch.bad.num_rows,
+        decoder_errors=decoded_batch.decoder_error_count,
+        kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
-        drift={column: record_sighting(sighting) for column, sighting in decoded.drift.items()},
+        drift={
+            column: record_sighting(sighting) for column, sighting in decoded_batch.drift.items()
+        },
         violations={
             violation: record_sighting(sighting)
-            for violation, sighting in decoded.violations.items()
+            for violation, sighting in decoded_batch.violations.items()
         },
-        description=decoded.description,
+        description=decoded_batch.description,
         truncated={}
-        if decoded.last_truncate is None
-        else {kafka_partition: offsets[decoded.last_truncate].as_py()},
-        records={(topic, name): count for name, count in decoded.record_counts.items()},
-        others=decoded.other_record_count,
-        refusal=decoded.refusal,
+        if decoded_batch.last_truncate is None
+        else {kafka_partition: offsets[decoded_batch.last_truncate].as_py()},
+        records={(topic, name): count for name, count in decoded_batch.record_counts.items()},
+        others=decoded_batch.other_record_count,
+        refusal=decoded_batch.refusal,
     )
 
 
-def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
+def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts:
     """Return counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
-        refused: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
+        refused_batches: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
     kinds = sum(
-        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int)
+        (_count_kinds(rows.column(VALUE_KIND)) for rows in refused_batches),
+        np.zeros(len(RowKind), int),
     )
     rows = int(kinds.sum())
     return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))

@@ -1,6 +1,6 @@
 """Describes how the tasks of one epoch decode and write each table.
 
-`rounds.epoch_rounds` makes a plan from the tables' current schemas whenever it decodes an epoch.
+`rounds.round_runner` makes a plan from the tables' current schemas whenever it decodes an epoch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TablePlan:
 
     Attributes:
         table: the table with the schema of this epoch's rows.
-        message_format: the pipeline that makes rows of that schema.
+        pipeline: the pipeline that makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
         first_offsets: Kafka partition → the first offset that counts: the offset of a TRUNCATE.
             Earlier messages are skipped.
@@ -48,7 +48,7 @@ class TablePlan:
     """
 
     table: FileStoreTable
-    message_format: Pipeline
+    pipeline: Pipeline
     next_sequence_number: int = 0
     first_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     basis: BucketBasis = NO_BASIS
@@ -74,24 +74,24 @@ class TablePlan:
         basis = BucketBasis(bucket_counts=self.basis.bucket_counts) if first_offsets else self.basis
         return replace(self, first_offsets=first_offsets, basis=basis)
 
-    def for_routed_rows(self, routed: TablePlan) -> TablePlan:
+    def for_routed_rows(self, routed_plan: TablePlan) -> TablePlan:
         """Return the same plan for rows that an earlier plan routed."""
         basis = replace(
             self.basis,
-            routed_on=routed.basis.routed_on,
-            bucket_counts=routed.basis.bucket_counts,
+            routed_on=routed_plan.basis.routed_on,
+            bucket_counts=routed_plan.basis.bucket_counts,
         )
         plan = self if basis == self.basis else replace(self, basis=basis)
-        return plan.with_first_offsets(routed.first_offsets)
+        return plan.with_first_offsets(routed_plan.first_offsets)
 
     def pack(self) -> bytes:
-        """Return the table and its format as bytes, made once for all epochs that share them.
+        """Return the table and its pipeline as bytes, made once for all epochs that share them.
 
         The file system is pickled separately, because its access keys change.
         """
         if not self.packs:
             table = replace(self.table, file_io=cast(Any, None))
-            self.packs.append(pickle.dumps((table, self.message_format)))
+            self.packs.append(pickle.dumps((table, self.pipeline)))
         return self.packs[0]
 
     def assigner(self) -> BucketAssigner:
@@ -118,13 +118,13 @@ def _unpack_shelf(compressed: bytes) -> Mapping[int, bytes]:
 
 @lru_cache(_TABLES_KEPT)
 def _unpack_table(packed: bytes) -> tuple[FileStoreTable, Pipeline]:
-    """Unpack a table, without its file system, and its format; a worker caches both."""
-    table, message_format = pickle.loads(packed)
-    return table, message_format
+    """Unpack a table, without its file system, and its pipeline; a worker caches both."""
+    table, pipeline = pickle.loads(packed)
+    return table, pipeline
 
 
-class _EpochPart(NamedTuple):
-    """The part of a packed plan that belongs to one epoch, by table; most have the defaults.
+class _EpochValues(NamedTuple):
+    """The values of a packed plan that belong to one epoch, by table; most are the defaults.
 
     Attributes:
         file_io: the first table's file system.
@@ -138,9 +138,9 @@ class _EpochPart(NamedTuple):
     bases: Mapping[int, BucketBasis]
 
 
-def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
+def _epoch_values(plans: Mapping[int, TablePlan]) -> _EpochValues:
     file_io = next((plan.table.file_io for plan in plans.values()), None)
-    return _EpochPart(
+    return _EpochValues(
         next_sequence_numbers={index: plan.next_sequence_number for index, plan in plans.items()},
         file_io=file_io,
         file_ios={
@@ -158,36 +158,36 @@ def _epoch_part(plans: Mapping[int, TablePlan]) -> _EpochPart:
 class _PackedPlans(Mapping[int, TablePlan]):
     """The plans of an epoch in a task. A table's plan is unpacked at the table's first block."""
 
-    def __init__(self, shelves: Mapping[int, bytes], epoch_part: _EpochPart) -> None:
-        self._shelves, self._epoch_part = shelves, epoch_part
+    def __init__(self, shelves: Mapping[int, bytes], epoch_values: _EpochValues) -> None:
+        self._shelves, self._epoch_values = shelves, epoch_values
         self._plans: dict[int, TablePlan] = {}
 
     def __len__(self) -> int:
-        return len(self._epoch_part.next_sequence_numbers)
+        return len(self._epoch_values.next_sequence_numbers)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._epoch_part.next_sequence_numbers)
+        return iter(self._epoch_values.next_sequence_numbers)
 
     def __contains__(self, index: object) -> bool:
-        return index in self._epoch_part.next_sequence_numbers
+        return index in self._epoch_values.next_sequence_numbers
 
     def __getitem__(self, index: int) -> TablePlan:
         if index not in self._plans:
-            epoch_part = self._epoch_part
-            next_sequence_number = epoch_part.next_sequence_numbers[index]
+            epoch_values = self._epoch_values
+            next_sequence_number = epoch_values.next_sequence_numbers[index]
             packed = _unpack_shelf(self._shelves[index // _SHELF_TABLES])[index]
-            table, message_format = _unpack_table(packed)
+            table, pipeline = _unpack_table(packed)
             self._plans[index] = TablePlan(
-                table=with_file_io(table, epoch_part.file_ios.get(index, epoch_part.file_io)),
-                message_format=message_format,
+                table=with_file_io(table, epoch_values.file_ios.get(index, epoch_values.file_io)),
+                pipeline=pipeline,
                 next_sequence_number=next_sequence_number,
-                first_offsets=epoch_part.first_offsets.get(index, {}),
-                basis=epoch_part.bases.get(index, NO_BASIS),
+                first_offsets=epoch_values.first_offsets.get(index, {}),
+                basis=epoch_values.bases.get(index, NO_BASIS),
             )
         return self._plans[index]
 
     def __reduce__(self) -> Any:
-        return _PackedPlans, (self._shelves, self._epoch_part)
+        return _PackedPlans, (self._shelves, self._epoch_values)
 
 
 class TableMessages(NamedTuple):
@@ -203,7 +203,7 @@ class TableMessages(NamedTuple):
 
 
 class MessageSplitter(Protocol):
-    """An assignment of each message to a table of the job. Can be pickled."""
+    """A splitter, which assigns each message to a table of the job. Can be pickled."""
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """Return the messages of each table.
@@ -234,7 +234,7 @@ class EpochSettings:
     """Properties that all epochs and all tables share.
 
     Attributes:
-        tasks: number of tasks that write.
+        task_count: number of tasks that write.
         sort_messages: whether one task sorts the messages of each Kafka partition by offset before
             it decodes them. It is for sources whose tasks do not read ranges of offsets.
         holds_tables: whether a table that fails in a task is held; otherwise the task fails.
@@ -242,7 +242,7 @@ class EpochSettings:
             be larger.
     """
 
-    tasks: int
+    task_count: int
     splitter: MessageSplitter = OneTableSplitter()
     sort_messages: bool = False
     holds_tables: bool = False
@@ -275,7 +275,7 @@ class EpochPlan:
                 packed, key=lambda table: table[0] // _SHELF_TABLES
             )
         }
-        return _unpack, (shelves, _epoch_part(self.tables), self.settings)
+        return _unpack, (shelves, _epoch_values(self.tables), self.settings)
 
     def for_writing(self, tables: Mapping[int, TablePlan]) -> EpochPlan:
         """Return the plan for writing the blocks of some tables, without a splitter."""
@@ -294,6 +294,6 @@ class EpochPlan:
 
 
 def _unpack(
-    shelves: Mapping[int, bytes], epoch_part: _EpochPart, settings: EpochSettings
+    shelves: Mapping[int, bytes], epoch_values: _EpochValues, settings: EpochSettings
 ) -> EpochPlan:
-    return EpochPlan(tables=_PackedPlans(shelves, epoch_part), settings=settings)
+    return EpochPlan(tables=_PackedPlans(shelves, epoch_values), settings=settings)

@@ -37,7 +37,7 @@ class TableOutput:
     Attributes:
         changes: a change for each bucket and task, whose files are not yet in a snapshot.
         bad: batches of `BAD_RECORD_SCHEMA`.
-        failure: a task's error in this table's part, if tables are held.
+        failure: a task's error at this table, if tables are held.
         in_driver: whether the driver itself did the work of the tasks.
     """
 
@@ -65,13 +65,13 @@ class EpochOutput:
     Attributes:
         tables: outputs by the table's index in the plan, without tables for which the epoch has
             nothing.
-        newcomers: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
+        newcomer_messages: some messages of tables that the job does not have yet; `MESSAGE_SCHEMA`.
         unassigned: messages that cannot be assigned to a table; `BAD_RECORD_SCHEMA`.
         statements: messages that may carry statements of the source; `MESSAGE_SCHEMA`.
     """
 
     tables: Mapping[int, TableOutput]
-    newcomers: pa.Table
+    newcomer_messages: pa.Table
     unassigned: pa.Table
     statements: pa.Table
 
@@ -94,12 +94,12 @@ class RoutedEpoch:
     """An epoch whose blocks have been assigned to writing tasks.
 
     Attributes:
-        messages: number of messages read, if the runner knows.
+        message_count: number of messages read, if the runner knows.
         write: writes the blocks.
         tables: indexes of the tables that have blocks; None if the runner does not know.
     """
 
-    messages: int
+    message_count: int
     write: BlockWriter
     tables: Set[int] | None = None
 
@@ -147,12 +147,12 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
         in_driver: see `TableOutput`.
     """
     outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
-    newcomers: list[pa.RecordBatch] = []
+    newcomer_messages: list[pa.RecordBatch] = []
     unassigned: list[pa.RecordBatch] = []
     statements: list[pa.RecordBatch] = []
     for table_index, kind, payload in results:
         if kind == BlockKind.NEWCOMERS:
-            newcomers.append(messages_of(payload))
+            newcomer_messages.append(messages_of(payload))
             continue
         if kind == BlockKind.STATEMENTS:
             statements.append(messages_of(payload))
@@ -171,7 +171,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
             output.counts = output.counts.plus(counts_of(payload))
     return EpochOutput(
         tables=outputs,
-        newcomers=pa.Table.from_batches(newcomers, MESSAGE_SCHEMA),
+        newcomer_messages=pa.Table.from_batches(newcomer_messages, MESSAGE_SCHEMA),
         unassigned=pa.Table.from_batches(unassigned, BAD_RECORD_SCHEMA),
         statements=pa.Table.from_batches(statements, MESSAGE_SCHEMA),
     )

@@ -27,7 +27,7 @@ _LEFT_OUT = -4
 
 @dataclass(frozen=True, slots=True)
 class OriginSplitter:
-    """Implements `MessageSplitter`.
+    """The splitter of a job of a whole database. Implements `MessageSplitter`.
 
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceFacts.origins`.
@@ -35,13 +35,13 @@ class OriginSplitter:
             reason if no table takes the messages, and None if the job ignores them.
         takes_unassigned: whether messages without a table are passed on; otherwise the job ignores
             them, because another job stores them.
-        passes_statements: whether messages that may carry statements of the source are passed on.
+        forwards_statements: whether messages that may carry statements of the source are passed on.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     destination_of: Callable[[Origin], int | str | None]
     takes_unassigned: bool = True
-    passes_statements: bool = False
+    forwards_statements: bool = False
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
@@ -53,17 +53,17 @@ class OriginSplitter:
         )  # the last origin is NO_TABLE's
         for code, destination in enumerate(destinations):  # a loop over source tables
             if isinstance(destination, str):
-                refused = np.flatnonzero(origins.codes == code).tolist()
-                reasons.update(dict.fromkeys(refused, destination))
+                refused_indexes = np.flatnonzero(origins.codes == code).tolist()
+                reasons.update(dict.fromkeys(refused_indexes, destination))
             elif destination is not None:
                 indexes[code] = destination
         message_tables = indexes[origins.codes]
-        for table, part in _parts(messages, message_tables):
+        for table_index, table_messages in _parts(messages, message_tables):
             sources = zip(destinations, origins.tables, strict=True)
             yield TableMessages(
-                table,
-                part,
-                tuple(str(source) for destination, source in sources if destination == table),
+                table_index,
+                table_messages,
+                tuple(str(source) for destination, source in sources if destination == table_index),
             )
         if NEWCOMERS_INDEX in destinations:
             yield TableMessages(
@@ -71,7 +71,7 @@ class OriginSplitter:
             )
         if reasons:
             yield TableMessages(UNREADABLE_INDEX, bad_records(messages, reasons))
-        if self.passes_statements:
+        if self.forwards_statements:
             is_statement = may_carry_ddl(messages, origins.codes)
             if is_statement.any():
                 yield TableMessages(STATEMENTS_INDEX, messages.filter(pa.array(is_statement)))
@@ -83,23 +83,23 @@ def _parts(
     """Yield the messages of each table, in their order; consecutive messages are not copied."""
     order = np.argsort(message_tables, kind="stable")
     order = order[message_tables[order] >= 0]
-    for positions in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
-        if not len(positions):
+    for indices in np.split(order, np.flatnonzero(np.diff(message_tables[order])) + 1):
+        if not len(indices):
             continue
-        first_position, count = int(positions[0]), len(positions)
-        is_run = int(positions[-1]) - first_position + 1 == count
-        part = (
-            messages.slice(first_position, count) if is_run else messages.take(pa.array(positions))
+        first_index, count = int(indices[0]), len(indices)
+        is_run = int(indices[-1]) - first_index + 1 == count
+        table_messages = (
+            messages.slice(first_index, count) if is_run else messages.take(pa.array(indices))
         )
-        yield int(message_tables[first_position]), part
+        yield int(message_tables[first_index]), table_messages
 
 
 def _samples(
     origins: Origins, message_tables: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the positions of a few messages of each new table, in order."""
-    new_positions = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
-    codes = origins.codes[new_positions]
+    """Return the indices of a few messages of each new table, in order."""
+    new_indices = np.flatnonzero(message_tables == NEWCOMERS_INDEX)
+    codes = origins.codes[new_indices]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
-    samples = [new_positions[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
+    samples = [new_indices[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
     return np.sort(np.concatenate(samples))

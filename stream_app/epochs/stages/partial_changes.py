@@ -50,11 +50,12 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
     return rows.append_column(_EXTRA_FIELDS[1], message_column)
 
 
-def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def bad_records_of_refused(refused_batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Return rows that the writer refused, as bad records of `BAD_RECORD_SCHEMA`.
 
     Args:
-        refused: at least one; the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
+        refused_batches: at least one; the columns of
+            `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
-    message, reason, _ = pa.concat_batches(list(refused)).columns
+    message, reason, _ = pa.concat_batches(list(refused_batches)).columns
     return pa.RecordBatch.from_arrays([*message.flatten(), reason], schema=BAD_RECORD_SCHEMA)

@@ -55,17 +55,21 @@ def route_in_task(
     router = _Router(plan, clock or SystemClock())
     for batch in router.measure_reading(batches):
         for kafka_partition, messages in split_by_partition(batch):
-            for table_index, part, sources in plan.settings.splitter.split(messages):
-                if not part.num_rows:
+            for table_index, table_messages, sources in plan.settings.splitter.split(messages):
+                if not table_messages.num_rows:
                     continue
                 if table_index == NEWCOMERS_INDEX:
-                    yield from router.pass_on_newcomers(kafka_partition, part)
+                    yield from router.forward_newcomers(kafka_partition, table_messages)
                 elif table_index == UNREADABLE_INDEX:
-                    yield _block_of(BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, part)
+                    yield _block_of(
+                        BlockKind.BAD_RECORDS, UNREADABLE_INDEX, kafka_partition, table_messages
+                    )
                 elif table_index == STATEMENTS_INDEX:
-                    yield _block_of(BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, part)
+                    yield _block_of(
+                        BlockKind.STATEMENTS, STATEMENTS_INDEX, kafka_partition, table_messages
+                    )
                 elif table_index in plan.tables:
-                    yield from router.decode(table_index, kafka_partition, part, sources)
+                    yield from router.decode(table_index, kafka_partition, table_messages, sources)
     yield from router.finish()
 
 
@@ -79,7 +83,7 @@ class _GatheredRows:
 
 
 class _Router:
-    """The changes of a task by table and Kafka partition, which it cuts into blocks."""
+    """The router of a task: it gathers changes by table and Kafka partition, and cuts blocks."""
 
     def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan
@@ -138,10 +142,10 @@ class _Router:
         self._counts[table_index] = self._counts[table_index].plus(counts)
         return messages.slice(truncated_count)
 
-    def pass_on_newcomers(
+    def forward_newcomers(
         self, kafka_partition: KafkaPartition, messages: pa.RecordBatch
     ) -> Iterator[Block]:
-        """Pass on a few messages of tables that the job must still create."""
+        """Forward a few messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
             yield _block_of(BlockKind.NEWCOMERS, NEWCOMERS_INDEX, kafka_partition, messages)
@@ -149,7 +153,7 @@ class _Router:
     def _fail_table(
         self, table_index: int, kafka_partition: KafkaPartition, error: Exception
     ) -> Block:
-        """End a table's part and drop its rows; the other tables continue."""
+        """End the work for a table and drop its rows; the other tables continue."""
         self._failed_tables.add(table_index)
         for key in [key for key in self._gathered if key[0] == table_index]:
             del self._gathered[key]
@@ -169,29 +173,29 @@ class _Router:
     ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first_offset, last_offset = offsets[0].as_py(), offsets[-1].as_py()
-        gathered = self._gathered.get((table_index, kafka_partition))
-        assert gathered is None or first_offset >= gathered.last_offset, (
+        gathered_rows = self._gathered.get((table_index, kafka_partition))
+        assert gathered_rows is None or first_offset >= gathered_rows.last_offset, (
             "a task reads in order of offsets"
         )
         plan = self._plan.tables[table_index]
-        if gathered is None:
+        if gathered_rows is None:
             needed_bytes = plan.assigner().bucket_count * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed_bytes)
         start_s = self._clock.steady_seconds()
-        decoded = plan.message_format.decode(messages)
+        decoded_batch = plan.pipeline.decode(messages)
         decode_s = self._clock.steady_seconds() - start_s
-        rows, bad_records = with_messages(decoded.changes, messages), decoded.bad
+        rows, bad_records = with_messages(decoded_batch.changes, messages), decoded_batch.bad
         if rows.num_rows:
-            gathered = self._gathered.setdefault(
+            gathered_rows = self._gathered.setdefault(
                 (table_index, kafka_partition), _GatheredRows(first_offset, last_offset)
             )
-            gathered.rows.append(rows)
-            gathered.last_offset = last_offset
+            gathered_rows.rows.append(rows)
+            gathered_rows.last_offset = last_offset
             self._gathered_bytes += rows.nbytes
         if bad_records.num_rows:
             yield _block_of(BlockKind.BAD_RECORDS, table_index, kafka_partition, bad_records)
         counts = replace(
-            counts_of_batch(kafka_partition, messages, decoded, sources), decode_s=decode_s
+            counts_of_batch(kafka_partition, messages, decoded_batch, sources), decode_s=decode_s
         )
         self._counts[table_index] = self._counts[table_index].plus(counts)
 
@@ -215,11 +219,11 @@ class _Router:
     def _cut_blocks(self) -> Iterator[Block]:
         blocks = 0
         for table_index, kafka_partition in list(self._gathered):
-            gathered = self._gathered.pop((table_index, kafka_partition), None)
-            if gathered is None:
+            gathered_rows = self._gathered.pop((table_index, kafka_partition), None)
+            if gathered_rows is None:
                 continue  # the table has failed in the meantime
             try:
-                for block in self._blocks(table_index, kafka_partition, gathered):
+                for block in self._blocks(table_index, kafka_partition, gathered_rows):
                     blocks += 1
                     yield block
             except Exception as error:
@@ -230,20 +234,20 @@ class _Router:
         self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(
-        self, table_index: int, kafka_partition: KafkaPartition, gathered: _GatheredRows
+        self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows
     ) -> Iterator[Block]:
         assigner = self._plan.tables[table_index].assigner()
-        rows = concat_rows(gathered.rows)
-        gathered.rows.clear()
+        rows = concat_rows(gathered_rows.rows)
+        gathered_rows.rows.clear()
         kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
-        for partition, bucket, part in assigner.assign(rows):
+        for partition, bucket, bucket_rows in assigner.assign(rows):
             yield Block(
                 table_index=table_index,
                 kind=kind,
                 kafka_partition=kafka_partition,
-                first_offset=gathered.first_offset,
-                rows=part.num_rows,
-                data=part.serialize(),
+                first_offset=gathered_rows.first_offset,
+                row_count=bucket_rows.num_rows,
+                data=bucket_rows.serialize(),
                 partition=partition,
                 bucket=bucket,
                 keeps_order=assigner.keeps_order,
@@ -261,7 +265,7 @@ def _block_of(
         kind=block_kind,
         kafka_partition=kafka_partition,
         first_offset=messages.column("offset")[0].as_py(),
-        rows=messages.num_rows,
+        row_count=messages.num_rows,
         data=messages.serialize(),
     )
 

@@ -1,6 +1,6 @@
 """Stage 2 of an epoch: a task writes blocks to files, one bucket after another.
 
-Blocks arrive in the order (table, partition, bucket, source position). So one writer is open at a
+Blocks arrive in the order (table, partition, bucket, offset). So one writer is open at a
 time, and its buffer bounds the task's memory. The task returns the buckets' changes to the driver
 as bytes, and passes on bad records and counts.
 
@@ -66,27 +66,27 @@ def write_in_task(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Task
     If the task fails, it deletes its files in all tables. If the job holds failing tables, the task
     deletes only the failing table's files, and writes the others.
     """
-    table_writings: list[_TableWriting] = []
+    table_writers: list[_TableWriter] = []
     with ExitStack() as stack:
         for index, table_blocks in itertools.groupby(blocks, key=lambda block: block.table_index):
             if index in (NEWCOMERS_INDEX, UNREADABLE_INDEX, STATEMENTS_INDEX):
-                yield from (_pass_on(block) for block in table_blocks)
+                yield from (_forward(block) for block in table_blocks)
                 continue
             if index not in plan.tables:
                 continue  # the table has failed since its blocks were made
-            writing = stack.enter_context(_TableWriting(index, plan))
-            yield from writing.write_changes(table_blocks)
-            table_writings.append(writing)
-        for writing in table_writings:
-            yield from writing.finish()
+            table_writer = stack.enter_context(_TableWriter(index, plan))
+            yield from table_writer.write_changes(table_blocks)
+            table_writers.append(table_writer)
+        for table_writer in table_writers:
+            yield from table_writer.finish()
 
 
-def _pass_on(block: TaskBlock) -> TaskResult:
+def _forward(block: TaskBlock) -> TaskResult:
     return TaskResult(block.table_index, block.kind, block.data.to_pybytes())
 
 
-class _TableWriting:
-    """The writing of one table's blocks in a task; on exit with an error its files are deleted."""
+class _TableWriter:
+    """The writer of one table's blocks in a task; on exit with an error it deletes its files."""
 
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
@@ -118,7 +118,7 @@ class _TableWriting:
         has_failed = False
         for block in blocks:
             if block.kind not in schemas:
-                yield _pass_on(block)
+                yield _forward(block)
             elif not has_failed:
                 self._restores |= block.kind == BlockKind.INCOMPLETE_CHANGES
                 try:

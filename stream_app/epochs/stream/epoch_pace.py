@@ -47,13 +47,13 @@ class ChosenPace:
     Attributes:
         freshness_s: age that rows may have when readers see them.
         interval_s: time between the starts of two epochs.
-        epochs: number of the last epochs that are known.
+        epoch_count: number of the last epochs that are known.
         slowest_s: what the slowest of them took.
     """
 
     freshness_s: float
     interval_s: float
-    epochs: int = 0
+    epoch_count: int = 0
     slowest_s: float = 0.0
 
     @property
@@ -64,10 +64,10 @@ class ChosenPace:
     def text(self) -> str:
         """Return the choice, with its reason."""
         verb = "keep" if self.keeps_freshness else "do not keep"
-        slowest_text = f"the slowest of the last {self.epochs} took {self.slowest_s:.1f} s"
+        slowest_text = f"the slowest of the last {self.epoch_count} took {self.slowest_s:.1f} s"
         return (
             f"epochs of {self.interval_s:.1f} s {verb} rows fresher than {self.freshness_s:g} s: "
-            f"{slowest_text if self.epochs else 'none is known yet'}"
+            f"{slowest_text if self.epoch_count else 'none is known yet'}"
         )
 
 
@@ -130,7 +130,7 @@ class Pace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedPace:
-    """Implements `Pace` by a fixed time."""
+    """A pace of epochs that begin a fixed time apart. Implements `Pace`."""
 
     seconds: float = 0.0
     keeps_freshness: ClassVar[bool] = True
@@ -155,7 +155,7 @@ class FixedPace:
 
 @dataclass(slots=True)
 class FreshPace:
-    """Implements `Pace` by a stated freshness, with epochs as long as it allows.
+    """A pace of epochs as long as a stated freshness allows. Implements `Pace`.
 
     Attributes:
         freshness_s: seconds that rows may be old when readers see them.
@@ -163,14 +163,14 @@ class FreshPace:
 
     freshness_s: float
     clock: Clock
-    _chosen: ChosenPace = field(init=False)
+    _chosen_pace: ChosenPace = field(init=False)
     _logged_interval_s: float = field(init=False, default=0.0)
     _polls: tuple[float | None, float | None] = field(init=False, default=(None, None))
     _polls_by_epoch: dict[int, tuple[float, float]] = field(init=False, default_factory=dict)
     _epochs: tuple[PastEpochTimes, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self._chosen = chosen_pace(self.freshness_s, ())
+        self._chosen_pace = chosen_pace(self.freshness_s, ())
 
     def note_poll(self, now_s: float) -> None:
         """See `Pace.note_poll`."""
@@ -192,20 +192,20 @@ class FreshPace:
 
     def pause_s(self, *, is_full: bool) -> float:
         """See `Pace.pause_s`."""
-        self._chosen = chosen_pace(self.freshness_s, self._epochs)
+        self._chosen_pace = chosen_pace(self.freshness_s, self._epochs)
         if (
-            abs(self._chosen.interval_s - self._logged_interval_s)
+            abs(self._chosen_pace.interval_s - self._logged_interval_s)
             > _LOGGED_CHANGE * self._logged_interval_s
         ):
-            self._logged_interval_s = self._chosen.interval_s
-            _LOG.info("freshness: %s", self._chosen.text())
-        return 0.0 if is_full else self._chosen.interval_s
+            self._logged_interval_s = self._chosen_pace.interval_s
+            _LOG.info("freshness: %s", self._chosen_pace.text())
+        return 0.0 if is_full else self._chosen_pace.interval_s
 
     def text(self) -> str:
         """See `Pace.text`."""
-        return self._chosen.text()
+        return self._chosen_pace.text()
 
     @property
     def keeps_freshness(self) -> bool:
         """See `Pace.keeps_freshness`."""
-        return self._chosen.keeps_freshness
+        return self._chosen_pace.keeps_freshness

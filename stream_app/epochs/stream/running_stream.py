@@ -26,7 +26,7 @@ class SourceProgress:
     """
 
     epoch: int
-    messages: int
+    message_count: int
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
     partition_lags: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class Stream(Protocol):
         """
         ...
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """Return the progress since the last call, in order: after each epoch, and the newest."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """Take the progress since the last call, in order: after each epoch, and the newest."""
         ...
 
     def stop(self) -> None:
@@ -78,7 +78,7 @@ class RunningStream(Generic[MessagesT]):
     stop_requested: threading.Event = field(default_factory=threading.Event)
     on_check: Callable[[bool], None] = field(default=lambda _: None)
     _reported_epoch: int = field(init=False, default=-1)
-    _newest: SourceProgress | None = field(init=False, default=None)
+    _newest_progress: SourceProgress | None = field(init=False, default=None)
 
     def run(self, stream: Stream) -> None:
         """Run until the source is drained, or the job is stopped or fails.
@@ -93,7 +93,7 @@ class RunningStream(Generic[MessagesT]):
             if self.drains and not self.stop_requested.is_set():
                 self.epoch_committer.wait_until_committed()
                 self.epoch_committer.compact_due()
-                self.on_drained(self._newest)
+                self.on_drained(self._newest_progress)
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
@@ -103,19 +103,19 @@ class RunningStream(Generic[MessagesT]):
     def _watch(self, stream: Stream) -> None:
         while not stream.wait_for_end(POLL_SECONDS):
             self.on_check(True)
-            self.report(stream.new_progress())
+            self.report(stream.take_progress())
             self.epoch_committer.while_idle()
             if self.epoch_committer.failure is not None:
                 raise self.epoch_committer.failure  # of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
-        self.report(stream.new_progress())
+        self.report(stream.take_progress())
 
     def report(self, new_progress: Sequence[SourceProgress]) -> None:
         """Report the progress in the source: after each epoch, and the newest."""
         for progress in new_progress:
-            self._newest = progress
-            if progress.epoch > self._reported_epoch and (progress.messages or progress.lag):
+            self._newest_progress = progress
+            if progress.epoch > self._reported_epoch and (progress.message_count or progress.lag):
                 self._reported_epoch = progress.epoch
                 self.on_progress(progress)
             elif progress is new_progress[-1]:

@@ -1,7 +1,7 @@
 """Ends epochs where no transaction of the source crosses the end.
 
-Implements `topic_stream.Borders`. The driver reads the messages that the next epoch may have, and
-keeps the facts of their transactions. It cuts before the first one that is not whole
+It implements `topic_stream.EpochCutter`. The driver reads the messages that the next epoch may
+have, and keeps the facts of their transactions. It cuts before the first one that is not whole
 (docs/adr/0044-an-epoch-ends-between-transactions.md).
 """
 
@@ -58,8 +58,8 @@ class MessageReader(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class WholeBorders:
-    """Implements `topic_stream.Borders`; for one thread.
+class WholeEpochCutter:
+    """A cutter between the source's transactions, for one thread. Implements `EpochCutter`.
 
     Attributes:
         newest_offsets: asks the brokers for the topics' newest offsets.
@@ -73,21 +73,21 @@ class WholeBorders:
     clock: Clock
     limit: int = MESSAGES_MAX
     patience_s: float | None = TRANSACTION_WAIT_S
-    _pending: PendingMessages = field(init=False, default_factory=PendingMessages)
+    _pending_messages: PendingMessages = field(init=False, default_factory=PendingMessages)
     _borders: dict[int, Border] = field(init=False, default_factory=dict)
     _tables_without_topic: set[str] = field(init=False, default_factory=set)
     _waiting_since_s: float | None = field(init=False, default=None)
 
-    def end(
+    def choose_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `Borders.end`."""
+        """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
-        self._pending.begin_at(_offsets_by_partition(begin), last_border.progress)
+        self._pending_messages.begin_at(_offsets_by_partition(begin), last_border.progress)
         limit = self.limit
         while True:
             target = next_end(begin, newest_offsets, limit)
-            self.reader.read(ranges_between(begin, target), self._pending, stopping)
+            self.reader.read(ranges_between(begin, target), self._pending_messages, stopping)
             cut = self._cut(last_border, newest_offsets)
             end = _cut_back(target, begin, cut.ends)
             message_count = sum(offsets.size for offsets in ranges_between(begin, end))
@@ -95,7 +95,7 @@ class WholeBorders:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not message_count:
-            return self._end_of_incomplete(epoch, begin, newest_offsets, target, cut)
+            return self._wait_or_force_end(epoch, begin, newest_offsets, target, cut)
         if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -115,23 +115,27 @@ class WholeBorders:
         self, last_border: Border, newest_offsets: Offsets, *, is_forced: bool = False
     ) -> EpochCut:
         ends, progress = _offsets_by_partition(newest_offsets), last_border.progress
-        cut = cut_epoch(self._pending, ends, progress, is_forced=is_forced)
+        cut = cut_epoch(self._pending_messages, ends, progress, is_forced=is_forced)
         if cut.tables_without_topic <= self._tables_without_topic:
             return cut
         # A table's topic may be younger than the known offsets, but not younger than the marker.
         self._tables_without_topic |= cut.tables_without_topic
         return cut_epoch(
-            self._pending, ends, progress, self.newest_offsets().keys(), is_forced=is_forced
+            self._pending_messages,
+            ends,
+            progress,
+            self.newest_offsets().keys(),
+            is_forced=is_forced,
         )
 
     def close(self) -> None:
-        """See `Borders.close`."""
+        """See `EpochCutter.close`."""
         self.reader.close()
 
-    def _end_of_incomplete(
+    def _wait_or_force_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
-        """Return the end if no transaction is whole: the begin for a while, then a forced end."""
+        """End an epoch without a whole transaction: at its begin for a while, then by force."""
         now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.

@@ -50,7 +50,7 @@ class DataFileReader:
         layout_schema: `columns` in Arrow; with a primary key, after `_SEQUENCE_NUMBER` and
             `_VALUE_KIND`.
         schema_of: returns the schema with a given number.
-        parts: chooses the parts of files to read; None: all.
+        part_filter: chooses the parts of files to read; None: all.
         changelog_prefix: with ``sequence.snapshot-ordering``, the name prefix of changelog files.
             Rows of other appended files have their snapshot's number, which the file's metadata
             has. None: all rows have their own numbers.
@@ -61,7 +61,7 @@ class DataFileReader:
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
     batch_rows_max: int = BATCH_ROWS
-    parts: PartFilter | None = None
+    part_filter: PartFilter | None = None
     changelog_prefix: str | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
@@ -132,9 +132,9 @@ class DataFileReader:
         return batch.set_column(index, batch.schema.field(index), pa.repeat(number, batch.num_rows))
 
     def _parts_of_file(self, stored_columns: Sequence[DataField | None]) -> PartChoice | None:
-        if self.parts is None:
+        if self.part_filter is None:
             return None
-        return self.parts.of_file(zip(self.columns, stored_columns, strict=True))
+        return self.part_filter.of_file(zip(self.columns, stored_columns, strict=True))
 
     @property
     def _system_fields(self) -> list[pa.Field]:
@@ -227,7 +227,9 @@ def _cast(values: pa.Array, stored_column: DataField, column: DataField) -> pa.A
 
 @dataclass(frozen=True, slots=True)
 class FilteredRowsReader:
-    """Implements `KeyValueFileReader`: filters rows before their versions are merged.
+    """A reader that filters rows before their versions are merged.
+
+    Implements `KeyValueFileReader`.
 
     Attributes:
         condition: a condition on only key columns, so all versions of a key pass or none does.

@@ -79,8 +79,8 @@ class JoinedFilesReader:
                 for batch in batches
                 for name, values in zip(batch.schema.names, batch.columns, strict=True)
             }
-            joined = [by_name[name] for name in names]
-            yield start, pa.RecordBatch.from_arrays(joined, schema=reader.layout_schema)
+            joined_columns = [by_name[name] for name in names]
+            yield start, pa.RecordBatch.from_arrays(joined_columns, schema=reader.layout_schema)
             start += batches[0].num_rows
 
     def _read_columns(
@@ -89,7 +89,9 @@ class JoinedFilesReader:
         """Yield all rows of columns that the same files have."""
         unprojected = self.files.reader
         fields = [unprojected.layout_schema.field(name) for name in columns.names]
-        reader = replace(unprojected, columns=columns, layout_schema=pa.schema(fields), parts=None)
+        reader = replace(
+            unprojected, columns=columns, layout_schema=pa.schema(fields), part_filter=None
+        )
         if not files:
             for count in _batch_sizes(group.row_count, reader.batch_rows_max):
                 nulls = [pa.nulls(count, field.type) for field in fields]
@@ -112,10 +114,10 @@ class JoinedFilesReader:
         bounds = [0, *changes.tolist(), group.row_count]
         for begin, end in pairwise(bounds):
             file = files[owners[begin]]
-            skipped = group.first_row + begin - first_row(file)
+            skipped_count = group.first_row + begin - first_row(file)
             for start, batch in reader.read_numbered(self.files.path(file), file):
-                low = max(skipped - start, 0)
-                high = min(skipped + end - begin - start, batch.num_rows)
+                low = max(skipped_count - start, 0)
+                high = min(skipped_count + end - begin - start, batch.num_rows)
                 if low < high:
                     yield batch.slice(low, high - low)
 
@@ -216,9 +218,9 @@ def _owners(
     return owners
 
 
-def _batch_sizes(rows: int, size_max: int) -> Iterator[int]:
-    for begin in range(0, rows, size_max):
-        yield min(size_max, rows - begin)
+def _batch_sizes(row_count: int, size_max: int) -> Iterator[int]:
+    for begin in range(0, row_count, size_max):
+        yield min(size_max, row_count - begin)
 
 
 def _zip_batches(

@@ -30,7 +30,7 @@ ColumnPairs: TypeAlias = Iterable[tuple[DataField, DataField | None]]
 
 
 class PartFilter(Protocol):
-    """The choice of parts of any file of a table."""
+    """A filter that chooses the parts of any file of a table."""
 
     def of_file(self, columns: ColumnPairs) -> PartChoice | None:
         """Return the choice of parts for a file with these columns; None: read all parts."""
@@ -38,8 +38,8 @@ class PartFilter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PartsOfCondition:
-    """A condition on rows, and the columns whose statistics may be used.
+class ConditionPartFilter:
+    """A filter by a condition on rows, and by the columns whose statistics may be used.
 
     Attributes:
         names: all columns of the condition. In a merging read only key columns, because skipping a
@@ -56,12 +56,12 @@ class PartsOfCondition:
             for column, stored_column in columns
             if column.name in self.names
         ]
-        return _PassingParts(self.condition, pairs) if pairs else None
+        return _PassingPartChoice(self.condition, pairs) if pairs else None
 
 
 @dataclass(frozen=True, slots=True)
-class _PassingParts:
-    """Implements `PartChoice`: chooses the parts in which a row may pass."""
+class _PassingPartChoice:
+    """The choice of the parts of one file in which a row may pass. Implements `PartChoice`."""
 
     condition: StatsFilter
     pairs: Sequence[tuple[DataField, DataField | None]]
@@ -103,15 +103,15 @@ class _PassingParts:
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],
         )
-        passing: Int64s = (
+        passing_rows: Int64s = (
             numbered_rows.filter(self.condition.expression).column(_POSITION).to_numpy()
         )
-        return passing
+        return passing_rows
 
 
 @dataclass(frozen=True, slots=True)
-class PartsOfKeys:
-    """A choice of the parts of a sorted file that may have one of the given keys.
+class KeyPartFilter:
+    """A filter that chooses the parts of a sorted file that may have one of the given keys.
 
     It uses only the first key column, whose values ascend from part to part.
 
@@ -131,13 +131,16 @@ class PartsOfKeys:
                 and stored_column is not None
                 and stored_column.data_type == column.data_type
             ):
-                return _PartsWithKeys((stored_column.name, stored_column.data_type), self.keys)
+                return _KeyPartChoice((stored_column.name, stored_column.data_type), self.keys)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _PartsWithKeys:
-    """Implements `PartChoice`: reads parts with unknown bounds."""
+class _KeyPartChoice:
+    """The choice of the parts of one file that may have a key. Implements `PartChoice`.
+
+    It includes parts with unknown bounds.
+    """
 
     column: tuple[str, DataType]
     keys: Sequence[Any]

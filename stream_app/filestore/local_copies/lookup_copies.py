@@ -136,18 +136,18 @@ class LookupCopies:
         """
         self.delete_outdated()
         try:
-            with self._unfinished_copy() as unfinished:
+            with self._unfinished_copy() as unfinished_path:
                 write_copy(
-                    unfinished,
+                    unfinished_path,
                     rows,
                     file.row_count,
                     hashes_of=hashes_of,
                     bytes_max=self._size_max(),
                 )
-                self.add_counts({MADE: 1, COPIED_BYTES: _size(unfinished)})
-                self._renew(unfinished)
+                self.add_counts({MADE: 1, COPIED_BYTES: _size(unfinished_path)})
+                self._renew(unfinished_path)
                 with contextlib.suppress(OSError):  # another task has made the copy
-                    unfinished.rename(self._table_folder / file.name)
+                    unfinished_path.rename(self._table_folder / file.name)
         except TooLargeError:
             return None
         except OSError as error:
@@ -167,19 +167,19 @@ class LookupCopies:
     def delete_outdated(self) -> None:
         """Delete outdated copies of every table, and this table's copies beyond its limit."""
         with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
-            for other in sorted(self.root.iterdir()):
-                is_own = other == self._table_folder
+            for other_folder in sorted(self.root.iterdir()):
+                is_own = other_folder == self._table_folder
                 bytes_max = self.bytes_max if is_own else None
                 now_ms = self.clock.now_ms()
                 for copy in copies_to_delete(
-                    _kept_copies(other), now_ms=now_ms, bytes_max=bytes_max
+                    _kept_copies(other_folder), now_ms=now_ms, bytes_max=bytes_max
                 ):
                     was_complete = not copy.name.startswith(_UNFINISHED)
-                    if self._delete(other / copy.name) and was_complete:
+                    if self._delete(other_folder / copy.name) and was_complete:
                         self.add_counts({EVICTED: 1})
                 if not is_own:
                     with contextlib.suppress(OSError):  # it still has another table's copies
-                        other.rmdir()
+                        other_folder.rmdir()
 
     @property
     def _table_folder(self) -> Path:

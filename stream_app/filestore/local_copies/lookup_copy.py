@@ -59,8 +59,12 @@ class LookupCopy:
         batches = pa.ipc.open_file(pa.memory_map(str(folder / _ROWS)))
         starts = np.load(folder / _STARTS)
         index = np.load(folder / _INDEX, mmap_mode="r")
-        expected = batches.num_record_batches + 1, row_count, row_count
-        if (len(starts), int(starts[-1]), len(index)) != expected or batches.schema != schema:
+        expected_lengths = batches.num_record_batches + 1, row_count, row_count
+        if (
+            len(starts),
+            int(starts[-1]),
+            len(index),
+        ) != expected_lengths or batches.schema != schema:
             raise ValueError(f"{folder} is not a copy of {row_count} rows")
         return cls(batches, starts, index)
 
@@ -96,8 +100,8 @@ class LookupCopy:
         is_wanted = self.index[begins] <= first_entries | _POSITION_MASK
         first_entries, begins = first_entries[is_wanted], begins[is_wanted]
         counts = np.searchsorted(self.index, first_entries | _POSITION_MASK, side="right") - begins
-        skipped = np.cumsum(counts) - counts
-        entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
+        skipped_counts = np.cumsum(counts) - counts
+        entries = np.arange(counts.sum()) + np.repeat(begins - skipped_counts, counts)
         positions = np.sort(self.index[entries] & _POSITION_MASK)
         return positions.astype(np.int64)
 

@@ -107,20 +107,22 @@ class ManifestFiles:
         All but the last have the target size or slightly more, because later commits would merge
         smaller ones again. About one manifest's entries are in memory at a time.
         """
-        remaining = iter(entries)
+        remaining_entries = iter(entries)
         metas: list[ManifestFileMeta] = []
-        chunk = list(islice(remaining, min(FIRST_CHUNK, 1 + self.target_size // ENTRY_SIZE_MIN)))
+        chunk = list(
+            islice(remaining_entries, min(FIRST_CHUNK, 1 + self.target_size // ENTRY_SIZE_MIN))
+        )
         while chunk:
             data = encode_manifest(chunk, codec=self.codec)
             if len(data) < self.target_size:
                 # Add about as many entries as are still needed, but not one by one.
-                missing = len(chunk) * (self.target_size - len(data)) // len(data)
-                more = list(islice(remaining, max(missing, 1 + len(chunk) // 16)))
+                missing_count = len(chunk) * (self.target_size - len(data)) // len(data)
+                more = list(islice(remaining_entries, max(missing_count, 1 + len(chunk) // 16)))
                 if more:
                     chunk += more
                     continue
             metas.append(self._write_manifest(chunk, data))
-            chunk = list(islice(remaining, len(chunk)))
+            chunk = list(islice(remaining_entries, len(chunk)))
         return metas
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:

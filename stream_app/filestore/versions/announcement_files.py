@@ -87,7 +87,11 @@ class RollbackAnnouncement:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """See `ExpiryAnnouncement.decode`."""
+        """Decode the announcement in a file.
+
+        Raises:
+            CorruptFileError: the bytes are not an announcement.
+        """
         json = JsonObject.decode(data, file_kind="tag/rolling-back")
         lists = json.text_map("deltaManifestLists") or {}
         return cls(

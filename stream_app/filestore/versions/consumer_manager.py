@@ -106,12 +106,12 @@ class ConsumerManager:
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[Consumer]:
         """Delete consumers without progress for longer than `expiration_ms`."""
-        expired = [
+        expired_names = [
             consumer for consumer in self.consumers() if consumer.has_expired(now_ms, expiration_ms)
         ]
-        if expired:
-            self._delete([consumer.consumer_id for consumer in expired])
-        return expired
+        if expired_names:
+            self._delete([consumer.consumer_id for consumer in expired_names])
+        return expired_names
 
     def _delete(self, consumer_ids: list[str]) -> None:
         for consumer_id in consumer_ids:

@@ -32,11 +32,11 @@ class TagFolder:
 
     Attributes:
         tags: name of a tag → the status of its file.
-        others: the names of all other files, including announcements.
+        other_names: the names of all other files, including announcements.
     """
 
     tags: Mapping[str, FileStatus]
-    others: tuple[str, ...]
+    other_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ class TagManager:
                 for status in files
                 if status.name.startswith(_PREFIX)
             },
-            others=tuple(status.name for status in files if not status.name.startswith(_PREFIX)),
+            other_names=tuple(
+                status.name for status in files if not status.name.startswith(_PREFIX)
+            ),
         )
 
     def tag(self, name: str) -> Tag | None:

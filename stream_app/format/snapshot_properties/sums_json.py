@@ -17,11 +17,11 @@ _PROPERTY = f"snapshot's {ROW_SUM_PROPERTY}"
 
 def encode_record(record: SumRecord) -> str:
     """Return the property's text: ``{"origin": 0, "rows": 7, "sum": "…", "partitions": {…}}``."""
-    document = {"origin": record.origin, "rows": record.total.rows, "sum": record.total.digits}
+    document = {"origin": record.origin, "rows": record.total.row_count, "sum": record.total.digits}
     if record.partitions is None:
         return orjson.dumps(document).decode()
     partitions = {
-        name.hex(): {"rows": row_sum.rows, "sum": row_sum.digits}
+        name.hex(): {"rows": row_sum.row_count, "sum": row_sum.digits}
         for name, row_sum in sorted(record.partitions.items())
     }
     return orjson.dumps({**document, "partitions": partitions}).decode()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore
+from stream_app.mergetree.changelog.before_row_lookup import BeforeRowLookup, Upgrade, WindowBefore
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
@@ -42,7 +42,7 @@ class ChangelogRewriter:
     """
 
     rewriter: CompactRewriter
-    before_rows: BeforeRows
+    before_row_lookup: BeforeRowLookup
     writes_changelog: bool = True
     drops_moved_deletes: bool = False
     records_unchanged: bool = True
@@ -61,7 +61,7 @@ class ChangelogRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; nothing that was written stays.
         """
-        if not self.before_rows.records_changes(sections, output_level):
+        if not self.before_row_lookup.records_changes(sections, output_level):
             return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
@@ -75,7 +75,7 @@ class ChangelogRewriter:
             CorruptFileError: as `rewrite`.
         """
         section: Section = (SortedRun((file,)),)
-        match self.before_rows.upgrade(file, output_level):
+        match self.before_row_lookup.upgrade(file, output_level):
             case Upgrade.MOVE:
                 return self.rewriter.upgrade(file, output_level)
             case Upgrade.RECORD if not (self.writes_changelog or self.drops_moved_deletes):
@@ -108,42 +108,44 @@ class ChangelogRewriter:
             for writer in filter(None, (data_writer, changelog_writer)):
                 undo.callback(writer.abort)
             for window in self._windows(sections):
-                before = self.before_rows.look_up(window)
-                merged = rewriter.merge_function.merge(
+                before = self.before_row_lookup.look_up(window)
+                merged_rows = rewriter.merge_function.merge(
                     before.window, rewriter.layout, merges_single_rows=before.merges_single_rows
                 )
-                rows = rewriter.without_stale(merged) if drop_deletes else merged
+                rows = rewriter.without_stale(merged_rows) if drop_deletes else merged_rows
                 if data_writer is not None and rows.num_rows:
                     data_writer.write(rows)
                 if changelog_writer is not None:
-                    changes = self._changes(window, before, merged)
+                    changes = self._changes(window, before, merged_rows)
                     if changes.num_rows:
                         changelog_writer.write(changes)
             files = [
                 () if writer is None else writer.close()
                 for writer in (data_writer, changelog_writer)
             ]
-            written = WrittenFiles(data=files[0], changelog=files[1])
+            written_files = WrittenFiles(data=files[0], changelog=files[1])
             undo.pop_all()
-        return written
+        return written_files
 
     def _changes(
-        self, window: LevelWindow, before: WindowBefore, merged: pa.RecordBatch
+        self, window: LevelWindow, before: WindowBefore, merged_rows: pa.RecordBatch
     ) -> pa.RecordBatch:
         """Return the changes by which a window's earlier rows become the merged ones."""
         layout, may_change = self.rewriter.layout, before.may_change
         if not may_change.all():
-            if merged.num_rows == len(may_change):
-                merged = rows_at(merged, np.flatnonzero(may_change))
+            if merged_rows.num_rows == len(may_change):
+                merged_rows = rows_at(merged_rows, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
                 first_rows = window.order[window.starts[may_change]]
-                merged, _ = rows_of_keys(layout, merged, rows_at(window.window.batch, first_rows))
+                merged_rows, _ = rows_of_keys(
+                    layout, merged_rows, rows_at(window.window.batch, first_rows)
+                )
         if before.earlier_rows is None:
-            return merged
+            return merged_rows
         without_stale = self.rewriter.without_stale
         differences = batch_differences(
-            layout, without_stale(before.earlier_rows), without_stale(merged)
+            layout, without_stale(before.earlier_rows), without_stale(merged_rows)
         )
         if self.records_unchanged:
             return differences.changelog()

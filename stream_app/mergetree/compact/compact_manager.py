@@ -49,7 +49,7 @@ class CompactManager:
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
-        begun: the running compaction, or one that waits to be applied; else None.
+        begun_compaction: the running compaction, or one that waits to be applied; else None.
         is_overtaken: whether another writer has changed the bucket since the running compaction
             began, so that its result may conflict.
     """
@@ -62,7 +62,7 @@ class CompactManager:
     total_buckets: int | None = None
     looks_up: bool = False
     keeps_no_deletes: bool = False
-    begun: BegunCompaction | None = field(default=None, init=False)
+    begun_compaction: BegunCompaction | None = field(default=None, init=False)
     is_overtaken: bool = field(default=False, init=False)
 
     @property
@@ -71,15 +71,15 @@ class CompactManager:
         return None if self.stop_trigger is None else self.levels.sorted_run_count
 
     def add_new_file(self, file: DataFileMeta, total_buckets: int | None) -> None:
-        """Add a committed level-0 file; `total_buckets` is that of its `BucketChange`."""
+        """Add a committed level-0 file, with the `total_buckets` of its `BucketChange`."""
         self.total_buckets = total_buckets
         self.levels.add_level0_file(file)
         if self.picker is not None:
             self.picker.note_new(file)
 
-    def set_stop_trigger(self, sorted_runs: int) -> None:
+    def set_stop_trigger(self, stop_trigger: int) -> None:
         """Set the number of sorted runs beyond which the bucket's writes wait."""
-        self.stop_trigger = sorted_runs
+        self.stop_trigger = stop_trigger
 
     def should_wait_for_latest_compaction(self) -> bool:
         """Return whether more files must wait until compaction has caught up."""
@@ -93,7 +93,7 @@ class CompactManager:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
-            local_ms, full, expects_no_flush: see `Picker.next_unit`.
+            local_ms, full, expects_no_flush: see `Picker.pick_unit`.
 
         Raises:
             UsageError: a full compaction was requested for a write-only table.
@@ -103,7 +103,7 @@ class CompactManager:
                 raise write_only_error(f"bucket {self.bucket}")
             return None
         levels = self.levels
-        unit = self.picker.next_unit(
+        unit = self.picker.pick_unit(
             levels, local_ms=local_ms, full=full, expects_no_flush=expects_no_flush
         )
         if unit is None:
@@ -141,47 +141,51 @@ class CompactManager:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms, full, expects_no_flush: see `pick_next`.
+            local_ms, full, expects_no_flush: see `Picker.pick_unit`.
 
         Raises:
             UsageError: as `pick_next`.
         """
-        if self.begun is not None:
+        if self.begun_compaction is not None:
             return False
         request = self.pick_next(local_ms=local_ms, full=full, expects_no_flush=expects_no_flush)
         if request is None:
             return False
-        self.begun = BegunCompaction(request.unit, executor.submit(request))
+        self.begun_compaction = BegunCompaction(request.unit, executor.submit(request))
         return True
 
-    def begun_if_done(self) -> BegunCompaction | None:
+    def finished_compaction(self) -> BegunCompaction | None:
         """Return the finished compaction that waits for its commit; None without one."""
-        return self.begun if self.begun is not None and self.begun.future.done() else None
+        return (
+            self.begun_compaction
+            if self.begun_compaction is not None and self.begun_compaction.future.done()
+            else None
+        )
 
     def apply(self, change: BucketChange) -> None:
         """Update the levels with `change`, which the committer has published."""
-        if self.begun is not None and self.picker is not None:
-            self.picker.note_applied(self.levels, self.begun.unit, change)
+        if self.begun_compaction is not None and self.picker is not None:
+            self.picker.note_applied(self.levels, self.begun_compaction.unit, change)
         self.levels.update(change.removed, change.added)
-        self._clear_begun()
+        self._clear_begun_compaction()
 
-    def forget_begun(self) -> None:
+    def forget_begun_compaction(self) -> None:
         """Forget a compaction that failed or lost a conflict; its files may be picked again."""
-        if self.begun is not None and self.picker is not None:
-            self.picker.note_failed(self.begun.unit)
-        self._clear_begun()
+        if self.begun_compaction is not None and self.picker is not None:
+            self.picker.note_failed(self.begun_compaction.unit)
+        self._clear_begun_compaction()
 
     def restore(self, levels: Levels, total_buckets: int | None) -> None:
         """Replace the levels and the bucket count after another writer changed this bucket."""
         self.total_buckets = total_buckets
         if self.picker is not None:
-            begun_unit = None if self.begun is None else self.begun.unit
+            begun_unit = None if self.begun_compaction is None else self.begun_compaction.unit
             self.picker.note_restored(self.levels, levels, begun_unit)
         self.levels = levels
-        self.is_overtaken = self.begun is not None
+        self.is_overtaken = self.begun_compaction is not None
 
-    def _clear_begun(self) -> None:
-        self.begun = None
+    def _clear_begun_compaction(self) -> None:
+        self.begun_compaction = None
         self.is_overtaken = False
 
 

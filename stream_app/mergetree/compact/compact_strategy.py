@@ -22,14 +22,14 @@ class PickTime:
     Attributes:
         hour: the local hour of the day, 0 to 23.
         full_age_ms: milliseconds since the bucket's last full compaction; None without one.
-        idle_flushes: flushes without a pick, including the current one, since level 0 was last
+        idle_flush_count: flushes without a pick, including the current one, since level 0 was last
             compacted by force.
         expects_no_flush: whether no flush is expected, so that runs need not wait for others.
     """
 
     hour: int = 12
     full_age_ms: int | None = None
-    idle_flushes: int = 0
+    idle_flush_count: int = 0
     expects_no_flush: bool = False
 
 

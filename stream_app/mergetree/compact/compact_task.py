@@ -107,29 +107,29 @@ class CompactTask:
         if request.rewrite_all or has_stale_rows or (is_highest and file.may_have_deletes):
             self._rewrite([(SortedRun((file,)),)])
         elif file.level != request.unit.output_level:
-            written = self.rewriter.upgrade(file, request.unit.output_level)
-            self._add_change((file,), written.data, written.changelog)
+            written_files = self.rewriter.upgrade(file, request.unit.output_level)
+            self._add_change((file,), written_files.data, written_files.changelog)
 
     def _rewrite(self, sections: list[Section]) -> None:
         request = self.request
-        written = self.rewriter.rewrite(
+        written_files = self.rewriter.rewrite(
             sections,
             output_level=request.unit.output_level,
             drop_deletes=request.drop_deletes,
         )
-        removed = tuple(file for section in sections for run in section for file in run.files)
-        self._add_change(removed, written.data, written.changelog)
+        removed_files = tuple(file for section in sections for run in section for file in run.files)
+        self._add_change(removed_files, written_files.data, written_files.changelog)
 
     def _add_change(
         self,
-        removed: tuple[DataFileMeta, ...],
-        added: tuple[DataFileMeta, ...],
+        removed_files: tuple[DataFileMeta, ...],
+        added_files: tuple[DataFileMeta, ...],
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> None:
         change = self._change
         self._change = replace(
             change,
-            removed=change.removed + removed,
-            added=change.added + added,
+            removed=change.removed + removed_files,
+            added=change.added + added_files,
             changelog=change.changelog + changelog,
         )

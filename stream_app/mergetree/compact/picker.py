@@ -28,7 +28,7 @@ class Picker(Protocol):
         """Whether a full compaction rewrites all files."""
         ...
 
-    def next_unit(
+    def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
         """Return the unit to begin now; None if nothing is due.
@@ -36,7 +36,7 @@ class Picker(Protocol):
         Args:
             local_ms: the local wall clock as if it were UTC, as in files' creation times.
             full: whether to pick all files for a full compaction.
-            expects_no_flush: see `PickTime.expects_no_flush`.
+            expects_no_flush: whether no flush is expected, so that runs need not wait for others.
         """
         ...
 
@@ -53,7 +53,7 @@ class Picker(Protocol):
         ...
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, running: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
         ...
@@ -61,7 +61,7 @@ class Picker(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class MergeTreePicker:
-    """Implements `Picker` for sorted runs.
+    """A picker of sorted runs by a `CompactStrategy`. Implements `Picker`.
 
     Attributes:
         new_rewrite_check: makes, for each pick, a check whether a file has rows that a full
@@ -72,7 +72,7 @@ class MergeTreePicker:
     rewrite_all: bool = False
     new_rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
-    _idle_flushes: int = field(default=0, init=False)
+    _idle_flush_count: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
@@ -80,21 +80,21 @@ class MergeTreePicker:
         """Pick units by these rules from now on."""
         self.strategy = strategy
 
-    def next_unit(
+    def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
-        """See `Picker.next_unit`."""
+        """See `Picker.pick_unit`."""
         unit = (
             self._full_unit(levels)
             if full
             else self._due_unit(levels, local_ms, expects_no_flush=expects_no_flush)
         )
         if unit is None:
-            self._idle_flushes += self._has_flushed
+            self._idle_flush_count += self._has_flushed
         else:
             self._begun_ms = local_ms
             if unit.is_forced:
-                self._idle_flushes = 0
+                self._idle_flush_count = 0
         self._has_flushed = False
         return unit
 
@@ -126,7 +126,7 @@ class MergeTreePicker:
         time = PickTime(
             hour=local_ms // 3_600_000 % 24,
             full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
-            idle_flushes=self._idle_flushes + self._has_flushed,
+            idle_flush_count=self._idle_flush_count + self._has_flushed,
             expects_no_flush=expects_no_flush,
         )
         unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)

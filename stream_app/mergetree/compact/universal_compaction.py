@@ -84,8 +84,8 @@ class UniversalCompaction:
         )
         if early_unit or len(runs) < self.run_count_trigger:
             return early_unit
-        picked = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
-        return None if picked is None else _unit_of_picked(runs, picked)
+        runs_to_merge = self.pick_sizes(num_levels, sizes_of(runs), self.ratio_at(time))
+        return None if runs_to_merge is None else _unit_of_picked(runs, runs_to_merge)
 
     def pick_sizes(self, num_levels: int, runs: Sequence[RunSize], ratio: int) -> PickedRuns | None:
         """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
@@ -145,17 +145,17 @@ def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
     count, size = len(runs), sum(run.size for run in runs)
     while count > level0_count and runs_max > 1:
         oldest_size = runs[count - 1].size
-        flushes = _oldest_flushes(size // max(1, flush_bytes), runs_max)
-        if oldest_size * 100 < flushes * flush_bytes * _FULL_PERCENT:
+        flush_count = _oldest_flush_count(size // max(1, flush_bytes), runs_max)
+        if oldest_size * 100 < flush_count * flush_bytes * _FULL_PERCENT:
             break
         count, size, runs_max = count - 1, size - oldest_size, runs_max - 1
     return max(1, count)
 
 
-def _oldest_flushes(flushes: int, runs_max: int) -> int:
-    """Return the flushes in the oldest of `runs_max` runs that contain `flushes` flushes."""
+def _oldest_flush_count(flush_count: int, runs_max: int) -> int:
+    """Return how many of `flush_count` flushes are in the oldest of `runs_max` runs."""
     writes = 1
-    while comb(runs_max + writes, runs_max) <= flushes:
+    while comb(runs_max + writes, runs_max) <= flush_count:
         writes += 1
     return comb(runs_max + writes - 1, runs_max)
 
@@ -295,17 +295,19 @@ class ForceUpLevel0Compaction:
         if unit is not None:
             return unit
         level0_count = sum(1 for run in runs if run.level == 0)
-        is_early = self.max_interval is not None and time.idle_flushes < self.max_interval
+        is_early = self.max_interval is not None and time.idle_flush_count < self.max_interval
         if not level0_count or (is_early and not time.expects_no_flush):
             return None
         sizes = sizes_of(runs)
         count = extend_by_ratio(sizes, level0_count, self.universal.ratio_at(time))
-        picked = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
-        return replace(_unit_of_picked(runs, picked), is_forced=True)
+        runs_to_merge = picked_runs(sizes, num_levels - 1, count, "level 0 upwards")
+        return replace(_unit_of_picked(runs, runs_to_merge), is_forced=True)
 
 
-def _unit_of_picked(runs: Runs, picked: PickedRuns) -> CompactUnit:
-    return _unit_of_runs(picked.output_level, runs[: picked.count], picked.reason)
+def _unit_of_picked(runs: Runs, runs_to_merge: PickedRuns) -> CompactUnit:
+    return _unit_of_runs(
+        runs_to_merge.output_level, runs[: runs_to_merge.count], runs_to_merge.reason
+    )
 
 
 def _unit_of_runs(output_level: int, runs: Runs, reason: str) -> CompactUnit:

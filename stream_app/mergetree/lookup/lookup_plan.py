@@ -62,6 +62,6 @@ def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
 
 
 def keys_between(keys: Sequence[Any], min_key: Any, max_key: Any) -> range:
-    """Return the range of keys from `min_key` to `max_key`; see `keys_in`."""
+    """Return the range of the indices of ascending keys from `min_key` to `max_key`."""
     start = bisect_left(keys, min_key)
     return range(start, bisect_right(keys, max_key, lo=start))

@@ -23,13 +23,15 @@ class LookupSource(enum.Enum):
     COPY = "the rows of the keys, in a copy on local disk"
 
 
-def source_to_read(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> LookupSource:
+def source_to_read(
+    *, key_count: int, file_row_count: int, file_size: int, has_copies: bool
+) -> LookupSource:
     """Return the source in which to look up keys of a file.
 
     Args:
         has_copies: whether the table may have local copies.
     """
-    if keys * _ROWS_PER_KEY_MIN > file_rows:
+    if key_count * _ROWS_PER_KEY_MIN > file_row_count:
         return LookupSource.WHOLE
-    is_large = file_size >= _COPY_BYTES_MIN or file_rows >= _COPY_ROWS_MIN
+    is_large = file_size >= _COPY_BYTES_MIN or file_row_count >= _COPY_ROWS_MIN
     return LookupSource.COPY if has_copies and is_large else LookupSource.PARTS

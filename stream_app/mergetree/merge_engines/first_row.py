@@ -22,7 +22,7 @@ class FirstRow:
     """The merge engine that keeps the oldest row; with `ignore_delete` it ignores -U and -D rows.
 
     Rows of higher levels are older than all later rows, so `merge` does not use levels.
-    `changelog.before_rows.FirstRowChangelog` looks up rows outside of the window.
+    `changelog.before_row_lookup.FirstRowChangelog` looks up rows outside of the window.
     """
 
     ignore_delete: bool = False

@@ -45,12 +45,12 @@ class RestoredRows:
 
     Attributes:
         window: the complete rows, in the layout of the table.
-        refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value;
-            None or empty without such rows.
+        refused_messages: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older
+            value; None or empty without such rows.
     """
 
     window: MergeWindow
-    refused: pa.RecordBatch | None = None
+    refused_messages: pa.RecordBatch | None = None
 
 
 def widened_layout(layout: KeyValueLayout, schema: pa.Schema) -> KeyValueLayout:
@@ -92,9 +92,11 @@ def restored_windows(
     while start < rows.num_rows:
         end = int(ends[np.searchsorted(ends, min(start + part_rows, rows.num_rows))])
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
-        restored = restored_rows(part, layout, find)
-        yield restored
-        row_bytes = restored.window.batch.nbytes / max(1, restored.window.batch.num_rows)
+        restored_window = restored_rows(part, layout, find)
+        yield restored_window
+        row_bytes = restored_window.window.batch.nbytes / max(
+            1, restored_window.window.batch.num_rows
+        )
         part_rows = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
@@ -114,34 +116,36 @@ def restored_rows(window: MergeWindow, layout: KeyValueLayout, find: RowFinder) 
     """
     rows = layout.rows_at(window.batch, window.order)
     is_last = window.last_rows(layout)
-    restored = rows.select(layout.schema.names)
+    filled_rows = rows.select(layout.schema.names)
     reasons: dict[int, str] = {}
     if omits_values(rows):
         columns = [
             _OmittedColumn.in_rows(name, rows, is_last, is_omitted)
             for name, is_omitted in _omission_masks(rows.column(UNCHANGED)).items()
         ]
-        keys = restored.select(list(layout.key_names))
-        stored = _stored_rows(keys, columns, find)
+        keys = filled_rows.select(list(layout.key_names))
+        stored_rows = _stored_rows(keys, columns, find)
         for column in columns:
-            index = restored.schema.get_field_index(column.name)
-            values, column_reasons = column.restore(restored.column(index), stored)
-            restored = restored.set_column(index, restored.schema.field(index), values)
+            index = filled_rows.schema.get_field_index(column.name)
+            values, column_reasons = column.restore(filled_rows.column(index), stored_rows)
+            filled_rows = filled_rows.set_column(index, filled_rows.schema.field(index), values)
             reasons = column_reasons | reasons
     if not reasons:
-        return RestoredRows(MergeWindow(restored, None, is_last), _refused_messages(rows, {}))
+        return RestoredRows(MergeWindow(filled_rows, None, is_last), _refused_messages(rows, {}))
     is_accepted = np.ones(rows.num_rows, np.bool_)
     is_accepted[list(reasons)] = False
-    accepted = rows_at(restored, np.flatnonzero(is_accepted))
-    return RestoredRows(MergeWindow(accepted), _refused_messages(rows, reasons))
+    accepted_rows = rows_at(filled_rows, np.flatnonzero(is_accepted))
+    return RestoredRows(MergeWindow(accepted_rows), _refused_messages(rows, reasons))
 
 
 def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
     """Return column → the mask of rows that omit its value: bool [n]."""
-    encoded = texts.dictionary_encode()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    encoded_texts = texts.dictionary_encode()
+    codes = encoded_texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     masks: dict[str, Bools] = {}
-    for code, text in enumerate(encoded.dictionary.to_pylist()):  # there are few sets of columns
+    for code, text in enumerate(
+        encoded_texts.dictionary.to_pylist()
+    ):  # there are few sets of columns
         for name in text.split(SEPARATOR):
             masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return masks
@@ -169,9 +173,9 @@ def _stored_rows(
     if not len(key_starts):
         return _StoredRows(None, indices)
     names = [column.name for column in columns if len(column.unknown_keys)]
-    stored = find(rows_at(keys, key_starts), names)
-    indices[key_starts[stored.key_indices]] = np.arange(len(stored.key_indices))
-    return _StoredRows(stored.rows, indices)
+    rows_of_keys = find(rows_at(keys, key_starts), names)
+    indices[key_starts[rows_of_keys.key_indices]] = np.arange(len(rows_of_keys.key_indices))
+    return _StoredRows(rows_of_keys.rows, indices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +200,7 @@ class _OmittedColumn:
     def in_rows(
         name: str, rows: pa.RecordBatch, is_last: Bools, is_omitted: Bools
     ) -> _OmittedColumn:
-        """Find these rows among rows in order of key and age."""
+        """Find the rows that omit the column, among rows in order of key and age."""
         indices = np.arange(rows.num_rows)
         is_first = np.ones(rows.num_rows, np.bool_)
         is_first[1:] = is_last[:-1]
@@ -217,17 +221,19 @@ class _OmittedColumn:
         """The beginnings of the keys that must be looked up in the table."""
         return np.unique(self.key_starts[self.sources < 0])
 
-    def restore(self, column: pa.Array, stored: _StoredRows) -> tuple[pa.Array, dict[int, str]]:
+    def restore(
+        self, column: pa.Array, stored_rows: _StoredRows
+    ) -> tuple[pa.Array, dict[int, str]]:
         """Return the column with older values, and for each row without one the reason."""
         indices = np.arange(len(column))
-        stored_indices = stored.indices[self.key_starts]
+        stored_indices = stored_rows.indices[self.key_starts]
         is_unknown = self.sources < 0
         has_no_row = is_unknown & (stored_indices < 0)
         indices[self.rows] = np.where(is_unknown, len(column) + stored_indices, self.sources)
         indices[self.rows[has_no_row | self.is_deleted]] = 0
         candidates = column
-        if stored.rows is not None and self.name in stored.rows.schema.names:
-            candidates = pa.concat_arrays([column, stored.rows.column(self.name)])
+        if stored_rows.rows is not None and self.name in stored_rows.rows.schema.names:
+            candidates = pa.concat_arrays([column, stored_rows.rows.column(self.name)])
         values = candidates.take(pa.array(indices))
         # An omitted value is never null at the source, so a null means that the table lacks it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.rows]
@@ -244,7 +250,7 @@ def _reason(name: str, cause: str) -> str:
 
 
 def _refused_messages(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
-    refused = rows.select([MESSAGE, VALUE_KIND]).take(pa.array(sorted(reasons), pa.int64()))
+    refused_rows = rows.select([MESSAGE, VALUE_KIND]).take(pa.array(sorted(reasons), pa.int64()))
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
-    columns = [refused.column(MESSAGE), texts, refused.column(VALUE_KIND)]
+    columns = [refused_rows.column(MESSAGE), texts, refused_rows.column(VALUE_KIND)]
     return pa.RecordBatch.from_arrays(columns, [MESSAGE, REASON, VALUE_KIND])

@@ -129,7 +129,8 @@ def written_versions(
 
     Args:
         changes: changes in order of key and age.
-        find, hidden_changes: see `history_windows`; `hidden_changes` gets those that become hidden.
+        find, hidden_changes: see `history_windows`; `hidden_changes` gets the changes that become
+            hidden.
     """
     layout = rule.layout
     newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
@@ -142,10 +143,10 @@ def written_versions(
     rows = pa.concat_batches([*older_rows, _ends_of_versions(changes, rule), changes])
     window = sorted_window(rows, wide_layout)
     rows = rows_at(window.batch, window.order)
-    refused = None
+    refused_messages = None
     if omits_values(rows):
-        restored = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
-        rows, refused = restored.window.batch, restored.refused
+        restored_versions = restored_rows(MergeWindow(rows), rule.source_layout, _no_rows)
+        rows, refused_messages = restored_versions.window.batch, restored_versions.refused_messages
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
     if hidden_changes is not None and hidden_rows.num_rows:
         hidden_changes.add(hidden_rows)
@@ -156,7 +157,7 @@ def written_versions(
         if rule.keeps_earlier
         else differences.rows(keep_deletes=True)
     )
-    return RestoredRows(MergeWindow(written_rows), refused)
+    return RestoredRows(MergeWindow(written_rows), refused_messages)
 
 
 def _affected_rows(
@@ -252,7 +253,7 @@ def _number_by_age(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _ends_of_versions(rows: pa.RecordBatch, rule: HistoryRule) -> pa.RecordBatch:
-    """Return the ends of versions, as deletes at that time."""
+    """Return a delete for each version that ends, at the time of its end."""
     columns = rule.columns
     ends = rows.filter(rows.column(columns.valid_to).is_valid())
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), ends.num_rows)
@@ -305,7 +306,8 @@ def _timelines(rows: pa.RecordBatch, rule: HistoryRule) -> tuple[pa.RecordBatch,
 def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> Int64s:
     """Return the states that become hidden changes: int64 [k].
 
-    A state that no version shows is hidden once. A new change replaces a hidden one of its moment.
+    A state that no version shows is hidden once. A new change replaces a hidden change of the same
+    moment.
 
     Args:
         rows: as in `_timelines`.

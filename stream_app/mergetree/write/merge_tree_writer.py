@@ -17,7 +17,7 @@ import pyarrow as pa
 from stream_app.mergetree.file_access import (
     HiddenChanges,
     KeyValueFileAccess,
-    OldRows,
+    OldRowLookup,
     WrittenFiles,
 )
 from stream_app.mergetree.key_value_batch import KeyValueLayout, retract_mask, rows_at
@@ -55,7 +55,7 @@ class MergeTreeWriter:
         kind_column: the column with each row's kind (``rowkind.field``); empty: none.
         history: derives the versions of rows; None: a key has only one version.
         hidden_changes: the bucket's hidden changes; see `history_windows`.
-        old_rows: looks up omitted values, or the table's versions; None: no row needs them.
+        old_row_lookup: looks up omitted values, or the table's versions; None: no row needs them.
     """
 
     layout: KeyValueLayout
@@ -69,7 +69,7 @@ class MergeTreeWriter:
     kind_column: str = ""
     history: HistoryRule | None = None
     hidden_changes: HiddenChanges | None = None
-    old_rows: OldRows | None = None
+    old_row_lookup: OldRowLookup | None = None
     _new_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _changelog_files: list[DataFileMeta] = field(init=False, default_factory=list)
     _refused_batches: list[pa.RecordBatch] = field(init=False, default_factory=list)
@@ -127,15 +127,15 @@ class MergeTreeWriter:
     def prepare_commit(self) -> WrittenFiles:
         """Flush, and return all files since the last call."""
         self.flush()
-        written = WrittenFiles(
+        written_files = WrittenFiles(
             tuple(self._new_files),
             tuple(self._changelog_files),
             tuple(self._refused_batches),
-            index=() if self.hidden_changes is None else self.hidden_changes.finish(),
+            index_entries=() if self.hidden_changes is None else self.hidden_changes.finish(),
             late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
-        return written
+        return written_files
 
     def abort(self) -> None:
         """Drop the buffer, and delete the files that were not returned yet."""
@@ -160,12 +160,17 @@ class MergeTreeWriter:
         if self.history is None and not self._omits_values:
             yield from self.buffer.drain()
             return
-        assert self.old_rows is not None, "rows need older rows of the table"
-        find, new_files = self.old_rows.find, self._new_files
-        for restored in self._restored_windows(lambda keys, names: find(keys, names, new_files)):
-            if restored.refused is not None and restored.refused.num_rows:
-                self._refused_batches.append(restored.refused)
-            yield restored.window
+        assert self.old_row_lookup is not None, "rows need older rows of the table"
+        find, new_files = self.old_row_lookup.find, self._new_files
+        for restored_rows in self._restored_windows(
+            lambda keys, names: find(keys, names, new_files)
+        ):
+            if (
+                restored_rows.refused_messages is not None
+                and restored_rows.refused_messages.num_rows
+            ):
+                self._refused_batches.append(restored_rows.refused_messages)
+            yield restored_rows.window
 
     def _restored_windows(self, find: RowFinder) -> Iterator[RestoredRows]:
         if self.history is not None:

@@ -39,12 +39,16 @@ def check_mergeable(
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 
 
-def _refused_mask(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Bools:
+def _refused_mask(
+    refused_rows: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]
+) -> Bools:
     kinds = rows.column(VALUE_KIND).to_numpy()
-    is_refused: Bools = np.isin(kinds, [int(kind) for kind in rule.kinds])
-    if rule.sequence:
-        is_refused &= np.any([valid_of(rows.column(name)) for name in rule.sequence], axis=0)
-    if rule.updates_alone and rows.num_rows:
+    is_refused: Bools = np.isin(kinds, [int(kind) for kind in refused_rows.kinds])
+    if refused_rows.sequence:
+        is_refused &= np.any(
+            [valid_of(rows.column(name)) for name in refused_rows.sequence], axis=0
+        )
+    if refused_rows.updates_alone and rows.num_rows:
         # A -U row whose +U row is beyond the batch is accepted, because that nearly always follows.
         is_paired = np.ones(rows.num_rows, np.bool_)
         is_paired[:-1] = np.all([_equals_next(rows.column(name)) for name in key_names], axis=0)

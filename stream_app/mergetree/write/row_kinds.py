@@ -46,14 +46,14 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
     """Return the row kinds that writers drop (``ignore-delete``, ``ignore-update-before``)."""
-    ignored: set[RowKind] = set()
+    kinds: set[RowKind] = set()
     if options[IGNORE_DELETE]:
-        ignored = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
+        kinds = {RowKind.DELETE, RowKind.UPDATE_BEFORE}
     if options[IGNORE_UPDATE_BEFORE]:
-        ignored.add(RowKind.UPDATE_BEFORE)
-    return frozenset(ignored)
+        kinds.add(RowKind.UPDATE_BEFORE)
+    return frozenset(kinds)
 
 
-def accepted_mask(rows: pa.RecordBatch, ignored: Collection[RowKind]) -> Bools:
+def accepted_mask(rows: pa.RecordBatch, ignored_kinds: Collection[RowKind]) -> Bools:
     """Return whether each row is of a kind that is not ignored: bool [n]."""
-    return ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
+    return ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored_kinds])

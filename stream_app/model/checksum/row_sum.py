@@ -13,13 +13,13 @@ _MODULUS = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """The checksum of a set of rows; of changes, `rows` may be negative.
+    """The checksum of a set of rows; of changes, `row_count` may be negative.
 
     Attributes:
         high, low: sums of the first and last 8 bytes of each row's MD5, modulo 2^64.
     """
 
-    rows: int = 0
+    row_count: int = 0
     high: int = 0
     low: int = 0
 
@@ -28,20 +28,24 @@ class RowSum:
         assert 0 <= self.low < _MODULUS, self
 
     @classmethod
-    def of_totals(cls, rows: int, high: int, low: int) -> RowSum:
+    def of_totals(cls, row_count: int, high: int, low: int) -> RowSum:
         """Return the checksum from sums that may be negative, or not yet modulo 2^64."""
-        return cls(rows, high % _MODULUS, low % _MODULUS)
+        return cls(row_count, high % _MODULUS, low % _MODULUS)
 
     def __add__(self, other: RowSum) -> RowSum:
         """Return the checksum of both sets of rows together."""
-        return self.of_totals(self.rows + other.rows, self.high + other.high, self.low + other.low)
+        return self.of_totals(
+            self.row_count + other.row_count, self.high + other.high, self.low + other.low
+        )
 
     def __sub__(self, other: RowSum) -> RowSum:
         """Return the checksum of the rows without `other`."""
-        return self.of_totals(self.rows - other.rows, self.high - other.high, self.low - other.low)
+        return self.of_totals(
+            self.row_count - other.row_count, self.high - other.high, self.low - other.low
+        )
 
     def __str__(self) -> str:
-        return f"{self.rows} rows with checksum {self.digits}"
+        return f"{self.row_count} rows with checksum {self.digits}"
 
     @property
     def digits(self) -> str:
@@ -49,7 +53,7 @@ class RowSum:
         return f"{self.high:016x}{self.low:016x}"
 
     @classmethod
-    def of_digits(cls, rows: int, digits: str) -> RowSum:
+    def of_digits(cls, row_count: int, digits: str) -> RowSum:
         """Parse a checksum from the result of `digits`.
 
         Raises:
@@ -57,7 +61,7 @@ class RowSum:
         """
         if len(digits) != 32:
             raise ValueError(f"{digits!r} has {len(digits)} digits, not 32")
-        return cls(rows, int(digits[:16], 16), int(digits[16:], 16))
+        return cls(row_count, int(digits[:16], 16), int(digits[16:], 16))
 
 
 NO_ROWS = RowSum()

@@ -71,15 +71,15 @@ def _why_input_differs(schema: TableSchema) -> str:
     return ""
 
 
-def have_same_texts(older: TableSchema, newer: TableSchema) -> bool:
+def have_same_texts(older_schema: TableSchema, newer_schema: TableSchema) -> bool:
     """Return whether each row has the same text by both schemas."""
-    if older.schema_id == newer.schema_id:
+    if older_schema.schema_id == newer_schema.schema_id:
         return True
-    pairs = list(zip(older.fields, newer.fields, strict=False))
-    return len(pairs) == len(older.fields) and all(
-        before.field_id == after.field_id
-        and text_kind(before.data_type) == text_kind(after.data_type)
-        for before, after in pairs
+    pairs = list(zip(older_schema.fields, newer_schema.fields, strict=False))
+    return len(pairs) == len(older_schema.fields) and all(
+        older_column.field_id == newer_column.field_id
+        and text_kind(older_column.data_type) == text_kind(newer_column.data_type)
+        for older_column, newer_column in pairs
     )
 
 

@@ -1,6 +1,6 @@
 """The checksum of a table's rows that a snapshot carries.
 
-`planning.commit.carried_sums` carries it from snapshot to snapshot.
+`planning.commit.carry_sums` carries it from snapshot to snapshot.
 """
 
 from __future__ import annotations

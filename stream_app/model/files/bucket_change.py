@@ -30,20 +30,20 @@ class LookUp:
 class BucketChange:
     """The files that one bucket gains and loses, by an append or by a compaction.
 
-    A writer of index files names them in `index`. A compaction of rows that other engines delete by
-    vectors cannot, because only the commit knows which vectors belong to its files
+    A writer of index files names them in `index_entries`. A compaction of rows that other engines
+    delete by vectors cannot, because only the commit knows which vectors belong to its files
     (`table.commit.compacted_index`).
 
     Tasks pickle the change for the driver. It has only metadata, some hundred bytes a file.
 
     Attributes:
         partition: the serialized BinaryRow of the partition columns.
-        total_buckets: the partition's number of buckets; None: that of the table's options.
+        total_buckets: the partition's number of buckets; None: the number in its options.
         removed: the removed data files; empty for an append.
         added: the added data files. A file that a compaction only moves to another level is in
             both.
         changelog: the changelog files.
-        index: the added (ADD, new on disk) and deleted (DELETE) index files.
+        index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
         look_up: the look-ups on which a compaction depends; None: it depends only on its own files.
         seconds: the run time of a compaction, without the wait for a thread.
     """
@@ -54,7 +54,7 @@ class BucketChange:
     removed: tuple[DataFileMeta, ...] = ()
     added: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
-    index: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
     look_up: LookUp | None = None
     seconds: float = 0.0
 
@@ -75,4 +75,4 @@ class BucketChange:
     @property
     def written_index(self) -> tuple[IndexManifestEntry, ...]:
         """The index files that are new on disk."""
-        return tuple(entry for entry in self.index if entry.kind is FileKind.ADD)
+        return tuple(entry for entry in self.index_entries if entry.kind is FileKind.ADD)

@@ -28,7 +28,7 @@ Paimon does not have this type. Its engines keep such a file with the snapshot, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorMeta:
-    """The position of a data file's deletion vector in its index file.
+    """The place of a data file's deletion vector in its index file.
 
     Attributes:
         offset: the offset of the first byte of its entry.

@@ -60,9 +60,9 @@ class JoinedFiles:
     @property
     def anchor(self) -> DataFileMeta:
         """The file whose name the deletion vector of the rows bears: the oldest with all rows."""
-        complete = [file for file in self.files if holds_whole_range(file)]
+        whole_files = [file for file in self.files if holds_whole_range(file)]
         return min(
-            complete or self.files, key=lambda file: (file.max_sequence_number, file.file_name)
+            whole_files or self.files, key=lambda file: (file.max_sequence_number, file.file_name)
         )
 
 

@@ -1,9 +1,9 @@
 """Lists all table options that stream_app supports, and checks the options of a table.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to all
-engines. `CoreOptions` is the parsed view of a table's options. `option_problems` checks the options
-of a new table, and `check_writable` those of an existing one, before anything is written.
-`option_support` decides what Paimon's other options mean for stream_app.
+engines. `CoreOptions` is the parsed view of a table's options. `option_problems` checks a new
+table, and `check_writable` an existing one, before anything is written. `option_support` decides
+what Paimon's other options mean for stream_app.
 """
 
 from __future__ import annotations
@@ -276,11 +276,11 @@ class CoreOptions:
 
     def at_level(self, level: int) -> CoreOptions:
         """Return the options of a level's new data files, in a table with a primary key."""
-        configured = {
+        level_values = {
             FILE_FORMAT.key: self[FILE_FORMAT_PER_LEVEL].get(level),
             FILE_COMPRESSION.key: self[FILE_COMPRESSION_PER_LEVEL].get(level),
         }
-        level_options = {key: word for key, word in configured.items() if word is not None}
+        level_options = {key: word for key, word in level_values.items() if word is not None}
         return CoreOptions({**self.raw, **level_options}) if level_options else self
 
     @property
@@ -296,15 +296,15 @@ class CoreOptions:
     @property
     def stop_trigger(self) -> int:
         """``num-sorted-run.stop-trigger``; never below the compaction trigger."""
-        configured = self[NUM_SORTED_RUN_STOP_TRIGGER]
+        configured_value = self[NUM_SORTED_RUN_STOP_TRIGGER]
         trigger = self.compaction_trigger
-        return trigger + 3 if configured is None else max(configured, trigger)
+        return trigger + 3 if configured_value is None else max(configured_value, trigger)
 
     @property
     def num_levels(self) -> int:
         """``num-levels``; the highest level is one less."""
-        configured = self[NUM_LEVELS]
-        return self.compaction_trigger + 1 if configured is None else configured
+        configured_value = self[NUM_LEVELS]
+        return self.compaction_trigger + 1 if configured_value is None else configured_value
 
     @property
     def merge_engine(self) -> str:
@@ -358,22 +358,22 @@ class CoreOptions:
     @property
     def lookup_interval(self) -> int:
         """``lookup-compact.max-interval``; never below the compaction trigger."""
-        configured = self[LOOKUP_COMPACT_MAX_INTERVAL]
+        configured_value = self[LOOKUP_COMPACT_MAX_INTERVAL]
         trigger = self.compaction_trigger
-        return 2 * trigger if configured is None else max(configured, trigger)
+        return 2 * trigger if configured_value is None else max(configured_value, trigger)
 
     @property
     def sort_spill_threshold(self) -> int:
         """``sort-spill-threshold``; reading a run takes 4 MB, so a few runs need no spill."""
-        configured = self[SORT_SPILL_THRESHOLD]
-        return max(32, self.stop_trigger + 1) if configured is None else configured
+        configured_value = self[SORT_SPILL_THRESHOLD]
+        return max(32, self.stop_trigger + 1) if configured_value is None else configured_value
 
     def compacts_fully_after(self, epoch: int) -> bool:
         """Return whether ``full-compaction.delta-commits`` is due; never in write-only jobs."""
-        epochs = self[FULL_COMPACTION_DELTA_COMMITS]
-        if epochs is None and self.producer.by_full_compaction:
-            epochs = 1
-        return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
+        epoch_count = self[FULL_COMPACTION_DELTA_COMMITS]
+        if epoch_count is None and self.producer.by_full_compaction:
+            epoch_count = 1
+        return bool(epoch_count and (epoch + 1) % epoch_count == 0) and not self[WRITE_ONLY]
 
     def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
         """Return whether each epoch waits for its compactions."""
@@ -384,7 +384,7 @@ class CoreOptions:
     @property
     def write_only_stop_trigger(self) -> int:
         """``write-only.stop-trigger``, at least the trigger of another job's compaction."""
-        configured = self[WRITE_ONLY_STOP_TRIGGER]
-        if configured is None:
+        configured_value = self[WRITE_ONLY_STOP_TRIGGER]
+        if configured_value is None:
             return 10 * self.stop_trigger
-        return max(configured, self.compaction_trigger + 1)
+        return max(configured_value, self.compaction_trigger + 1)

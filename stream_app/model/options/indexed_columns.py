@@ -107,9 +107,9 @@ def without_indexes_of(options: Mapping[str, str], column: str) -> dict[str, str
     for key, value in options.items():
         parts = setting_parts(key)
         if _names_columns(key):
-            remaining = [name for name in _names(value) if name.partition("[")[0] != column]
-            if remaining:
-                result[key] = ",".join(remaining)
+            remaining_names = [name for name in _names(value) if name.partition("[")[0] != column]
+            if remaining_names:
+                result[key] = ",".join(remaining_names)
         elif not (parts and parts[1] == column):
             result[key] = value
     return result

@@ -1,8 +1,8 @@
 """Defines how table options are declared, and parses their texts into values.
 
 An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`;
-`declared_options` collects those of a module. The table's schema stores the texts, so this module
-refuses values that Paimon cannot read: no other engine could open such a table.
+`declared_options` collects the options of a module. The table's schema stores the texts, so this
+module refuses values that Paimon cannot read: no other engine could open such a table.
 
 Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/TimeUtils.java`.
 """
@@ -240,7 +240,7 @@ class ColumnOption(Generic[Value]):
     """One option of a column, with the key ``fields.<column>.<suffix>``.
 
     Attributes:
-        kind, default, meaning: those of `Option`.
+        kind, default, meaning: as the fields of `Option`.
         suffix: the end of the key, behind the column.
     """
 

@@ -59,7 +59,7 @@ class OptionRefusal:
 
     Attributes:
         key: the key, with ``*`` for a column, or ending with a dot for a prefix.
-        values: the values that require the feature.
+        value_rule: the values that require the feature.
         purposes: the purposes for which the table is refused.
         reason: the consequence; empty if the option's name shows it.
         is_removable: whether the rows mean the same without the option, so that ``alter --unset``
@@ -67,7 +67,7 @@ class OptionRefusal:
     """
 
     key: str
-    values: ValueRule
+    value_rule: ValueRule
     purposes: frozenset[Purpose]
     reason: str = ""
     is_removable: bool = False
@@ -202,7 +202,7 @@ def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str
     by_key = _REFUSALS_FOR[purpose]
     for key, value in options.items():
         for refusal in (*by_key.get(key, ()), *by_key[""]):
-            if refusal.is_of(key) and refusal.values.holds(value):
+            if refusal.is_of(key) and refusal.value_rule.holds(value):
                 yield key, refusal
 
 

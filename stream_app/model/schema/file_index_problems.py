@@ -58,10 +58,10 @@ def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterato
     indexes = indexed_columns(options)
     for index in indexes:
         yield from _index_problems(columns, index)
-    declared = {(index.kind, index.column.partition("[")[0]) for index in indexes}
+    declared_indexes = {(index.kind, index.column.partition("[")[0]) for index in indexes}
     for key in options:
         parts = setting_parts(key)
-        if parts and (parts[0], parts[1]) not in declared:
+        if parts and (parts[0], parts[1]) not in declared_indexes:
             yield (
                 f"option {key!r} is of an index that is not there: name {parts[1]!r} in "
                 f"'{PREFIX}{parts[0]}{COLUMNS}'"

@@ -105,8 +105,8 @@ class TableSchema:
     @cached_property
     def target_file_size(self) -> int:
         """The bytes beyond which a new data file begins (``target-file-size``)."""
-        configured = self.core_options[TARGET_FILE_SIZE]
-        return self.kind_traits.target_file_size if configured is None else configured
+        configured_size = self.core_options[TARGET_FILE_SIZE]
+        return self.kind_traits.target_file_size if configured_size is None else configured_size
 
     @property
     def compaction_file_size(self) -> int:
@@ -305,14 +305,14 @@ def _key_problems(
             "compact it (stream-app compact TABLE --follow)"
         )
     traits = kind_traits(primary_keys, partition_keys, core.bucket)
-    trimmed = [key for key in primary_keys if key not in partition_keys]
-    missing = [key for key in partition_keys if key not in primary_keys]
-    if not trimmed:
+    trimmed_keys = [key for key in primary_keys if key not in partition_keys]
+    missing_keys = [key for key in partition_keys if key not in primary_keys]
+    if not trimmed_keys:
         problems.append("primary-keys must have a column that is not a partition key")
-    elif missing and not traits.crosses_partitions:
+    elif missing_keys and not traits.crosses_partitions:
         problems.append(
             f"with a fixed number of buckets partition keys must be part of the primary key, "
-            f"{missing} are not: add them, or give bucket = -1"
+            f"{missing_keys} are not: add them, or give bucket = -1"
         )
     problems += [
         f"primary key {key!r} is {columns.field(key).data_type}: floating point cannot be a key"
@@ -329,7 +329,7 @@ def _key_problems(
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
         for key in core.columns(BUCKET_KEY)
-        if key not in trimmed
+        if key not in trimmed_keys
     ]
     return problems
 

@@ -35,11 +35,11 @@ def changeable_members(data_type: DataType) -> tuple[DataField, ...]:
     return members(data_type)[:1] if data_type.root is TypeRoot.MAP else members(data_type)
 
 
-def with_members(data_type: DataType, changed: Sequence[DataField]) -> DataType:
+def with_members(data_type: DataType, changed_members: Sequence[DataField]) -> DataType:
     """Return the type with changed members; keys stay."""
     if data_type.root is TypeRoot.ROW:
-        return replace(data_type, fields=tuple(changed))
-    return replace(data_type, element=changed[0].data_type)
+        return replace(data_type, fields=tuple(changed_members))
+    return replace(data_type, element=changed_members[0].data_type)
 
 
 def inner_field_id(field_id: int, depth: int) -> int:

@@ -28,37 +28,47 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 """Decimal digits of an integer that a floating point number holds exactly."""
 
 
-def keeps_values(stored: DataType, target: DataType, *, by_ids: bool = False) -> bool:
-    """Return whether each value of the `stored` type is a value of the `target` type.
+def keeps_values(stored_type: DataType, target_type: DataType, *, by_ids: bool = False) -> bool:
+    """Return whether each value of the stored type is a value of the target type.
 
     Args:
         by_ids: whether to match fields of ROWs by id, and to allow dropped fields. Otherwise match
             them by name, and require all of them.
     """
-    if stored.fits_into(target, by_ids=by_ids):
+    if stored_type.fits_into(target_type, by_ids=by_ids):
         return True
-    if stored.is_nested:
-        return stored.root is target.root and _keeps_members(stored, target, by_ids=by_ids)
-    if stored.root in _INTEGER_DIGITS:
-        return _holds_integer(_INTEGER_DIGITS[stored.root], target)
-    if stored.root is TypeRoot.DECIMAL and target.root is TypeRoot.DECIMAL:
-        has_more_digits = target.precision - target.scale >= stored.precision - stored.scale
-        return has_more_digits and target.scale >= stored.scale
+    if stored_type.is_nested:
+        return stored_type.root is target_type.root and _keeps_members(
+            stored_type, target_type, by_ids=by_ids
+        )
+    if stored_type.root in _INTEGER_DIGITS:
+        return _holds_integer(_INTEGER_DIGITS[stored_type.root], target_type)
+    if stored_type.root is TypeRoot.DECIMAL and target_type.root is TypeRoot.DECIMAL:
+        has_more_digits = (
+            target_type.precision - target_type.scale >= stored_type.precision - stored_type.scale
+        )
+        return has_more_digits and target_type.scale >= stored_type.scale
     for roots in (STRING_ROOTS, BINARY_ROOTS):
-        if stored.root in roots:
-            is_padded = target.root in (TypeRoot.CHAR, TypeRoot.BINARY)
-            return target.root in roots and target.length >= stored.length and not is_padded
-    if stored.root in TIMESTAMP_ROOTS:
-        return target.root is stored.root and target.precision >= stored.precision
-    return stored.root is TypeRoot.FLOAT and target.root is TypeRoot.DOUBLE
+        if stored_type.root in roots:
+            is_padded = target_type.root in (TypeRoot.CHAR, TypeRoot.BINARY)
+            return (
+                target_type.root in roots
+                and target_type.length >= stored_type.length
+                and not is_padded
+            )
+    if stored_type.root in TIMESTAMP_ROOTS:
+        return (
+            target_type.root is stored_type.root and target_type.precision >= stored_type.precision
+        )
+    return stored_type.root is TypeRoot.FLOAT and target_type.root is TypeRoot.DOUBLE
 
 
-def _keeps_members(stored: DataType, target: DataType, *, by_ids: bool) -> bool:
+def _keeps_members(stored_type: DataType, target_type: DataType, *, by_ids: bool) -> bool:
     target_members = {
-        member.field_id if by_ids else member.name: member for member in members(target)
+        member.field_id if by_ids else member.name: member for member in members(target_type)
     }
-    names = {member.field_id if by_ids else member.name for member in members(stored)}
-    for member in members(stored):
+    names = {member.field_id if by_ids else member.name for member in members(stored_type)}
+    for member in members(stored_type):
         target_member = target_members.get(member.field_id if by_ids else member.name)
         if target_member is None and not by_ids:
             return False
@@ -72,9 +82,9 @@ def _keeps_members(stored: DataType, target: DataType, *, by_ids: bool) -> bool:
     )
 
 
-def _holds_integer(digits: int, target: DataType) -> bool:
-    if target.root in _INTEGER_DIGITS:
-        return _INTEGER_DIGITS[target.root] >= digits
-    if target.root is TypeRoot.DECIMAL:
-        return target.precision - target.scale >= digits
-    return _EXACT_DIGITS.get(target.root, 0) >= digits
+def _holds_integer(digits: int, target_type: DataType) -> bool:
+    if target_type.root in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[target_type.root] >= digits
+    if target_type.root is TypeRoot.DECIMAL:
+        return target_type.precision - target_type.scale >= digits
+    return _EXACT_DIGITS.get(target_type.root, 0) >= digits

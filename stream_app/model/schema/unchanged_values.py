@@ -1,6 +1,6 @@
 """Marks values that a change omits because they are unchanged.
 
-Rows with omitted values have additional columns after those of the table. The decoder makes them,
+Rows with omitted values have additional columns after the table's columns. The decoder makes them,
 the shuffle transports them, and the write buffer replaces them by the row's older values.
 """
 

@@ -93,12 +93,12 @@ def parse_mapping_options(
     """
     modes_by_name = {mode.value: mode for mode in MappingMode}
     lower_names = [name.strip().lower() for name in names]
-    unknown = [name for name in lower_names if name and name not in modes_by_name]
-    if unknown:
+    unknown_names = [name for name in lower_names if name and name not in modes_by_name]
+    if unknown_names:
         raise UsageError(
-            f"unknown type mapping {', '.join(map(repr, unknown))}",
+            f"unknown type mapping {', '.join(map(repr, unknown_names))}",
             where=where,
-            fix=known_names_text(unknown[0], modes_by_name),
+            fix=known_names_text(unknown_names[0], modes_by_name),
         )
     modes = frozenset(modes_by_name[name] for name in lower_names if name)
     return MappingOptions(modes, inexact, json_columns)

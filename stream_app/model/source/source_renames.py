@@ -172,26 +172,32 @@ def _rename(
 ) -> None:
     """Rename tables; a ghost table that replaces its original inherits the original's renames."""
     tables_before = dict(tables)
-    for old, new in ((_origin(old, database), _origin(new, database)) for old, new in pairs):
-        moved_renames = tables.pop(old, None)
-        if ghost_of(old.table) == new.table:
-            table, ghost = tables_before.get(new, TableRenames()), moved_renames
-            tables[new] = (
-                replace(table, is_partial=True) if ghost is None else _join_renames(table, ghost)
+    for old_name, new_name in pairs:
+        old_origin, new_origin = _origin(old_name, database), _origin(new_name, database)
+        moved_renames = tables.pop(old_origin, None)
+        if ghost_of(old_origin.table) == new_origin.table:
+            table_renames, ghost_renames = (
+                tables_before.get(new_origin, TableRenames()),
+                moved_renames,
+            )
+            tables[new_origin] = (
+                replace(table_renames, is_partial=True)
+                if ghost_renames is None
+                else _join_renames(table_renames, ghost_renames)
             )
         elif moved_renames is not None:
-            tables[new] = moved_renames
+            tables[new_origin] = moved_renames
 
 
-def _join_renames(table: TableRenames, ghost: TableRenames) -> TableRenames:
-    old_names = {pair.old for pair in ghost.pairs}
-    present_names = (name for name in table.present if name not in old_names)
+def _join_renames(table_renames: TableRenames, ghost_renames: TableRenames) -> TableRenames:
+    old_names = {pair.old for pair in ghost_renames.pairs}
+    present_names = (name for name in table_renames.present if name not in old_names)
     return TableRenames(
-        pairs=table.pairs + ghost.pairs,
-        present=tuple(dict.fromkeys((*present_names, *ghost.present))),
-        unclear=table.unclear + ghost.unclear,
-        since_ms=max(table.since_ms, ghost.since_ms),
-        is_partial=table.is_partial or ghost.is_partial,
+        pairs=table_renames.pairs + ghost_renames.pairs,
+        present=tuple(dict.fromkeys((*present_names, *ghost_renames.present))),
+        unclear=table_renames.unclear + ghost_renames.unclear,
+        since_ms=max(table_renames.since_ms, ghost_renames.since_ms),
+        is_partial=table_renames.is_partial or ghost_renames.is_partial,
     )
 
 

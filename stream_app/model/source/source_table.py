@@ -51,10 +51,10 @@ class SourceColumn:
     has_default: bool = False
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
 
-    def type_beside(self, column: DataType) -> DataType:
+    def type_beside(self, column_type: DataType) -> DataType:
         """Return the source's type for comparison with the table's column."""
         same_root_types = (
-            alternative for alternative in self.alternatives if alternative.root is column.root
+            alternative for alternative in self.alternatives if alternative.root is column_type.root
         )
         data_type = next(same_root_types, self.data_type)
         return data_type.as_nullable() if self.data_type.nullable else data_type.not_null()
@@ -93,25 +93,26 @@ def with_aliases(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     return replace(table, columns=tuple(by_name.values()))
 
 
-def merged_source_table(earlier: SourceTable, later: SourceTable) -> SourceTable:
+def merged_source_table(earlier_table: SourceTable, later_table: SourceTable) -> SourceTable:
     """Merge two tables whose rows go to one table: two versions of a table, or two shards.
 
     A column of both gets the wider type, or the later one if neither holds all values of the other.
     It is nullable if it is nullable or missing in one.
     """
     columns = []
-    for column in earlier.columns:
-        later_column = later.column(column.name)
+    for column in earlier_table.columns:
+        later_column = later_table.column(column.name)
         columns.append(
             _as_nullable(column) if later_column is None else _wider_column(column, later_column)
         )
     added_columns = [
         _as_nullable(added_column)
-        for added_column in later.columns
-        if earlier.column(added_column.name) is None
+        for added_column in later_table.columns
+        if earlier_table.column(added_column.name) is None
     ]
     return SourceTable(
-        columns=(*columns, *added_columns), primary_keys=later.primary_keys or earlier.primary_keys
+        columns=(*columns, *added_columns),
+        primary_keys=later_table.primary_keys or earlier_table.primary_keys,
     )
 
 
@@ -119,11 +120,13 @@ def _as_nullable(column: SourceColumn) -> SourceColumn:
     return replace(column, data_type=column.data_type.as_nullable())
 
 
-def _wider_column(earlier: SourceColumn, later: SourceColumn) -> SourceColumn:
-    if earlier.is_typed != later.is_typed:
-        return earlier if earlier.is_typed else later
-    is_narrower = keeps_values(later.data_type, earlier.data_type)
-    wider = earlier if is_narrower else later
-    nullable = earlier.data_type.nullable or later.data_type.nullable
-    data_type = wider.data_type.as_nullable() if nullable else wider.data_type
-    return replace(wider, data_type=data_type, comment=later.comment or earlier.comment)
+def _wider_column(earlier_column: SourceColumn, later_column: SourceColumn) -> SourceColumn:
+    if earlier_column.is_typed != later_column.is_typed:
+        return earlier_column if earlier_column.is_typed else later_column
+    is_narrower = keeps_values(later_column.data_type, earlier_column.data_type)
+    wider_column = earlier_column if is_narrower else later_column
+    nullable = earlier_column.data_type.nullable or later_column.data_type.nullable
+    data_type = wider_column.data_type.as_nullable() if nullable else wider_column.data_type
+    return replace(
+        wider_column, data_type=data_type, comment=later_column.comment or earlier_column.comment
+    )

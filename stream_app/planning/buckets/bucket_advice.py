@@ -24,11 +24,11 @@ class BucketSize:
 
     Attributes:
         partition: the serialized partition.
-        rows: the physical rows, including deletes and older versions.
+        row_count: the number of physical rows, including deletes and older versions.
     """
 
     partition: bytes
-    rows: int
+    row_count: int
     bytes: int
 
 
@@ -49,7 +49,7 @@ class BucketAdvice:
 
 
 def bucket_advice(
-    sizes: Sequence[BucketSize], *, buckets: int, width: int, target_rows: int
+    sizes: Sequence[BucketSize], *, bucket_count: int, width: int, target_rows: int
 ) -> BucketAdvice | None:
     """Return the advice about the number of buckets; None if it fits.
 
@@ -62,7 +62,7 @@ def bucket_advice(
 
     Args:
         sizes: the sizes of buckets with files.
-        buckets: option ``bucket``.
+        bucket_count: option ``bucket``.
         width, target_rows: as in `DynamicBucketRules`; for ``bucket = -1``.
     """
     partitions: dict[bytes, list[BucketSize]] = {}
@@ -76,15 +76,15 @@ def bucket_advice(
     is_large = max(size.bytes for size in sizes) > _BYTES_MAX
     if not is_large and (partition_buckets_max == 1 or mean_bytes >= _BYTES_MIN):
         return None
-    if buckets > 0:
+    if bucket_count > 0:
         largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
-        option, new_value, current_value = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
+        option, new_value, current_value = "bucket", max(1, -(-largest // FAIR_BYTES)), bucket_count
     elif not is_large and partition_buckets_max <= width:
         option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
     else:
-        rows = max(sum(size.rows for size in sizes), 1)
+        row_count = max(sum(size.row_count for size in sizes), 1)
         option, current_value = "dynamic-bucket.target-row-num", target_rows
-        new_value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _TARGET_MIN)
+        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value
     grows = (

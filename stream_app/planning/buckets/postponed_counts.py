@@ -43,21 +43,21 @@ class FirstBucketRules:
         )
 
 
-def first_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
+def first_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> int:
     """Return the number of buckets of a partition by its rows and bytes in ``bucket-postpone``."""
     if rules.default is not None:
         return rules.default
     if rules.target_rows is not None:
-        return max(1, -(-rows // rules.target_rows))
+        return max(1, -(-row_count // rules.target_rows))
     return max(1, -(-size // rules.target_bytes))
 
 
-def batch_bucket_count(rows: int, size: int, rules: FirstBucketRules) -> int:
+def batch_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> int:
     """Return the number of buckets of a partition by the rows and bytes that replace its rows.
 
     A derived number is rounded up to a power of two.
     """
-    count = first_bucket_count(rows, size, rules)
+    count = first_bucket_count(row_count, size, rules)
     if rules.default is not None:
         return count
     return min(1 << (count - 1).bit_length(), rules.max_buckets)

@@ -19,8 +19,8 @@ def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     Sequence numbers order stream_app's files, and creation times other engines' files.
     """
     own_files: list[DataFileMeta] = []
-    others: list[DataFileMeta] = []
+    other_files: list[DataFileMeta] = []
     for file in files:
-        (own_files if f"-u-{WRITER}-s-" in file.file_name else others).append(file)
-    others.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
-    return others + sorted(own_files, key=lambda file: file.min_sequence_number)
+        (own_files if f"-u-{WRITER}-s-" in file.file_name else other_files).append(file)
+    other_files.sort(key=lambda file: (file.creation_time_ms or 0, file.min_sequence_number))
+    return other_files + sorted(own_files, key=lambda file: file.min_sequence_number)

@@ -22,14 +22,14 @@ class PlannedRescale:
 
     Attributes:
         partition: the serialized partition.
-        old_buckets, new_buckets: the current and the new number of buckets.
-        files, bytes: the number and bytes of the partition's files.
+        old_bucket_count, new_bucket_count: the current and the new number of buckets.
+        file_count, bytes: the number and bytes of the partition's files.
     """
 
     partition: bytes
-    old_buckets: int
-    new_buckets: int
-    files: int
+    old_bucket_count: int
+    new_bucket_count: int
+    file_count: int
     bytes: int
 
 
@@ -48,27 +48,29 @@ def planned_rescales(
         if entry.bucket == POSTPONED:
             continue
         partitions.setdefault(entry.partition, []).append(entry)
-    planned = []
+    rescales = []
     for partition, entries in partitions.items():
-        old_buckets = entries[0].total_buckets
-        new_buckets = (
-            fitting_bucket_count(entries, old_buckets) if wanted_count is None else wanted_count
+        old_bucket_count = entries[0].total_buckets
+        new_bucket_count = (
+            fitting_bucket_count(entries, old_bucket_count)
+            if wanted_count is None
+            else wanted_count
         )
-        if any(entry.total_buckets != new_buckets for entry in entries):
+        if any(entry.total_buckets != new_bucket_count for entry in entries):
             partition_bytes = sum(entry.file.file_size for entry in entries)
-            planned.append(
+            rescales.append(
                 PlannedRescale(
                     partition=partition,
-                    old_buckets=old_buckets,
-                    new_buckets=new_buckets,
-                    files=len(entries),
+                    old_bucket_count=old_bucket_count,
+                    new_bucket_count=new_bucket_count,
+                    file_count=len(entries),
                     bytes=partition_bytes,
                 )
             )
-    return planned
+    return rescales
 
 
-def fitting_bucket_count(entries: Sequence[ManifestEntry], old_buckets: int) -> int:
+def fitting_bucket_count(entries: Sequence[ManifestEntry], old_bucket_count: int) -> int:
     """Return the fitting number of buckets: the current one without other `bucket_advice`."""
     buckets: dict[int, list[ManifestEntry]] = {}
     for entry in entries:
@@ -76,17 +78,17 @@ def fitting_bucket_count(entries: Sequence[ManifestEntry], old_buckets: int) -> 
     sizes = [
         BucketSize(
             partition=b"",
-            rows=sum(entry.file.row_count for entry in files),
+            row_count=sum(entry.file.row_count for entry in files),
             bytes=sum(entry.file.file_size for entry in files),
         )
         for files in buckets.values()
     ]
-    advice = bucket_advice(sizes, buckets=old_buckets, width=1, target_rows=1)
-    return old_buckets if advice is None else advice.value
+    advice = bucket_advice(sizes, bucket_count=old_bucket_count, width=1, target_rows=1)
+    return old_bucket_count if advice is None else advice.value
 
 
 def split_groups(
-    entries: Iterable[ManifestEntry], buckets: int, *, has_keys: bool = True
+    entries: Iterable[ManifestEntry], bucket_count: int, *, has_keys: bool = True
 ) -> list[tuple[ManifestEntry, ...]]:
     """Group the files of a partition that are split together, because they share a sorted run.
 
@@ -98,7 +100,7 @@ def split_groups(
        order that keeps each bucket's order.
 
     Args:
-        buckets: the new number of buckets.
+        bucket_count: the new number of buckets.
         has_keys: whether the table has a primary key.
     """
     if not has_keys:
@@ -113,6 +115,6 @@ def split_groups(
         if entry.file.level == 0:
             groups.append((entry,))
         else:
-            remainder = entry.bucket % gcd(entry.total_buckets, buckets)
+            remainder = entry.bucket % gcd(entry.total_buckets, bucket_count)
             levels.setdefault((entry.file.level, remainder), []).append(entry)
     return groups + [tuple(members) for _, members in sorted(levels.items())]

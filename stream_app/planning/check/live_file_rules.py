@@ -24,10 +24,10 @@ class LiveFiles:
     """The live files of a version, by bucket.
 
     Attributes:
-        rows: the number of rows of all files.
+        row_count: the number of rows of all files.
     """
 
-    rows: int = 0
+    row_count: int = 0
     _buckets: dict[BucketId, dict[FileIdentity, ManifestEntry]] = field(
         init=False, default_factory=lambda: defaultdict(dict)
     )
@@ -49,11 +49,11 @@ class LiveFiles:
                 self._count(entry, 1)
         for entry in delta:
             if entry.kind is FileKind.DELETE:
-                deleted = self._buckets[entry.bucket_id].pop(entry.identity, None)
-                if deleted is None:
+                deleted_entry = self._buckets[entry.bucket_id].pop(entry.identity, None)
+                if deleted_entry is None:
                     impossible_entries.append(entry)
                 else:
-                    self._count(deleted, -1)
+                    self._count(deleted_entry, -1)
         return impossible_entries
 
     def bucket(self, bucket_id: BucketId) -> Collection[ManifestEntry]:
@@ -69,7 +69,7 @@ class LiveFiles:
         return sorted(total for total, files in totals.items() if files and total > 0)
 
     def _count(self, entry: ManifestEntry, sign: int) -> None:
-        self.rows += sign * entry.file.row_count
+        self.row_count += sign * entry.file.row_count
         self._totals[entry.partition][entry.total_buckets] += sign
 
 

@@ -34,7 +34,7 @@ class RecordCounts:
 
 
 def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) -> Iterator[Finding]:
-    """Compare a snapshot's counts with those of its manifests; unknown counts are skipped.
+    """Compare a snapshot's counts with its manifests' counts; unknown counts are skipped.
 
     A wrong count damages no rows, but readers and users plan by it.
     """

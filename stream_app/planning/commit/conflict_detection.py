@@ -1,7 +1,7 @@
 """Decides whether changes conflict with a table that other writers have changed meanwhile.
 
-`table.commit.commit_conflicts` calls it. If changes conflict, it names the snapshot that caused the
-conflict.
+`table.commit.commit_conflict_check` calls it. If changes conflict, it names the snapshot that
+caused the conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.
@@ -104,18 +104,18 @@ def _file_conflicts(
 ) -> list[Conflict]:
     """Apply the changes to `live_entries`; return conflicts of files that are gone or there."""
     conflicts = []
-    deleted = set()
+    deleted_identities = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
         if change.kind is FileKind.DELETE:
-            deleted.add(identity)
+            deleted_identities.add(identity)
             if live_entries.pop(identity, None) is None:
                 problem = f"{name} of level {change.file.level} is gone"
                 conflicts.append(
                     Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
                 )
             continue
-        if identity in live_entries or identity in deleted:
+        if identity in live_entries or identity in deleted_identities:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
             problem = f"{name} is or was at level {change.file.level} already"
             conflicts.append(

@@ -84,17 +84,21 @@ def oldest_needed_snapshot(recordings: Iterable[RecordingSnapshot], now_ms: int)
     """
     needed_id, seen_users = None, set[str]()
     for index, recording in enumerate(recordings):
-        snapshot, recorded = recording.snapshot, recording.recorded
+        snapshot, recorded_epochs = recording.snapshot, recording.recorded
         if index == 0:
             now_ms = min(now_ms, snapshot.time_ms)
-        is_last = recorded is not None
-        if recorded is None:
-            recorded = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
-        if any(_is_young(recorded[user], now_ms) for user in recorded.keys() - seen_users):
+        is_last = recorded_epochs is not None
+        if recorded_epochs is None:
+            recorded_epochs = (
+                {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
+            )
+        if any(
+            _is_young(recorded_epochs[user], now_ms) for user in recorded_epochs.keys() - seen_users
+        ):
             needed_id = snapshot.snapshot_id
         if is_last:
             break
-        seen_users |= recorded.keys()
+        seen_users |= recorded_epochs.keys()
     return needed_id
 
 

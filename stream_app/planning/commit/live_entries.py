@@ -16,13 +16,15 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     For all Paimon readers, a file that was ever deleted at a level stays deleted there.
     """
     added_entries: dict[FileIdentity, ManifestEntry] = {}
-    deleted: set[FileIdentity] = set()
+    deleted_identities: set[FileIdentity] = set()
     for entry in entries:
         if entry.kind is FileKind.ADD:
             added_entries[entry.identity] = entry
         else:
-            deleted.add(entry.identity)
-    return [entry for identity, entry in added_entries.items() if identity not in deleted]
+            deleted_identities.add(entry.identity)
+    return [
+        entry for identity, entry in added_entries.items() if identity not in deleted_identities
+    ]
 
 
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -30,16 +32,16 @@ def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
     A DELETE without its ADD is kept, because the ADD is in a manifest outside of this merge.
     """
-    remaining: dict[FileIdentity, ManifestEntry] = {}
-    deleted: set[FileIdentity] = set()
+    remaining_entries: dict[FileIdentity, ManifestEntry] = {}
+    deleted_identities: set[FileIdentity] = set()
     for entry in entries:
         identity = entry.identity
         if entry.kind is FileKind.ADD:
-            if identity not in deleted:
-                remaining[identity] = entry
+            if identity not in deleted_identities:
+                remaining_entries[identity] = entry
             continue
-        if identity not in deleted:
-            deleted.add(identity)
-            if remaining.pop(identity, None) is None:
-                remaining[identity] = entry
-    return list(remaining.values())
+        if identity not in deleted_identities:
+            deleted_identities.add(identity)
+            if remaining_entries.pop(identity, None) is None:
+                remaining_entries[identity] = entry
+    return list(remaining_entries.values())

@@ -1,6 +1,7 @@
 """Decides whether files of a writer's schema may be committed after the table's schema has changed.
 
-`table.commit.commit_conflicts` calls it, and `table.job.table_job` before it takes a newer schema.
+`table.commit.commit_conflict_check` calls it. `table.job.table_job` calls it too, before it takes a
+newer schema.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def schema_origin_text(schema: TableSchema, recent_snapshots: Iterable[Snapshot]
     Args:
         recent_snapshots: the latest commits, newest first.
     """
-    created = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    origin = f"schema {schema.schema_id} was made at {created}"
+    created_text = datetime.fromtimestamp(schema.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    origin = f"schema {schema.schema_id} was made at {created_text}"
     snapshots = [
         snapshot for snapshot in recent_snapshots if snapshot.schema_id >= schema.schema_id
     ]

@@ -98,12 +98,12 @@ def plan_round(
     for partition, coordinator in updated.items():
         bins, updated[partition] = pick_bins(coordinator, rules, index_files)
         tasks += [(partition, files) for files in bins]
-    remaining = {
+    remaining_partitions = {
         partition: coordinator
         for partition, coordinator in updated.items()
         if not coordinator.may_be_forgotten
     }
-    return tasks, remaining
+    return tasks, remaining_partitions
 
 
 def pick_bins(
@@ -111,11 +111,11 @@ def pick_bins(
 ) -> tuple[list[Files], SubCoordinator]:
     """Return the full bins of one partition, or all of its files after a long wait."""
     if index_files is None:
-        bins, remaining = pack_bins(coordinator.files, rules)
+        bins, remaining_files = pack_bins(coordinator.files, rules)
     else:
-        bins, remaining = pack_with_deletions(coordinator.files, rules, index_files)
+        bins, remaining_files = pack_with_deletions(coordinator.files, rules, index_files)
     if bins:
-        return bins, replace(coordinator, files=remaining)
+        return bins, replace(coordinator, files=remaining_files)
     age = coordinator.age + 1
     if age > COMPACT_AGE and len(coordinator.files) >= _FILES_MIN:
         return [coordinator.files], SubCoordinator((), age)
@@ -151,12 +151,12 @@ def pack_with_deletions(
     Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
     groups: dict[str, list[DataFileMeta]] = {}
-    others = []
+    other_files = []
     for file in sorted(files, key=lambda file: (file.file_size, file.file_name)):
         if file.file_name in index_files:
             groups.setdefault(index_files[file.file_name], []).append(file)
         else:
-            others.append(file)
+            other_files.append(file)
     bins: list[Files] = []
     current_bin: list[DataFileMeta] = []
     for group in sorted(groups.values(), key=lambda group: sum(file.file_size for file in group)):
@@ -167,8 +167,8 @@ def pack_with_deletions(
             current_bin = []
     if current_bin:
         bins.append(tuple(current_bin))
-    other_bins, remaining = pack_bins(others, rules)
-    return bins + other_bins, remaining
+    other_bins, remaining_files = pack_bins(other_files, rules)
+    return bins + other_bins, remaining_files
 
 
 def files_in_row_order(files: Iterable[DataFileMeta]) -> Files:
@@ -186,11 +186,11 @@ def pick_compact_before(
     """
     window: list[DataFileMeta] = []
     size = 0
-    for position, file in enumerate(queue):
+    for index, file in enumerate(queue):
         window.append(file)
         size += file.file_size
         if len(window) >= max(_FILES_MIN, min_file_num):
-            return tuple(window), tuple(queue[position + 1 :])
+            return tuple(window), tuple(queue[index + 1 :])
         if size >= 2 * target_file_size:
             size -= window.pop(0).file_size
     return (), tuple(window)

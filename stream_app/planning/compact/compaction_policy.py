@@ -58,7 +58,7 @@ class BucketSizes:
     num_levels: int
 
     @property
-    def flushes(self) -> int:
+    def flush_count(self) -> int:
         """The bucket's size in flushes, as a power of two from 16 on."""
         ratio = self.size / max(1, self.flush_size)
         rounded: int = 2 ** round(math.log2(max(1.0, ratio)))
@@ -71,7 +71,7 @@ class SimulatedBucket:
 
     rules: UniversalCompaction
     num_levels: int
-    flushes: int
+    flush_count: int
 
     def rewrites(self, length_factor: int = 1) -> float:
         """Return the bytes that compactions write for each byte of a flush.
@@ -79,8 +79,8 @@ class SimulatedBucket:
         Args:
             length_factor: the factor by which epochs are longer, and flushes larger.
         """
-        flushes = max(FLUSHES_MIN, self.flushes // length_factor)
-        return simulated_cost(self.rules, self.num_levels, flushes).writes - 1
+        flush_count = max(FLUSHES_MIN, self.flush_count // length_factor)
+        return simulated_cost(self.rules, self.num_levels, flush_count).writes - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class PolicyChoice:
     writes: float
     writes_before: float
     simulated: SimulatedBucket
-    fixed: FixedRules = FixedRules()
+    fixed_rules: FixedRules = FixedRules()
 
     def text(self) -> str:
         """Return the choice and its reason in one line."""
@@ -108,9 +108,9 @@ class PolicyChoice:
         fixed = [
             name
             for name, is_fixed in (
-                ("trigger", self.fixed.trigger),
-                ("size ratio", self.fixed.size_ratio),
-                ("size amplification", self.fixed.amplification),
+                ("trigger", self.fixed_rules.trigger),
+                ("size ratio", self.fixed_rules.size_ratio),
+                ("size amplification", self.fixed_rules.amplification),
             )
             if is_fixed
         ]
@@ -143,7 +143,7 @@ def is_due(choice: PolicyChoice | None, sizes: BucketSizes) -> bool:
 def choose_rules(
     sizes: BucketSizes,
     table_rules: UniversalCompaction,
-    fixed: FixedRules,
+    fixed_rules: FixedRules,
     stop_trigger: int,
     present_choice: PolicyChoice | None = None,
 ) -> PolicyChoice:
@@ -156,10 +156,10 @@ def choose_rules(
     """
 
     def writes(rules: UniversalCompaction) -> float:
-        return simulated_cost(rules, sizes.num_levels, sizes.flushes).writes
+        return simulated_cost(rules, sizes.num_levels, sizes.flush_count).writes
 
     late_rules = replace(table_rules, early_full_compaction=None)
-    rules = _best_rules(late_rules, fixed, stop_trigger, sizes.num_levels, sizes.flushes)
+    rules = _best_rules(late_rules, fixed_rules, stop_trigger, sizes.num_levels, sizes.flush_count)
     if present_choice is not None and present_choice.stop_trigger == stop_trigger:
         present_rules = replace(present_choice.rules, early_full_compaction=None)
         if writes(present_rules) <= writes(rules) * _TOLERANCE:
@@ -170,22 +170,22 @@ def choose_rules(
         sizes=sizes,
         writes=writes(rules),
         writes_before=writes(late_rules),
-        simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flushes),
-        fixed=fixed,
+        simulated=SimulatedBucket(rules, sizes.num_levels, sizes.flush_count),
+        fixed_rules=fixed_rules,
     )
 
 
 @cache
 def _best_rules(
     table_rules: UniversalCompaction,
-    fixed: FixedRules,
+    fixed_rules: FixedRules,
     stop_trigger: int,
     num_levels: int,
-    flushes: int,
+    flush_count: int,
 ) -> UniversalCompaction:
     costs = [
-        (simulated_cost(rules, num_levels, flushes), rules)
-        for rules in candidate_rules(table_rules, fixed, stop_trigger, flushes)
+        (simulated_cost(rules, num_levels, flush_count), rules)
+        for rules in candidate_rules(table_rules, fixed_rules, stop_trigger, flush_count)
     ]
     least_writes = min(cost.writes for cost, _ in costs)
     near_best_costs = [
@@ -195,15 +195,15 @@ def _best_rules(
 
 
 def candidate_rules(
-    table_rules: UniversalCompaction, fixed: FixedRules, stop_trigger: int, flushes: int
+    table_rules: UniversalCompaction, fixed_rules: FixedRules, stop_trigger: int, flush_count: int
 ) -> list[UniversalCompaction]:
     """Return the candidates for rules; for arguments see `choose_rules`."""
     trigger_max = max(2, stop_trigger - SPARE_RUNS)
-    lower_triggers = TRIGGERS if flushes < _FEW_FLUSHES else ()
+    lower_triggers = TRIGGERS if flush_count < _FEW_FLUSHES else ()
     triggers = {trigger for trigger in lower_triggers if trigger < trigger_max} | {trigger_max}
     sized_rules = (
         [table_rules]
-        if fixed.size_ratio or table_rules.off_peak_hours
+        if fixed_rules.size_ratio or table_rules.off_peak_hours
         else [
             replace(table_rules, fits_levels=True),
             *(replace(table_rules, size_ratio=size_ratio) for size_ratio in SIZE_RATIOS),
@@ -213,9 +213,9 @@ def candidate_rules(
         replace(rules, run_count_trigger=trigger, max_size_amplification_percent=amplification)
         for rules, trigger, amplification in product(
             sized_rules,
-            (table_rules.run_count_trigger,) if fixed.trigger else sorted(triggers),
+            (table_rules.run_count_trigger,) if fixed_rules.trigger else sorted(triggers),
             (table_rules.max_size_amplification_percent,)
-            if fixed.amplification
+            if fixed_rules.amplification
             else AMPLIFICATIONS,
         )
     ]
@@ -225,10 +225,10 @@ def candidate_rules(
 
 
 @cache
-def simulated_cost(rules: UniversalCompaction, num_levels: int, flushes: int) -> SimulatedCost:
+def simulated_cost(rules: UniversalCompaction, num_levels: int, flush_count: int) -> SimulatedCost:
     """Return the mean cost of updates and inserts, because sizes do not show which keys are new."""
     costs = [
-        simulate(rules, num_levels, flushes, flushes=2 * flushes, updates=updates)
+        simulate(rules, num_levels, flush_count, flush_count=2 * flush_count, updates=updates)
         for updates in (True, False)
     ]
     return SimulatedCost(

@@ -32,53 +32,57 @@ class SimulatedCost:
     compactions: float
 
 
-def merged_size(written: float, keys: float | None) -> int:
+def merged_size(written_size: float, keys: float | None) -> int:
     """Return the bytes of changes after a merge to one row for each key.
 
     Args:
-        written: the bytes of changes, of randomly chosen keys.
+        written_size: the bytes of changes, of randomly chosen keys.
         keys: the bytes of the rows of all keys; None: each change has a new key.
     """
     if keys is None:
-        return math.ceil(written)
-    return math.ceil(-keys * math.expm1(-written / keys))
+        return math.ceil(written_size)
+    return math.ceil(-keys * math.expm1(-written_size / keys))
 
 
 def simulate(
-    rules: UniversalCompaction, num_levels: int, size: int, *, flushes: int, updates: bool
+    rules: UniversalCompaction, num_levels: int, size: int, *, flush_count: int, updates: bool
 ) -> SimulatedCost:
     """Simulate flushes after a full compaction; each compaction ends before the next flush.
 
     Args:
         num_levels: the number of levels, including level 0.
         size: the size of the bucket in flushes.
-        flushes: the number of flushes; fewer are simulated if they need more than `_PICKS_MAX`
+        flush_count: the number of flushes; fewer are simulated if they need more than `_PICKS_MAX`
             picks.
         updates: whether flushes have existing keys; else new keys.
     """
     keys = size * _UNITS
     runs = [RunSize(num_levels - 1, keys)]
-    written = run_sum = simulated = picks = 0
+    written_size = run_sum = simulated_count = pick_count = 0
     for _ in range(_PICKS_MAX):
-        if simulated >= flushes:
+        if simulated_count >= flush_count:
             break
         # Below the trigger no rule applies, so these flushes are simulated at once.
-        new_flushes = max(1, rules.run_count_trigger - len(runs))
-        run_sum += new_flushes * len(runs) + new_flushes * (new_flushes + 1) // 2
-        simulated += new_flushes
-        runs[:0] = [RunSize(0, _UNITS)] * new_flushes
-        picked = rules.pick_sizes(num_levels, runs, rules.size_ratio)
-        if picked is None:
+        new_count = max(1, rules.run_count_trigger - len(runs))
+        run_sum += new_count * len(runs) + new_count * (new_count + 1) // 2
+        simulated_count += new_count
+        runs[:0] = [RunSize(0, _UNITS)] * new_count
+        picked_runs = rules.pick_sizes(num_levels, runs, rules.size_ratio)
+        if picked_runs is None:
             continue
-        merged_runs = runs[: picked.count]
+        merged_runs = runs[: picked_runs.count]
         if updates:
             missing_share = 1.0
             for run in merged_runs:
                 missing_share *= 1 - min(1.0, run.size / keys)
-            merged = math.ceil(keys * (1 - missing_share))
+            output_size = math.ceil(keys * (1 - missing_share))
         else:
-            merged = sum(run.size for run in merged_runs)
-        written += merged
-        picks += 1
-        runs[: picked.count] = [RunSize(picked.output_level, merged)]
-    return SimulatedCost(1 + written / (simulated * _UNITS), run_sum / simulated, picks / simulated)
+            output_size = sum(run.size for run in merged_runs)
+        written_size += output_size
+        pick_count += 1
+        runs[: picked_runs.count] = [RunSize(picked_runs.output_level, output_size)]
+    return SimulatedCost(
+        1 + written_size / (simulated_count * _UNITS),
+        run_sum / simulated_count,
+        pick_count / simulated_count,
+    )

@@ -4,7 +4,7 @@ Readers of some tables skip level 0, and compactions write some changelogs. In s
 epoch's rows wait until its compaction is committed. A file's level shows whether its rows wait, so
 metadata suffices.
 
-A starting or idle job selects the buckets to compact by this rule. Status, pages, metrics and
+A starting or idle job selects the buckets to compact by this visibility. Status, pages, metrics and
 `check` use it to count waiting rows.
 
 Source: Paimon `CoreOptions.java` (`batchScanSkipLevel0`),
@@ -60,13 +60,13 @@ class RowsOfLevel(Protocol):
         ...
 
 
-def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int) -> int:
+def waiting_row_count(files: Iterable[RowsOfLevel], visibility: Visibility, num_levels: int) -> int:
     """Return the number of waiting rows in one bucket's live files or runs, including deletes.
 
     Args:
         num_levels: the number in the table's options; files may be on higher levels.
     """
-    match rule:
+    match visibility:
         case Visibility.ANY_LEVEL:
             return 0
         case Visibility.ABOVE_LEVEL_0:
@@ -78,17 +78,17 @@ def waiting_rows(files: Iterable[RowsOfLevel], rule: Visibility, num_levels: int
 
 
 def waiting_buckets(
-    live_entries: Iterable[ManifestEntry], rule: Visibility, num_levels: int
+    live_entries: Iterable[ManifestEntry], visibility: Visibility, num_levels: int
 ) -> Mapping[BucketId, int]:
     """Return the buckets with waiting rows, and the number of these rows.
 
     Args:
         live_entries: the live files of a table, or of some buckets.
     """
-    if rule is Visibility.ANY_LEVEL:
+    if visibility is Visibility.ANY_LEVEL:
         return {}
     counts = {
-        bucket: waiting_rows(files, rule, num_levels)
+        bucket: waiting_row_count(files, visibility, num_levels)
         for bucket, files in files_of_buckets(live_entries).items()
     }
     return {bucket: count for bucket, count in counts.items() if count}
@@ -105,10 +105,12 @@ def rows_to_report(waiting_count: int, *, newest_count: int, age_s: float) -> in
     return waiting_count if age_s >= UNCOUNTED_S else max(0, waiting_count - newest_count)
 
 
-def readers_text(rule: Visibility) -> str:
+def readers_text(visibility: Visibility) -> str:
     """Return which readers lack the waiting rows."""
     return (
-        "followers of the changelog" if rule is Visibility.HIGHEST_LEVEL else "readers or followers"
+        "followers of the changelog"
+        if visibility is Visibility.HIGHEST_LEVEL
+        else "readers or followers"
     )
 
 
@@ -125,6 +127,10 @@ def waiting_fix(*, is_write_only: bool) -> str:
     )
 
 
-def waiting_text(rows: int) -> str:
+def waiting_text(row_count: int) -> str:
     """Return the note about waiting rows, for all reports."""
-    return "1 row waits for a compaction" if rows == 1 else f"{rows:,} rows wait for a compaction"
+    return (
+        "1 row waits for a compaction"
+        if row_count == 1
+        else f"{row_count:,} rows wait for a compaction"
+    )

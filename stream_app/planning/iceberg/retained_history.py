@@ -23,12 +23,12 @@ def kept_snapshots(
     ]
 
 
-def next_version(base: IcebergMetadata | None, snapshot_id: int) -> int:
+def next_version(base_metadata: IcebergMetadata | None, snapshot_id: int) -> int:
     """Return the number of a version, which is that of Paimon's snapshot while numbers ascend.
 
     The numbers differ after a rollback, and if two versions show one snapshot.
     """
-    return snapshot_id if base is None else max(snapshot_id, base.version + 1)
+    return snapshot_id if base_metadata is None else max(snapshot_id, base_metadata.version + 1)
 
 
 def snapshot_operation(*, has_added: bool, has_removed: bool, keeps_rows: bool) -> str:

@@ -17,9 +17,9 @@ _ENTRIES_MIN, _ENTRIES_MAX = 100, 10_000
 _FULL_MANIFESTS = 100
 
 
-def full_manifest_entry_count(live_files: int) -> int:
+def full_manifest_entry_count(live_file_count: int) -> int:
     """Return the entries of a full manifest in a table with this number of live files."""
-    return min(max(_ENTRIES_MIN, live_files // _FULL_MANIFESTS), _ENTRIES_MAX)
+    return min(max(_ENTRIES_MIN, live_file_count // _FULL_MANIFESTS), _ENTRIES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +37,18 @@ class ManifestMergeLimits:
 
 
 def manifests_to_merge(
-    manifests: Iterable[IcebergManifest], limits: ManifestMergeLimits, full_entries: int
+    manifests: Iterable[IcebergManifest], limits: ManifestMergeLimits, full_entry_count: int
 ) -> Sequence[IcebergManifest]:
     """Return the small manifests if they are many, or fill one together; else none.
 
     Args:
-        full_entries: the result of `full_manifest_entry_count`; a half full manifest is not small.
+        full_entry_count: the entries of a full manifest; a half full one is not small.
     """
     small_manifests = [
         manifest
         for manifest in manifests
-        if manifest.length < limits.target_size * 2 // 3 and manifest.live_files < full_entries // 2
+        if manifest.length < limits.target_size * 2 // 3
+        and manifest.live_files < full_entry_count // 2
     ]
     total = sum(manifest.length for manifest in small_manifests)
     is_due = len(small_manifests) >= limits.max_count or total >= limits.target_size
@@ -67,8 +68,8 @@ def carried_entries(
         if entry.status is EntryStatus.DELETED:
             continue
         if entry.file.key in removed_keys:
-            deleted = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
-            new_entries.append(deleted)
+            deleted_entry = replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+            new_entries.append(deleted_entry)
         else:
             new_entries.append(replace(entry, status=EntryStatus.EXISTING))
     return new_entries

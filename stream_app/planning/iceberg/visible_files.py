@@ -54,14 +54,14 @@ class UnseenRows:
     """The rows that Iceberg's readers of the newest version do not see.
 
     Attributes:
-        rows: the rows in unseen files; several may be versions of one row.
-        buckets: the number of buckets with unseen files.
+        row_count: the number of rows in unseen files; several may be versions of one row.
+        bucket_count: the number of buckets with unseen files.
         seen_ms: the oldest creation time, over these buckets, of the newest visible file, by the
             local clock. None if a bucket has no visible file, or nothing is unseen.
     """
 
-    rows: int
-    buckets: int
+    row_count: int
+    bucket_count: int
     seen_ms: int | None
 
 

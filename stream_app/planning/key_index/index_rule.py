@@ -29,15 +29,15 @@ class IndexRule:
 
     Attributes:
         keys: the columns by which a row is looked up.
-        shares: the number of key shares, which are parts of the index by the hash of the key.
-        fills_buckets: whether a key share fills the buckets whose number modulo `shares` is the
-            share. Else the table has fixed buckets, and a key share is a bucket.
+        share_count: the number of key shares, into which the hash of a key divides the index.
+        fills_buckets: whether a key share fills the buckets whose number modulo `share_count` is
+            the share. Else the table has fixed buckets, and a key share is a bucket.
         deletes_remove_rows: whether a delete removes the row. Else it undoes values of a row that
             stays.
     """
 
     keys: tuple[str, ...]
-    shares: int
+    share_count: int
     fills_buckets: bool
     older_row_rule: OlderRowRule
     deletes_remove_rows: bool
@@ -52,7 +52,7 @@ class IndexRule:
         """
         if self.fills_buckets and not follows_rule:
             return True
-        return bucket % self.shares == share or (self.fills_buckets and has_keys)
+        return bucket % self.share_count == share or (self.fills_buckets and has_keys)
 
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
@@ -68,7 +68,7 @@ def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     return IndexRule(
         keys=schema.primary_keys,
         # Each key share fills its own buckets.
-        shares=min(shares, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
+        share_count=min(shares, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
         older_row_rule=engine.older_row_rule,
         deletes_remove_rows=engine.keeps_newest or schema.merge_rules.removes_on_delete,
@@ -78,7 +78,7 @@ def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
 def _rule_of_fixed_buckets(schema: TableSchema) -> IndexRule:
     return IndexRule(
         keys=schema.trimmed_primary_keys,
-        shares=schema.core_options.bucket,
+        share_count=schema.core_options.bucket,
         fills_buckets=False,
         older_row_rule=OlderRowRule.MOVES,
         deletes_remove_rows=True,

@@ -32,7 +32,7 @@ class LayerSpan:
 
     begin: LayerSnapshot | None
     end: LayerSnapshot
-    rows: int = 0
+    row_count: int = 0
 
 
 def newest_chain(
@@ -59,15 +59,15 @@ def newest_chain(
     return shortest_chains[max(usable_versions)] if usable_versions else []
 
 
-def lowest_merged_layer(rows: Sequence[int]) -> int:
-    """Return the index of the lowest layer to merge with all above; `len(rows) - 1` for none.
+def lowest_merged_layer(row_counts: Sequence[int]) -> int:
+    """Return the index of the lowest layer to merge with all above; `len(row_counts) - 1` for none.
 
     Args:
-        rows: the number of rows of each layer, lowest first.
+        row_counts: the number of rows of each layer, lowest first.
     """
-    lowest = len(rows) - 1
-    merged_rows = max(rows[lowest], 1)
-    while lowest > 0 and rows[lowest - 1] < GROWTH * merged_rows:
+    lowest = len(row_counts) - 1
+    merged_row_count = max(row_counts[lowest], 1)
+    while lowest > 0 and row_counts[lowest - 1] < GROWTH * merged_row_count:
         lowest -= 1
-        merged_rows += rows[lowest]
+        merged_row_count += row_counts[lowest]
     return lowest

@@ -60,31 +60,31 @@ def merge_tree_groups(sections: Sequence[Section], rules: SplitRules) -> list[Sp
         )
     groups: dict[int, SplitGroup] = {}
     for is_raw, numbered_files in ((True, raw_sections), (False, merged_sections)):
-        for packed in pack_in_order(
+        for group_bin in pack_in_order(
             numbered_files, lambda section: rules.weight(section.files), rules.target_size
         ):
-            files = tuple(file for section in packed for file in section.files)
-            groups[packed[0].number] = SplitGroup(files, is_raw)
+            files = tuple(file for section in group_bin for file in section.files)
+            groups[group_bin[0].number] = SplitGroup(files, is_raw)
     return [groups[number] for number in sorted(groups)]
 
 
 def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[SplitGroup]:
     """Return the splits of a bucket without a primary key, in the rows' order of arrival."""
-    packed = pack_in_order(
+    file_bins = pack_in_order(
         files_in_arrival_order(files), lambda file: rules.weight([file]), rules.target_size
     )
-    return [SplitGroup(tuple(files), is_raw=True) for files in packed]
+    return [SplitGroup(tuple(files), is_raw=True) for files in file_bins]
 
 
 def joined_groups(groups: Iterable[JoinedFiles], rules: SplitRules) -> list[SplitGroup]:
     """Return splits of a bucket whose files readers join by row number, in their order."""
-    packed = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
+    group_bins = pack_in_order(groups, lambda group: rules.weight(group.files), rules.target_size)
     return [
         SplitGroup(
             tuple(file for group in members for file in group.files),
             is_raw=all(len(group.files) == 1 for group in members),
         )
-        for members in packed
+        for members in group_bins
     ]
 
 

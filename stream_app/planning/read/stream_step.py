@@ -43,10 +43,10 @@ class StreamPosition:
         """Return the position after all splits of this snapshot."""
         return StreamPosition(snapshot_id=self.snapshot_id + 1)
 
-    def after(self, splits: int) -> StreamPosition:
-        """Return the position after `splits` further splits of the same snapshot."""
+    def after(self, split_count: int) -> StreamPosition:
+        """Return the position after `split_count` further splits of the same snapshot."""
         return StreamPosition(
-            snapshot_id=self.snapshot_id, index=self.index + splits, is_full=self.is_full
+            snapshot_id=self.snapshot_id, index=self.index + split_count, is_full=self.is_full
         )
 
     def is_before(self, other: StreamPosition) -> bool:
@@ -87,20 +87,20 @@ class AdmittedSplits:
     """The splits that a step has accepted."""
 
     limits: StepLimits
-    snapshots: int = 0
-    files: int = 0
+    snapshot_count: int = 0
+    file_count: int = 0
     bytes: int = 0
-    rows: int = 0
+    row_count: int = 0
 
     @property
     def is_full(self) -> bool:
         """Whether not even a split of one row fits."""
         limits = self.limits
         pairs = (
-            (self.snapshots, limits.max_snapshots),
-            (self.files, limits.max_files),
+            (self.snapshot_count, limits.max_snapshots),
+            (self.file_count, limits.max_files),
             (self.bytes, limits.max_bytes),
-            (self.rows, limits.max_rows),
+            (self.row_count, limits.max_rows),
         )
         return any(limit is not None and count >= limit for count, limit in pairs)
 
@@ -111,20 +111,24 @@ class AdmittedSplits:
             The new state, and the number of accepted splits.
         """
         limits, count = self.limits, 0
-        files, size, rows = self.files, self.bytes, self.rows
+        file_count, size, row_count = self.file_count, self.bytes, self.row_count
         for stream_split in splits:
             split = stream_split.split
-            totals = (files + len(split.files), size + split.file_size, rows + split.row_count)
+            totals = (
+                file_count + len(split.files),
+                size + split.file_size,
+                row_count + split.row_count,
+            )
             bounds = (limits.max_files, limits.max_bytes, limits.max_rows)
             exceeds = any(
                 bound is not None and total > bound
                 for total, bound in zip(totals, bounds, strict=True)
             )
-            if exceeds and files:
+            if exceeds and file_count:
                 break
-            files, size, rows = totals
+            file_count, size, row_count = totals
             count += 1
-        return AdmittedSplits(limits, self.snapshots + 1, files, size, rows), count
+        return AdmittedSplits(limits, self.snapshot_count + 1, file_count, size, row_count), count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -237,7 +237,7 @@ class _Altering:
         self.highest_field_id = RowType((column,)).highest_id
         self.fields.insert(self._insertion(change.position), column)
 
-    def _insertion(self, position: schema_changes.Position | None) -> int:
+    def _insertion(self, position: schema_changes.ColumnPosition | None) -> int:
         """Return the index at which a column is added."""
         match position:
             case None:
@@ -245,11 +245,11 @@ class _Altering:
                 if keys and ADD_COLUMN_BEFORE_PARTITION.read(self.options):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
-            case schema_changes.Position(schema_changes.MoveType.FIRST):
+            case schema_changes.ColumnPosition(schema_changes.MoveType.FIRST):
                 return 0
-            case schema_changes.Position(schema_changes.MoveType.LAST):
+            case schema_changes.ColumnPosition(schema_changes.MoveType.LAST):
                 return len(self.fields)
-            case schema_changes.Position(move_type, neighbour):
+            case schema_changes.ColumnPosition(move_type, neighbour):
                 return self._index(neighbour) + (move_type is schema_changes.MoveType.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
@@ -334,7 +334,7 @@ class _Altering:
                 f"the default {value!r} of {name!r} is not a valid {data_type}: {problem}"
             )
 
-    def _move(self, name: str, position: schema_changes.Position) -> None:
+    def _move(self, name: str, position: schema_changes.ColumnPosition) -> None:
         column = self._column(name)
         if position.neighbour == name:
             raise _refusal(f"the column {name!r} cannot be moved beside itself")
@@ -362,6 +362,6 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
 """Type → the other types from which an implicit cast leads to it."""
 
 
-def is_implicit_cast(stored: DataType, target: DataType) -> bool:
+def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:
     """Return whether Paimon casts one type to the other if explicit casts are disabled."""
-    return stored.root in _IMPLICIT.get(target.root, frozenset({target.root}))
+    return stored_type.root in _IMPLICIT.get(target.root, frozenset({target.root}))

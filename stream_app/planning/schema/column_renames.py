@@ -61,7 +61,7 @@ def column_renames(
     """Decide by the names in messages and the DDL statements so far.
 
     Args:
-        sent_columns: those of the messages; a renamed column may have both names in one epoch.
+        sent_columns: the columns of the messages; a renamed one may have both names in one epoch.
         table_renames: the renames of the source tables whose rows the table has.
         can_alias: whether the format accepts values under an old name.
     """

@@ -68,18 +68,18 @@ class MergedType:
     data_type: DataType
 
 
-def merge_types(column: DataType, source: DataType, options: MappingOptions) -> MergedType:
+def merge_types(column: DataType, source_type: DataType, options: MappingOptions) -> MergedType:
     """Merge a column's type with that of the source, and keep the column's nullability.
 
     A nested column also accepts JSON texts, so it keeps its type with any source type.
     """
     if column.is_nested:
         return MergedType(MergeKind.SAME, column)
-    common_type = _common_type(column.as_nullable(), source.as_nullable(), options)
+    common_type = _common_type(column.as_nullable(), source_type.as_nullable(), options)
     if common_type is None:
         return MergedType(MergeKind.INCOMPATIBLE, column)
     if common_type == column.as_nullable():
-        is_same = source.as_nullable() == common_type
+        is_same = source_type.as_nullable() == common_type
         return MergedType(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
     if _keeps_its_type(column, options):
         return MergedType(MergeKind.SAME, column)
@@ -93,36 +93,38 @@ def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
     )
 
 
-def _common_type(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
+def _common_type(
+    column: DataType, source_type: DataType, options: MappingOptions
+) -> DataType | None:
     """Return the narrowest type of the column's family that holds the values of both, or None."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
-        if column.root in roots and source.root in roots:
-            return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
+        if column.root in roots and source_type.root in roots:
+            return max(column, source_type, key=lambda candidate: _ORDER.index(candidate.root))
     for roots in (STRING_ROOTS, BINARY_ROOTS):
-        if column.root in roots and source.root in roots:
-            return _longer_text(column, source)
-    if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
-        return _wider_decimal(column, source)
-    if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
-        return max(column, source, key=lambda candidate: candidate.precision)
-    if column.root is source.root:
+        if column.root in roots and source_type.root in roots:
+            return _longer_text(column, source_type)
+    if column.root is TypeRoot.DECIMAL and source_type.root is TypeRoot.DECIMAL:
+        return _wider_decimal(column, source_type)
+    if column.root is source_type.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
+        return max(column, source_type, key=lambda candidate: candidate.precision)
+    if column.root is source_type.root:
         return column
     is_allowed = MappingMode.ALLOW_NON_STRING_TO_STRING in options
-    return STRING if is_allowed and source.root in STRING_ROOTS else None
+    return STRING if is_allowed and source_type.root in STRING_ROOTS else None
 
 
-def _longer_text(column: DataType, source: DataType) -> DataType:
+def _longer_text(column: DataType, source_type: DataType) -> DataType:
     """Return the longer of two text types; CHAR becomes VARCHAR if its length changes."""
-    if column.length >= source.length:
+    if column.length >= source_type.length:
         return column
     varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
-    root = column.root if column.root is source.root else varying
-    return replace(source, root=root)
+    root = column.root if column.root is source_type.root else varying
+    return replace(source_type, root=root)
 
 
-def _wider_decimal(column: DataType, source: DataType) -> DataType | None:
-    scale = max(column.scale, source.scale)
-    digits = max(column.precision - column.scale, source.precision - source.scale)
+def _wider_decimal(column: DataType, source_type: DataType) -> DataType | None:
+    scale = max(column.scale, source_type.scale)
+    digits = max(column.precision - column.scale, source_type.precision - source_type.scale)
     if digits + scale > DECIMAL_PRECISION_MAX:
         return None
     return DataType(root=TypeRoot.DECIMAL, precision=digits + scale, scale=scale)

@@ -23,7 +23,7 @@ class MoveType(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ColumnPosition:
     """A position among the columns; BEFORE and AFTER have a neighbour."""
 
     move_type: MoveType
@@ -59,7 +59,7 @@ class AddColumn:
     name: str
     data_type: DataType
     comment: str | None = None
-    position: Position | None = None
+    position: ColumnPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class MoveColumn:
     """Move a column among the others."""
 
     name: str
-    position: Position
+    position: ColumnPosition
 
 
 @dataclass(frozen=True, slots=True)

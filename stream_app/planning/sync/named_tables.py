@@ -39,11 +39,11 @@ class _Source(NamedTuple):
 
     Attributes:
         database: the database's name; None: any.
-        is_cased: whether the source surely has this case.
+        is_cased: whether the case of the names is the source's for certain.
     """
 
     database: str | None
-    table: str
+    table_name: str
     is_cased: bool
 
 
@@ -86,10 +86,10 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
         yield _Source(None, name, is_cased)
         return
     parts = name.split("_")
-    for position in range(1, len(parts)):
-        database, table = "_".join(parts[:position]), "_".join(parts[position:])
-        if table and database:
-            yield _Source(database, table, is_cased)
+    for count in range(1, len(parts)):
+        database_name, table_name = "_".join(parts[:count]), "_".join(parts[count:])
+        if table_name and database_name:
+            yield _Source(database_name, table_name, is_cased)
 
 
 def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def _naming_advice(rules: SyncRules, name: str) -> str:
 def _why_left_out(rules: SyncRules, source: _Source) -> str:
     """Return the pattern that excludes a source table; empty if none does."""
     for noun, name, including, excluding in (
-        ("tables", source.table, rules.including_tables, rules.excluding_tables),
+        ("tables", source.table_name, rules.including_tables, rules.excluding_tables),
         ("dbs", source.database, rules.including_dbs, rules.excluding_dbs),
     ):
         if name is None:

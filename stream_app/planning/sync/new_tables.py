@@ -41,7 +41,7 @@ class TableRules:
             columns.
         sync_primary_keys_from_source_schema: whether other tables get the source's key.
         options: the options of all tables.
-        tables: name of a table → its own settings.
+        table_settings: name of a table → its own settings.
     """
 
     primary_keys: Names = ()
@@ -49,7 +49,7 @@ class TableRules:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    table_settings: Mapping[str, TableSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def new_table(
     Raises:
         UsageError: keys of ``sync.tables.NAME`` are not columns of the table.
     """
-    table_settings = rules.tables.get(name, TableSettings())
+    table_settings = rules.table_settings.get(name, TableSettings())
     primary = _KeySetting("primary-keys", table_settings.primary_keys, rules.primary_keys)
     source_partition_keys = rules.multiple_table_partition_keys.get(origin.table, ())
     partition = _KeySetting(
@@ -133,14 +133,14 @@ class _KeySetting:
     table_keys: Names | None
     common_keys: Names
 
-    def keys(self, table: str, columns: Collection[str]) -> Names | None:
+    def keys(self, table_name: str, columns: Collection[str]) -> Names | None:
         """Return the keys that apply; None without keys, or if the table lacks a common key."""
-        missing = self._missing(columns)
+        missing_names = self._missing(columns)
         if self.table_keys is None:
-            return self.common_keys if self.common_keys and not missing else None
-        if missing:
+            return self.common_keys if self.common_keys and not missing_names else None
+        if missing_names:
             raise UsageError(
-                f"sync.tables.{table}.{self.name} names {', '.join(missing)}, "
+                f"sync.tables.{table_name}.{self.name} names {', '.join(missing_names)}, "
                 "which is not a column",
                 where=f"the messages have {', '.join(columns)}",
                 fix="name columns of the source table",
@@ -149,11 +149,13 @@ class _KeySetting:
 
     def remarks(self, columns: Collection[str]) -> Sequence[str]:
         """Return the remark that the common keys do not apply; empty if they do."""
-        missing = self._missing(columns)
-        if self.table_keys is not None or not missing:
+        missing_names = self._missing(columns)
+        if self.table_keys is not None or not missing_names:
             return []
         keys = ", ".join(self.common_keys)
-        return [f"{self.name} = {keys} does not apply: there is no column {', '.join(missing)}"]
+        return [
+            f"{self.name} = {keys} does not apply: there is no column {', '.join(missing_names)}"
+        ]
 
     def _missing(self, columns: Collection[str]) -> Sequence[str]:
         names = self.common_keys if self.table_keys is None else self.table_keys

@@ -16,10 +16,10 @@ _TEXT = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class TableShare:
-    """The share of job `number` of `jobs`, counted from 1."""
+    """The share of job `number` of `job_count`, counted from 1."""
 
     number: int
-    jobs: int
+    job_count: int
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -31,7 +31,7 @@ class TableShare:
 
     def takes(self, name: str) -> bool:
         """Return whether a table belongs to the job's share, ignoring the case of its name."""
-        return zlib.crc32(name.lower().encode()) % self.jobs == self.number - 1
+        return zlib.crc32(name.lower().encode()) % self.job_count == self.number - 1
 
     @property
     def is_first(self) -> bool:
@@ -39,4 +39,4 @@ class TableShare:
         return self.number == 1
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.jobs}"
+        return f"{self.number}/{self.job_count}"

@@ -34,7 +34,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionTime:
+class PartitionTimeReader:
     """A reader of times from partition values.
 
     Attributes:
@@ -58,7 +58,7 @@ class PartitionTime:
         return _lenient_time(fields) if self.formatter is None else _smart_time(fields)
 
 
-def time_of_partitions(options: CoreOptions) -> PartitionTime:
+def partition_time_reader(options: CoreOptions) -> PartitionTimeReader:
     """Return the reader of partition times that a table's options define.
 
     Raises:
@@ -68,13 +68,13 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
     return partition_time(*(options[option] or None for option in settings))
 
 
-def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
+def partition_time(pattern: str | None, formatter: str | None) -> PartitionTimeReader:
     """Return the reader of partition times that the two options define.
 
     Raises:
         UsageError: the formatter has an unsupported letter.
     """
-    return PartitionTime(pattern, None if formatter is None else _expression(formatter))
+    return PartitionTimeReader(pattern, None if formatter is None else _expression(formatter))
 
 
 def _fill(pattern: str, values: Mapping[str, str | None]) -> str | None:
@@ -179,14 +179,14 @@ class DatedPartition:
         values: the values as texts, null as the default name; partitions are sorted by them.
         time_ms: the local wall-clock time as if UTC, from which its age counts; None: it has none,
             and stays.
-        rows: the number of rows of all files, including deletes and older versions.
+        row_count: the number of rows of all files, including deletes and older versions.
     """
 
     partition: bytes
     values: tuple[str, ...]
     time_ms: int | None
-    files: int
-    rows: int
+    file_count: int
+    row_count: int
     bytes: int
 
 
@@ -194,12 +194,12 @@ def expired_partitions(
     partitions: Iterable[DatedPartition], *, before_ms: int, limit: int
 ) -> list[DatedPartition]:
     """Return at most `limit` partitions from before a time, in the order of their values."""
-    expired = [
+    old_partitions = [
         partition
         for partition in partitions
         if partition.time_ms is not None and partition.time_ms < before_ms
     ]
-    return sorted(expired, key=lambda partition: ",".join(partition.values))[:limit]
+    return sorted(old_partitions, key=lambda partition: ",".join(partition.values))[:limit]
 
 
 def drop_batches(

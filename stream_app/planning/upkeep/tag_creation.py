@@ -30,7 +30,7 @@ _DIGITS = {"%Y": r"\d{4}", "%m": r"\d{2}", "%d": r"\d{2}", "%H": r"\d{2}", "%M":
 
 
 @dataclass(frozen=True, slots=True)
-class TagPeriods:
+class TagPeriodRule:
     """A rule for the names of periods.
 
     Attributes:
@@ -92,7 +92,7 @@ class TagRules:
         num_max: the number of automatic tags to retain; None: all.
     """
 
-    periods: TagPeriods
+    period_rule: TagPeriodRule
     delay_ms: int = 0
     completes: bool = False
     num_max: int | None = None
@@ -106,12 +106,12 @@ def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | Non
     tagged_begins = [
         (begin_ms, tag.snapshot.snapshot_id)
         for tag in tags
-        if (begin_ms := rules.periods.begin_ms(tag.name)) is not None
+        if (begin_ms := rules.period_rule.begin_ms(tag.name)) is not None
     ]
     if not tagged_begins:
         return 1, None
     newest_begin_ms, snapshot_id = max(tagged_begins)
-    return snapshot_id + 1, newest_begin_ms + rules.periods.period_ms
+    return snapshot_id + 1, newest_begin_ms + rules.period_rule.period_ms
 
 
 def due_tags(
@@ -128,16 +128,16 @@ def due_tags(
     for snapshot in snapshots:
         if snapshot.time_ms is None:
             continue
-        period_ms = rules.periods.period_ms
+        period_ms = rules.period_rule.period_ms
         if (
             next_begin_ms is not None
             and snapshot.time_ms - rules.delay_ms < next_begin_ms + period_ms
         ):
             continue
-        begin_ms = rules.periods.last_ended_begin_ms(snapshot.time_ms)
+        begin_ms = rules.period_rule.last_ended_begin_ms(snapshot.time_ms)
         if rules.completes and next_begin_ms is not None:
             begin_ms = next_begin_ms
-        tags.append(DueTag(rules.periods.name(begin_ms), snapshot.snapshot_id))
+        tags.append(DueTag(rules.period_rule.name(begin_ms), snapshot.snapshot_id))
         next_begin_ms = begin_ms + period_ms
     return tags
 
@@ -145,7 +145,9 @@ def due_tags(
 def due_ms(rules: TagRules, next_begin_ms: int | None) -> int | None:
     """Return the wall-clock time at which the next period's tag is due; None if unknown."""
     return (
-        None if next_begin_ms is None else next_begin_ms + rules.periods.period_ms + rules.delay_ms
+        None
+        if next_begin_ms is None
+        else next_begin_ms + rules.period_rule.period_ms + rules.delay_ms
     )
 
 
@@ -175,7 +177,7 @@ def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
     automatic_tags = sorted(
         (tag.snapshot.snapshot_id, tag.name)
         for tag in tags
-        if rules.periods.begin_ms(tag.name) is not None
+        if rules.period_rule.begin_ms(tag.name) is not None
     )
     count = 0 if rules.num_max is None else max(0, len(automatic_tags) - rules.num_max)
     return [name for _, name in automatic_tags[:count]]
@@ -192,11 +194,11 @@ def expired_tags(tags: Iterable[Tag], wall_clock_ms: int) -> list[str]:
     ]
 
 
-def tag_periods(period: str, style: str, duration_ms: int | None) -> TagPeriods:
-    """Return the periods of ``tag.creation-period``, ``.period-formatter``, ``-duration``."""
+def tag_period_rule(period: str, style: str, duration_ms: int | None) -> TagPeriodRule:
+    """Return the rule of ``tag.creation-period``, ``.period-formatter``, ``-duration``."""
     if duration_ms is not None:
-        return TagPeriods(duration_ms, "%Y%m%d%H%M")
+        return TagPeriodRule(duration_ms, "%Y%m%d%H%M")
     if period == "two-hours":
-        return TagPeriods(2 * _HOUR_MS, _PATTERNS["hourly", "with_dashes"])
+        return TagPeriodRule(2 * _HOUR_MS, _PATTERNS["hourly", "with_dashes"])
     is_daily = period == "daily"
-    return TagPeriods(_DAY_MS if is_daily else _HOUR_MS, _PATTERNS[period, style], is_daily)
+    return TagPeriodRule(_DAY_MS if is_daily else _HOUR_MS, _PATTERNS[period, style], is_daily)

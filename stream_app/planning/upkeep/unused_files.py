@@ -42,10 +42,12 @@ def dropped_files(delta: Collection[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def unprotected_entries(
-    entries: Iterable[ManifestEntry], protected: Sequence[Collection[FileKey]]
+    entries: Iterable[ManifestEntry], protected_files: Sequence[Collection[FileKey]]
 ) -> list[ManifestEntry]:
     """Return the entries whose file is in no protected set."""
-    return [entry for entry in entries if not any(file_key(entry) in keys for keys in protected)]
+    return [
+        entry for entry in entries if not any(file_key(entry) in keys for keys in protected_files)
+    ]
 
 
 def without_flushed_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -72,9 +74,9 @@ def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
     return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 
-def nearest_numbers(expiring: int, remaining: Iterable[int]) -> list[int]:
+def nearest_numbers(expiring: int, remaining_numbers: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
-    ascending = sorted(remaining)
-    earlier = [number for number in ascending if number < expiring]
-    later = [number for number in ascending if number > expiring]
-    return earlier[-1:] + later[:1]
+    ascending = sorted(remaining_numbers)
+    earlier_numbers = [number for number in ascending if number < expiring]
+    later_numbers = [number for number in ascending if number > expiring]
+    return earlier_numbers[-1:] + later_numbers[:1]

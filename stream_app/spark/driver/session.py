@@ -160,7 +160,7 @@ def launch_settings(
     scheduler: Path | None = None,
     classes: Path | None = None,
 ) -> dict[str, str]:
-    """Return stream_app's settings for ``spark-submit``, and those of the user that must go there.
+    """Return stream_app's settings for ``spark-submit``, and the user's that must go there.
 
     Args:
         settings: the user's; they win, and their Java options stand behind stream_app's.

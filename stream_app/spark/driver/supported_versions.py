@@ -17,8 +17,8 @@ def untried_warning(version: str) -> str | None:
     """Return a warning about a Spark that no test covers, or None if tests cover it."""
     if minor_of(version) in SUPPORTED:
         return None
-    supported = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
-    return f"Spark {version} was never tried with stream_app; Spark {supported} were"
+    supported_text = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    return f"Spark {version} was never tried with stream_app; Spark {supported_text} were"
 
 
 def check_spark(version: str) -> None:

@@ -36,12 +36,12 @@ _TOMBSTONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class DataFrameEpochs:
-    """Implements `epoch_runner.EpochRunner` for the DataFrame of a micro-batch.
+class DataFrameEpochRunner:
+    """The runner of epochs that are the DataFrame of a micro-batch. Implements `EpochRunner`.
 
     Attributes:
-        read: the messages between two positions, `EpochRunner.messages_between`; None for a
-            source without topics, of which only whole micro-batches can be read.
+        read: returns the messages of `EpochRunner.messages_between`; None for a source without
+            topics, of which only whole micro-batches can be read.
     """
 
     spark: SparkSession
@@ -68,8 +68,8 @@ class DataFrameEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch of tombstones, which writes nothing."""
-        tasks = plan.settings.tasks
-        messages = self.spark.range(0, tasks, 1, tasks).selectExpr(*_TOMBSTONE)
+        task_count = plan.settings.task_count
+        messages = self.spark.range(0, task_count, 1, task_count).selectExpr(*_TOMBSTONE)
         write_blocks(route_blocks(messages, plan), plan).collect()
 
     def close(self) -> None:
@@ -83,18 +83,18 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
         messages: columns of `MESSAGE_SCHEMA`.
 
     Returns:
-        Columns of `BLOCK_COLUMNS` in `plan.settings.tasks` partitions.
+        Columns of `BLOCK_COLUMNS` in `plan.settings.task_count` partitions.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return block_rows(route_in_task(batches, plan), plan.settings.tasks)
+        return block_rows(route_in_task(batches, plan), plan.settings.task_count)
 
     settings = plan.settings
     if settings.sort_messages:
-        messages = messages.repartition(settings.tasks, "topic", "partition")
+        messages = messages.repartition(settings.task_count, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
     blocks = messages.select(*MESSAGE_SCHEMA.names).mapInArrow(run, BLOCK_COLUMNS)
-    return blocks.repartition(settings.tasks, "task").sortWithinPartitions(*BLOCK_ORDER)
+    return blocks.repartition(settings.task_count, "task").sortWithinPartitions(*BLOCK_ORDER)
 
 
 def write_blocks(blocks: DataFrame, plan: EpochPlan) -> DataFrame:

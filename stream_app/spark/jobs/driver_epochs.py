@@ -30,7 +30,7 @@ from stream_app.epochs.task_errors import first_line
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.jobs.range_epochs import RangeEpochs
+from stream_app.spark.jobs.range_epochs import RangeEpochRunner
 from stream_app.spark.jobs.share_epochs import CountedBatches
 
 _LOG = logging.getLogger(__name__)
@@ -52,15 +52,15 @@ class _NotSmallError(Exception):
 
 
 @dataclass(slots=True)
-class DriverEpochs:
-    """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
+class DriverEpochRunner:
+    """The runner of epochs of few messages, in the driver. Implements `EpochRunner`.
 
     Attributes:
-        spark_epochs: runs the epochs that are not small.
+        spark_runner: runs the epochs that are not small.
         messages_max: the most messages of an epoch that runs here; 0 if none does.
     """
 
-    spark_epochs: RangeEpochs
+    spark_runner: RangeEpochRunner
     messages_max: int
     overlaps: ClassVar[bool] = True
     _reading: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -68,20 +68,20 @@ class DriverEpochs:
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the other epochs."""
-        return self.spark_epochs.spark
+        """The session of the epochs that are not small."""
+        return self.spark_runner.spark
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`; the blocks of a small epoch wait in this process."""
         if not self._is_small(messages, plan):
-            return self.spark_epochs.route(epoch, messages, plan)
+            return self.spark_runner.route(epoch, messages, plan)
         try:
             message_count, blocks = self._route_here(messages, plan)
         except _NotSmallError:
-            return self.spark_epochs.route(epoch, messages, plan)
+            return self.spark_runner.route(epoch, messages, plan)
         except Exception as error:
             _log_repetition(epoch, error)
-            return self.spark_epochs.route(epoch, messages, plan)
+            return self.spark_runner.route(epoch, messages, plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
             try:
@@ -89,17 +89,17 @@ class DriverEpochs:
                 return output_of(results, in_driver=True)
             except Exception as error:
                 _log_repetition(epoch, error)
-                return self.spark_epochs.route(epoch, messages, plan).write(write_plan)
+                return self.spark_runner.route(epoch, messages, plan).write(write_plan)
 
         return RoutedEpoch(message_count, write, {block.table_index for block in blocks})
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.spark_epochs.messages_between(begin, end)
+        return self.spark_runner.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
-        """See `RangeEpochs.warm_up`."""
-        self.spark_epochs.warm_up(plan)
+        """See `RangeEpochRunner.warm_up`."""
+        self.spark_runner.warm_up(plan)
 
     def close(self) -> None:
         """Close the connections to the brokers."""
@@ -129,17 +129,17 @@ class DriverEpochs:
         # reader.
         with self._reading, closing(self._read_messages(messages)) as batches:
             counted_batches = CountedBatches(batches)
-            routed = route_in_task(counted_batches, _shipped_plan(plan))
-            blocks = sorted(routed, key=lambda block: block.position)
+            routed_blocks = route_in_task(counted_batches, _shipped_plan(plan))
+            blocks = sorted(routed_blocks, key=lambda block: block.sort_key)
         if sum(block.kind in _CHANGES for block in blocks) > _BLOCKS_MAX:
             raise _NotSmallError
-        return counted_batches.messages, [_task_block(block) for block in blocks]
+        return counted_batches.message_count, [_task_block(block) for block in blocks]
 
     def _read_messages(
         self, messages: Sequence[OffsetRange]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
-            settings = self.spark_epochs.settings
+            settings = self.spark_runner.settings
             self._reader = RangeReader(
                 replace(settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S)
             )
@@ -158,8 +158,8 @@ def _log_repetition(epoch: int, error: Exception) -> None:
 
 def _shipped_plan(plan: EpochPlan) -> EpochPlan:
     """Return the plan as a task gets it: with cached tables that count their requests."""
-    unpacked: EpochPlan = pickle.loads(pickle.dumps(plan))
-    return unpacked
+    unpacked_plan: EpochPlan = pickle.loads(pickle.dumps(plan))
+    return unpacked_plan
 
 
 def _task_block(block: Block) -> TaskBlock:

@@ -18,28 +18,28 @@ from stream_app.epochs.stages.epoch_runner import RoutedEpoch
 from stream_app.kafka.offset_ranges import OffsetRange, cut_ranges, ranges_between, share_out
 from stream_app.kafka.range_reader import ReaderSettings, reader_of_process
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.jobs.share_epochs import ShareEpochs
+from stream_app.spark.jobs.share_epochs import ShareEpochRunner
 
 Ranges = Sequence[OffsetRange]
 
 
 @dataclass(frozen=True, slots=True)
-class RangeEpochs:
-    """Implements `epoch_runner.EpochRunner` for ranges of Kafka's offsets.
+class RangeEpochRunner:
+    """The runner of epochs that are ranges of Kafka's offsets. Implements `EpochRunner`.
 
     Attributes:
-        readers: the greatest number of tasks that read. A task reads one range after the other, and
-            librdkafka fetches the next one meanwhile.
+        reader_count: the greatest number of tasks that read. A task reads one range after the
+            other, and librdkafka fetches the next one meanwhile.
     """
 
     spark: SparkSession
     settings: ReaderSettings
-    readers: int
+    reader_count: int
     overlaps: ClassVar[bool] = True
 
     def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        shares = share_out(cut_ranges(messages, self.readers), self.readers)
+        shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
@@ -48,11 +48,11 @@ class RangeEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        self._epochs.warm_up([[]] * self.readers, plan)
+        self._epochs.warm_up([[]] * self.reader_count, plan)
 
     @property
-    def _epochs(self) -> ShareEpochs[Ranges]:
-        return ShareEpochs(self.spark, partial(_messages_of, self.settings))
+    def _epochs(self) -> ShareEpochRunner[Ranges]:
+        return ShareEpochRunner(self.spark, partial(_messages_of, self.settings))
 
 
 def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:

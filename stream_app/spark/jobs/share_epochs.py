@@ -1,6 +1,6 @@
 """Runs an epoch as Spark jobs without SQL: tasks read shares of a source, decode, shuffle, write.
 
-Spark schedules, shuffles and repeats tasks. A block is a pair of its position and its bytes, for
+Spark schedules, shuffles and repeats tasks. A block is a pair of its sort key and its bytes, for
 which Spark compiles no code. The tasks before the shuffle are a separate job, so they can run while
 the previous epoch is written and committed.
 
@@ -31,7 +31,7 @@ from stream_app.spark.jobs.dataframe_epochs import INGEST_POOL
 
 Share = TypeVar("Share")
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""A pair in the shuffle: a block's task and position, with its kind and bytes. The last partition
+"""A pair in the shuffle: a block's task and sort key, with its kind and bytes. The last partition
 has pairs of a reading task: its number of messages, and the tables that have blocks."""
 
 
@@ -40,16 +40,16 @@ class CountedBatches:
     """Batches of messages, and the number of messages that were read."""
 
     batches: Iterable[pa.RecordBatch]
-    messages: int = 0
+    message_count: int = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
-            self.messages += batch.num_rows
+            self.message_count += batch.num_rows
             yield batch
 
 
 @dataclass(frozen=True, slots=True)
-class ShareEpochs(Generic[Share]):
+class ShareEpochRunner(Generic[Share]):
     """The runner of epochs whose messages are read in shares, one by each task.
 
     Attributes:
@@ -66,60 +66,62 @@ class ShareEpochs(Generic[Share]):
         context.setJobDescription(f"epoch {epoch}: read, decode, route")
         if not shares:
             return RoutedEpoch(0, lambda _: output_of(()), frozenset())
-        routed = self._route(shares, plan)
-        message_count, tables = self._run_before_shuffle(routed, plan.settings.tasks)
+        routed_pairs = self._route(shares, plan)
+        message_count, tables = self._run_before_shuffle(routed_pairs, plan.settings.task_count)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
             context.setJobDescription(f"epoch {epoch}: write")
-            return output_of(self._write(routed, plan))
+            return output_of(self._write(routed_pairs, plan))
 
         return RoutedEpoch(message_count, write, tables)
 
     def warm_up(self, shares: Sequence[Share], plan: EpochPlan) -> None:
         """Run an epoch of shares without messages, which starts the workers and their readers."""
-        routed = self._route(shares, plan)
-        self._run_before_shuffle(routed, plan.settings.tasks)
-        self._write(routed, plan)
+        routed_pairs = self._route(shares, plan)
+        self._run_before_shuffle(routed_pairs, plan.settings.task_count)
+        self._write(routed_pairs, plan)
 
     def _route(self, shares: Sequence[Share], plan: EpochPlan) -> RDD[Pair]:
         """Read the shares in tasks, and shuffle their blocks to the writing tasks.
 
         The last partition, which belongs to no writing task, receives the counts and the tables.
         """
-        read, tasks = self.read, plan.settings.tasks
+        read, task_count = self.read, plan.settings.task_count
 
         def route(task_shares: Iterable[Share]) -> Iterator[Pair]:
             batches, tables = CountedBatches(read(task_shares)), set[int]()
-            assigner = TaskAssigner(tasks)
+            assigner = TaskAssigner(task_count)
             for block in route_in_task(batches, plan):
                 tables.add(block.table_index)
-                pair_key = (assigner.task(block), *block.position)
+                pair_key = (assigner.task(block), *block.sort_key)
                 yield pair_key, (int(block.kind), block.data.to_pybytes())
-            yield (tasks,), (batches.messages, tables)
+            yield (task_count,), (batches.message_count, tables)
 
-        routed = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
-        return routed.partitionBy(tasks + 1, _task_number)
+        routed_pairs = self.spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(route)
+        return routed_pairs.partitionBy(task_count + 1, _task_number)
 
-    def _run_before_shuffle(self, routed: RDD[Pair], last_partition: int) -> tuple[int, set[int]]:
+    def _run_before_shuffle(
+        self, routed_pairs: RDD[Pair], last_partition: int
+    ) -> tuple[int, set[int]]:
         """Run the tasks before the shuffle; return a number of messages, and tables with blocks."""
-        counts = self.spark.sparkContext.runJob(routed, _counts_of_pairs, [last_partition])
+        counts = self.spark.sparkContext.runJob(routed_pairs, _counts_of_pairs, [last_partition])
         return sum(count for count, _ in counts), set[int]().union(
             *(tables for _, tables in counts)
         )
 
-    def _write(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
+    def _write(self, routed_pairs: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
         """Write each task's blocks in order."""
 
         def write(pairs: Iterable[Pair]) -> Iterator[TaskResult]:
             return write_in_task(map(_task_block, pairs), plan)
 
-        tasks = plan.settings.tasks
+        task_count = plan.settings.task_count
         # This partitions by the same function, so Spark shuffles nothing again.
-        sorted_pairs = routed.repartitionAndSortWithinPartitions(
-            tasks + 1, partitionFunc=_task_number, keyfunc=_sort_key
+        sorted_pairs = routed_pairs.repartitionAndSortWithinPartitions(
+            task_count + 1, partitionFunc=_task_number, keyfunc=_sort_key
         )
-        return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(tasks)))
+        return self.spark.sparkContext.runJob(sorted_pairs, write, list(range(task_count)))
 
 
 def _counts_of_pairs(pairs: Iterable[Pair]) -> Iterator[tuple[int, set[int]]]:

@@ -52,13 +52,13 @@ _DRIVER_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
-def queue_rank(number: int, runs: int) -> int:
+def queue_rank(number: int, run_count: int) -> int:
     """Return the rank of request `number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
     """
-    return number - OVERTAKEN_BY_A_RUN * runs
+    return number - OVERTAKEN_BY_A_RUN * run_count
 
 
 def shared_count(sizes: Iterable[int]) -> int:
@@ -121,14 +121,14 @@ class SparkCompactionQueue:
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
         rank = queue_rank(next(self._numbers), request.sorted_run_count)
-        queued = _QueuedRequest(rank, QueuedCompaction(table, request))
+        queued_request = _QueuedRequest(rank, QueuedCompaction(table, request))
         with self._changed:
             if self._is_closed:
-                _drop(queued)
+                _drop(queued_request)
             else:
-                heapq.heappush(self._heap, queued)
+                heapq.heappush(self._heap, queued_request)
                 self._changed.notify()
-        return queued.future
+        return queued_request.future
 
     def close(self) -> None:
         """Drop queued compactions and abandon running ones; their uncommitted files are orphans.
@@ -137,27 +137,31 @@ class SparkCompactionQueue:
         """
         with self._changed:
             self._is_closed = True
-            for queued in self._heap:
-                _drop(queued)
+            for queued_request in self._heap:
+                _drop(queued_request)
             self._heap.clear()
             self._changed.notify_all()
 
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while requests := self._take_requests():
-            batch = [queued for queued in requests if queued.future.set_running_or_notify_cancel()]
-            compactions = [queued.compaction for queued in batch]
+            batch = [
+                queued_request
+                for queued_request in requests
+                if queued_request.future.set_running_or_notify_cancel()
+            ]
+            compactions = [queued_request.compaction for queued_request in batch]
             runs_on_driver = (
                 len(compactions) <= _DRIVER_MAX and _read_bytes(compactions) <= self._driver_bytes
             )
             if len(batch) > 1 and not runs_on_driver and self._run_together(batch):
                 continue
-            for queued, compaction in zip(batch, compactions, strict=True):
+            for queued_request, compaction in zip(batch, compactions, strict=True):
                 try:
                     change = _compact_on_driver(compaction) if runs_on_driver else None
-                    queued.future.set_result(change or self._run([compaction])[0])
+                    queued_request.future.set_result(change or self._run([compaction])[0])
                 except BaseException as error:
-                    queued.future.set_exception(error)
+                    queued_request.future.set_exception(error)
 
     def _take_requests(self) -> list[_QueuedRequest]:
         """Wait for a request, and take it with those that share its job; empty after `close`."""
@@ -175,12 +179,12 @@ class SparkCompactionQueue:
     def _run_together(self, batch: Sequence[_QueuedRequest]) -> bool:
         """Run compactions in a shared job, and return whether it succeeded."""
         try:
-            changes = self._run([queued.compaction for queued in batch])
+            changes = self._run([queued_request.compaction for queued_request in batch])
         except BaseException as error:
             _LOG.info("%d compactions of a shared job get jobs of their own: %s", len(batch), error)
             return False
-        for queued, change in zip(batch, changes, strict=True):
-            queued.future.set_result(change)
+        for queued_request, change in zip(batch, changes, strict=True):
+            queued_request.future.set_result(change)
         return True
 
     def _run(self, compactions: Sequence[QueuedCompaction]) -> list[BucketChange]:
@@ -245,18 +249,20 @@ def _description(compactions: Sequence[QueuedCompaction]) -> str:
     )
 
 
-def _drop(queued: _QueuedRequest) -> None:
-    if queued.future.set_running_or_notify_cancel():
-        queued.future.set_exception(StoppedError("the job ends before this compaction begins"))
+def _drop(queued_request: _QueuedRequest) -> None:
+    if queued_request.future.set_running_or_notify_cancel():
+        queued_request.future.set_exception(
+            StoppedError("the job ends before this compaction begins")
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SparkCompactExecutor:
-    """Implements `CompactExecutor` for one table of a job."""
+    """The executor of one table's compactions, as Spark jobs. Implements `CompactExecutor`."""
 
-    compactions: SparkCompactionQueue
+    queue: SparkCompactionQueue
     table: FileStoreTable
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction."""
-        return self.compactions.submit(self.table, request)
+        return self.queue.submit(self.table, request)

@@ -48,7 +48,7 @@ def main() -> None:
         for name in PRELOADED:
             importlib.import_module(name)
         compile_ahead()
-    # Each task scans the cached directories again, so only those of the import path stay.
+    # Each task scans the cached directories again, so only the import path's directories stay.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
     daemon: Any = importlib.import_module("pyspark.daemon")
@@ -69,16 +69,18 @@ def end_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., i
 
 
 def without_archives(path: list[str]) -> list[str]:
-    """Return an import path without those of Spark's archives that no task needs."""
+    """Return an import path without the archives of Spark that no task needs."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
-    remaining = [entry for entry in path if entry not in archives]
-    installed = PathFinder.find_spec("pyspark", remaining)
+    remaining_path = [entry for entry in path if entry not in archives]
+    installed = PathFinder.find_spec("pyspark", remaining_path)
     if installed is None or installed.origin is None:
         return path
     # A zip …/pyspark/python/lib/pyspark.zip holds what lies in …/pyspark itself.
     home = Path(installed.origin).resolve().parent
-    return remaining if all(home in Path(entry).resolve().parents for entry in archives) else path
+    return (
+        remaining_path if all(home in Path(entry).resolve().parents for entry in archives) else path
+    )
 
 
 def _is_spark_jar(entry: str) -> bool:

@@ -24,9 +24,9 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch, Tabl
 from stream_app.errors import BadRecordsError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
-from stream_app.spark.jobs.driver_epochs import DriverEpochs
-from stream_app.spark.jobs.share_epochs import ShareEpochs
-from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.jobs.share_epochs import ShareEpochRunner
+from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RelationSplitter:
-    """Implements `MessageSplitter`: a part's relation, in place of a topic, names the table.
+    """The splitter of a first load's rows by their relation. Implements `MessageSplitter`.
 
     Attributes:
         tables: relation → the table's index.
@@ -48,70 +48,70 @@ class RelationSplitter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadEpochs:
+class LoadEpochRunner:
     """The runner of a first load's epochs, and then of the topics'.
 
     Attributes:
-        topic_epochs: runs the other epochs.
+        topic_runner: runs the epochs that read the topics.
         reader_of: makes the reader of some tables of the source, each with the table that gets its
             rows.
-        format_of: makes the format of the rows for a table.
+        pipeline_of: makes the pipeline of the rows for a table.
     """
 
-    topic_epochs: DriverEpochs
-    load: LoadPlan
-    reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRows]
-    format_of: Callable[[FileStoreTable], Pipeline]
+    topic_runner: DriverEpochRunner
+    load_plan: LoadPlan
+    reader_of: Callable[[Mapping[str, FileStoreTable]], DatabaseRowReader]
+    pipeline_of: Callable[[FileStoreTable], Pipeline]
     overlaps: ClassVar[bool] = True
 
     @property
     def spark(self) -> SparkSession:
         """The session of all epochs."""
-        return self.topic_epochs.spark
+        return self.topic_runner.spark
 
     def route(self, epoch: int, messages: Sequence[OffsetRange], plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        if not self.load.parts_of(epoch):
-            return self.topic_epochs.route(epoch, messages, plan)
+        if not self.load_plan.parts_of(epoch):
+            return self.topic_runner.route(epoch, messages, plan)
         index_of_location = {
             table_plan.table.location: index for index, table_plan in plan.tables.items()
         }
         # Tables that already have the epoch are not in the plan.
-        parts = [part for part in self.load.parts_of(epoch) if part.table in index_of_location]
+        parts = [part for part in self.load_plan.parts_of(epoch) if part.table in index_of_location]
         indexes = {part.relation: index_of_location[part.table] for part in parts}
-        _LOG.info("%s", self.load.progress(epoch))
+        _LOG.info("%s", self.load_plan.progress(epoch))
         rows = self.reader_of({name: plan.tables[index].table for name, index in indexes.items()})
-        loader = ShareEpochs(self.spark, rows.read)
-        load_plan = EpochPlan(
+        loader = ShareEpochRunner(self.spark, rows.read)
+        epoch_plan = EpochPlan(
             tables=self._with_formats(plan, set(indexes.values())),
             settings=plan.settings.with_splitter(RelationSplitter(indexes)),
         )
-        routed = loader.route(epoch, list(enumerate(parts)), load_plan)
+        routed_epoch = loader.route(epoch, list(enumerate(parts)), epoch_plan)
 
         def write(write_plan: EpochPlan) -> EpochOutput:
             table_plans = self._with_formats(write_plan, write_plan.tables.keys())
-            output = routed.write(replace(write_plan, tables=table_plans))
+            output = routed_epoch.write(replace(write_plan, tables=table_plans))
             tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
             return replace(output, tables=tables)
 
-        return RoutedEpoch(routed.messages, write, routed.tables)
+        return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.tables)
 
     def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.topic_epochs.messages_between(begin, end)
+        return self.topic_runner.messages_between(begin, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
-        """See `RangeEpochs.warm_up`."""
-        self.topic_epochs.warm_up(plan)
+        """See `RangeEpochRunner.warm_up`."""
+        self.topic_runner.warm_up(plan)
 
     def close(self) -> None:
-        """See `DriverEpochs.close`."""
-        self.topic_epochs.close()
+        """See `DriverEpochRunner.close`."""
+        self.topic_runner.close()
 
     def _with_formats(self, plan: EpochPlan, indexes: Collection[int]) -> Mapping[int, TablePlan]:
         """Return the plans of some tables, with the format of the load's rows."""
         return {
-            index: replace(table_plan, message_format=self.format_of(table_plan.table), packs=[])
+            index: replace(table_plan, pipeline=self.pipeline_of(table_plan.table), packs=[])
             for index, table_plan in plan.tables.items()
             if index in indexes
         }

@@ -69,14 +69,14 @@ class BatchReader(DataSourceReader):
         """
         all_filters = list(filters)
         schema = self.scan.table.schema
-        conditions, residual = translate_filters(all_filters, schema.fields)
+        conditions, residual_filters = translate_filters(all_filters, schema.fields)
         if not conditions:
             return all_filters
-        filtered = self.scan.with_filter(predicate_filter(And(tuple(conditions)), schema))
-        if filtered is None:
+        filtered_scan = self.scan.with_filter(predicate_filter(And(tuple(conditions)), schema))
+        if filtered_scan is None:
             return all_filters
-        self.scan = filtered
-        return residual
+        self.scan = filtered_scan
+        return residual_filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the current version that tasks can read independently.
@@ -139,7 +139,7 @@ class PaimonDataSource(DataSource):
         if (problem := untried_warning(pyspark.__version__)) is not None:
             warnings.warn(problem, stacklevel=2)  # a read may use these options; a job refuses them
         self._options = read_source_options(options)
-        location, self._system = _split_path(options)
+        location, self._system_name = _split_path(options)
         start_option(self._options)
         files = self._options.of_file_system()
         self._table = open_named_table(
@@ -162,14 +162,14 @@ class PaimonDataSource(DataSource):
 
     def reader(self, schema: StructType) -> BatchReader:
         """Make a reader of the columns of `schema`, which may be fewer than the table has."""
-        scan = table_scan(self._table, self._system, self._options)
+        scan = table_scan(self._table, self._system_name, self._options)
         return BatchReader(scan, _column_names(schema, spark_schema(scan.schema)))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's
         """Make a reader that follows the columns of `schema`, as the table has them today."""
-        if self._system not in ("", AUDIT_LOG):
+        if self._system_name not in ("", AUDIT_LOG):
             raise UsageError(
-                f"system table {self._system!r} cannot be followed",
+                f"system table {self._system_name!r} cannot be followed",
                 fix=f"read it as a batch, or follow {AUDIT_LOG}",
             )
         columns = spark_schema(stream_schema(self._table, shows_row_kinds=self._shows_row_kinds))
@@ -182,18 +182,18 @@ class PaimonDataSource(DataSource):
 
     @property
     def _shows_row_kinds(self) -> bool:
-        return self._options[READ_CHANGELOG] or self._system == AUDIT_LOG
+        return self._options[READ_CHANGELOG] or self._system_name == AUDIT_LOG
 
     def _arrow_schema(self) -> pa.Schema:
         try:
-            return table_scan(self._table, self._system, self._options).schema
+            return table_scan(self._table, self._system_name, self._options).schema
         except UsageError:
             # Spark does not say which kind of read it is, and a stream can begin at a snapshot that
             # is still to come.
             return stream_schema(self._table, shows_row_kinds=self._shows_row_kinds)
 
     def _comments(self) -> Mapping[str, str]:
-        fields = () if self._system else self._table.schema.fields
+        fields = () if self._system_name else self._table.schema.fields
         return {field.name: field.description for field in fields if field.description}
 
 
@@ -242,28 +242,28 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
 
 
 def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
-    unknown = [name for name in names if name not in schema.names]
-    if unknown:
+    unknown_names = [name for name in names if name not in schema.names]
+    if unknown_names:
         raise UsageError(
-            "; ".join(unknown_name("column", name, schema.names) for name in unknown),
+            "; ".join(unknown_name("column", name, schema.names) for name in unknown_names),
             where="read.columns",
             fix=f"name columns of the table: {', '.join(schema.names)}",
         )
     return names
 
 
-def _column_names(requested: StructType, columns: StructType) -> list[str]:
+def _column_names(requested_type: StructType, read_type: StructType) -> list[str]:
     """Return the names of the wanted columns.
 
     Raises:
         UsageError: one is not there, or of another type.
     """
-    types = {field.name: field.dataType.simpleString() for field in columns}
+    types = {field.name: field.dataType.simpleString() for field in read_type}
     problems = [
         unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
-        for field in requested
+        for field in requested_type
         if types.get(field.name) != field.dataType.simpleString()
     ]
     if problems:
@@ -274,4 +274,4 @@ def _column_names(requested: StructType, columns: StructType) -> list[str]:
             fix="give the columns with .schema(…): the table has "
             f"{', '.join(f'{name} {type_name}' for name, type_name in types.items())}",
         )
-    return list(requested.fieldNames())
+    return list(requested_type.fieldNames())

@@ -57,11 +57,11 @@ class TimeBounds:
 Choice = Version | LatestCompacted | VersionBounds | TimeBounds
 
 
-def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
+def start_option(options: SourceOptions, refused_keys: tuple[str, ...] = ()) -> str | None:
     """Return the only option that sets where a read begins, or None.
 
     Args:
-        refused: keys that this kind of read does not take.
+        refused_keys: keys that this kind of read does not take.
 
     Raises:
         UsageError: there are two, or it does not go with ``scan.mode``.
@@ -73,7 +73,7 @@ def start_option(options: SourceOptions, refused: tuple[str, ...] = ()) -> str |
             f"options {' and '.join(keys)} are given, but a read begins at one place",
             fix=f"leave out all but one of {', '.join(keys)}",
         )
-    if keys and keys[0] in refused:
+    if keys and keys[0] in refused_keys:
         raise UsageError(
             f"option {keys[0]!r} is for batch reads, and this one is a stream",
             fix="begin with scan.snapshot-id, scan.timestamp or scan.timestamp-millis, or leave "

@@ -34,8 +34,10 @@ def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -
 
 def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     """Return the named columns, in the order of the names, in the form that Spark accepts."""
-    selected = batch.select(names)
-    return pa.RecordBatch.from_arrays([_spark_column(column) for column in selected.columns], names)
+    selected_batch = batch.select(names)
+    return pa.RecordBatch.from_arrays(
+        [_spark_column(column) for column in selected_batch.columns], names
+    )
 
 
 def _spark_column(column: pa.Array) -> pa.Array:

@@ -31,7 +31,11 @@ from stream_app.spark.read.source_options import (
 )
 from stream_app.spark.read.spark_arrow import spark_batch
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.stream_offsets import Offset, StreamOffsets, stream_offsets
+from stream_app.table.follow.stream_offset_planner import (
+    Offset,
+    StreamOffsetPlanner,
+    stream_offset_planner,
+)
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.read.selection import ROW_KIND
 from stream_app.table.storage_errors import storage_errors
@@ -50,7 +54,7 @@ _ADDED_KINDS = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 class MinimumRows:
     """The minimum number of rows that a micro-batch waits for, and the longest wait."""
 
-    rows: int
+    row_count: int
     seconds: float
 
 
@@ -64,13 +68,13 @@ class StreamReader(DataSourceStreamReader):
 
     def __init__(
         self,
-        offsets: StreamOffsets,
+        offset_planner: StreamOffsetPlanner,
         columns: list[str],
         *,
         shows_row_kinds: bool,
         min_rows: MinimumRows | None,
     ) -> None:
-        self._offsets = offsets
+        self._offset_planner = offset_planner
         self._columns = columns
         self._shows_row_kinds = shows_row_kinds
         self._min_rows = min_rows
@@ -87,7 +91,7 @@ class StreamReader(DataSourceStreamReader):
         """
         # Spark asks for the latest offset first, and then for the one where that began.
         if self._begin is None:
-            self._begin = self._offsets.initial()
+            self._begin = self._offset_planner.initial()
         return self._begin
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
@@ -96,11 +100,11 @@ class StreamReader(DataSourceStreamReader):
         Raises:
             UsageError: the next snapshot has expired; names the first one that is left.
         """
-        previous = self._last_end or self.initialOffset()
-        next_offset = self._offsets.next_offset(previous)
-        if next_offset.offset == previous or self._waits_for_rows(next_offset.rows):
+        previous_offset = self._last_end or self.initialOffset()
+        next_offset = self._offset_planner.next_offset(previous_offset)
+        if next_offset.offset == previous_offset or self._waits_for_rows(next_offset.row_count):
             self._keep_consumer_alive()
-            return previous
+            return previous_offset
         self._last_end, self._last_end_s = next_offset.offset, self._now()
         return next_offset.offset
 
@@ -111,7 +115,7 @@ class StreamReader(DataSourceStreamReader):
             UsageError: a snapshot of them has expired.
         """
         self._last_end = end
-        return [InputPartition(split) for split in self._offsets.splits(start, end)]
+        return [InputPartition(split) for split in self._offset_planner.splits(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, in a task.
@@ -120,7 +124,7 @@ class StreamReader(DataSourceStreamReader):
             CorruptFileError: a file cannot be read.
             StorageError: the file system refuses.
         """
-        table = self._offsets.table
+        table = self._offset_planner.table
         names = tuple(name for name in self._columns if name != ROW_KIND)
         with storage_errors(table.location):
             for batch in StreamRead(table, names).read(partition.value):
@@ -132,27 +136,31 @@ class StreamReader(DataSourceStreamReader):
 
     def commit(self, end: Offset) -> None:
         """Advance the consumer after a micro-batch, and so the snapshots that it protects."""
-        self._offsets.write_progress(end)
+        self._offset_planner.write_progress(end)
         self._reported_s = self._now()
 
     def stop(self) -> None:
         """Do nothing: the reader keeps nothing open."""
 
-    def _waits_for_rows(self, rows: int) -> bool:
+    def _waits_for_rows(self, row_count: int) -> bool:
         min_rows, last_end_s = self._min_rows, self._last_end_s
-        if min_rows is None or last_end_s is None or rows >= min_rows.rows:
+        if min_rows is None or last_end_s is None or row_count >= min_rows.row_count:
             return False
         return self._now() - last_end_s < min_rows.seconds
 
     def _keep_consumer_alive(self) -> None:
         """Keep the consumer of a waiting query alive."""
-        within_s, reported_s, now_s = self._offsets.refresh_within_s, self._reported_s, self._now()
+        within_s, reported_s, now_s = (
+            self._offset_planner.refresh_within_s,
+            self._reported_s,
+            self._now(),
+        )
         if within_s is not None and (reported_s is None or now_s - reported_s >= within_s):
-            self._offsets.refresh_consumer()
+            self._offset_planner.refresh_consumer()
             self._reported_s = now_s
 
     def _now(self) -> float:
-        return self._offsets.table.clock.steady_seconds()
+        return self._offset_planner.table.clock.steady_seconds()
 
 
 def stream_reader(
@@ -163,7 +171,7 @@ def stream_reader(
     Raises:
         UsageError: the options do not go together, or are for batch reads.
     """
-    start_option(options, refused=_BATCH_OPTIONS)
+    start_option(options, refused_keys=_BATCH_OPTIONS)
     if "read.protect" in options.raw:
         raise UsageError(
             "option 'read.protect' is for batch reads, and this one is a stream",
@@ -172,22 +180,22 @@ def stream_reader(
     rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
     min_rows = None if rows is None or delay_ms is None else MinimumRows(rows, delay_ms / 1000)
-    offsets = stream_offsets(
+    offset_planner = stream_offset_planner(
         _with_options(table, options.of_table()),
         max_files=options[READ_STREAM_MAX_FILES_PER_TRIGGER],
         max_bytes=options[READ_STREAM_MAX_BYTES_PER_TRIGGER],
         max_rows=options[READ_STREAM_MAX_ROWS_PER_TRIGGER],
     )
-    return StreamReader(offsets, columns, shows_row_kinds=shows_row_kinds, min_rows=min_rows)
+    return StreamReader(offset_planner, columns, shows_row_kinds=shows_row_kinds, min_rows=min_rows)
 
 
 def _with_options(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
     """Return the table with the given options; a given start option replaces all start options."""
     if any(name in options for name in _START_OPTIONS):
-        remaining = {
+        remaining_options = {
             key: text for key, text in table.schema.options.items() if key not in _START_OPTIONS
         }
-        table = replace(table, schema=replace(table.schema, options=remaining))
+        table = replace(table, schema=replace(table.schema, options=remaining_options))
     return table.with_options(options)
 
 

@@ -147,7 +147,7 @@ class ChangesScan:
     """The changes between two versions, in the columns of today."""
 
     table: FileStoreTable
-    choice: VersionBounds | TimeBounds
+    bounds: VersionBounds | TimeBounds
     mode: str
     shows_row_kinds: bool
     row_filter: RowFilter | None = None
@@ -164,14 +164,14 @@ class ChangesScan:
     def parts(self, columns: Sequence[str]) -> list[tuple[BatchStream, ...]]:
         """Return parts of several files or buckets each."""
         mode = scan_mode(self.mode)
-        if isinstance(self.choice, VersionBounds):
-            changes = versions_between(self.table, *_bounds(self.table, self.choice), mode)
+        if isinstance(self.bounds, VersionBounds):
+            changes = versions_between(self.table, *_versions(self.table, self.bounds), mode)
         else:
-            changes = between_timestamps(self.table, self.choice.start, self.choice.end, mode)
-        read = IncrementalRead(
+            changes = between_timestamps(self.table, self.bounds.start, self.bounds.end, mode)
+        incremental_read = IncrementalRead(
             self.table, _table_columns(columns), self.row_filter, self.shows_row_kinds
         )
-        streams = read.streams(changes, mode)
+        streams = incremental_read.streams(changes, mode)
         starts = range(0, len(streams), _STREAMS_OF_A_PART)
         return [tuple(streams[start : start + _STREAMS_OF_A_PART]) for start in starts]
 
@@ -210,11 +210,11 @@ class SystemScan:
         yield from SYSTEM_TABLES[self.name](self.table, snapshot).to_batches()
 
 
-def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> TableScan:
+def table_scan(table: FileStoreTable, system_name: str, options: SourceOptions) -> TableScan:
     """Return the scan that the options ask for.
 
     Args:
-        system: the name of a system table; empty for the table itself.
+        system_name: the name of a system table; empty for the table itself.
 
     Raises:
         UsageError: the options do not go together, or there is no such version.
@@ -223,26 +223,26 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
     choice = batch_choice(options)
     retained_ms = options[READ_PROTECT]
     if retained_ms is not None and (
-        isinstance(choice, VersionBounds | TimeBounds) or system not in ("", *ROW_FORMS)
+        isinstance(choice, VersionBounds | TimeBounds) or system_name not in ("", *ROW_FORMS)
     ):
         raise UsageError(
             "read.protect protects one version, and this read has no single version",
             fix="leave it out; tags protect both ends of a range",
         )
-    shows_row_kinds = options[READ_CHANGELOG] or system == AUDIT_LOG
+    shows_row_kinds = options[READ_CHANGELOG] or system_name == AUDIT_LOG
     if isinstance(choice, VersionBounds | TimeBounds):
-        if system not in ("", AUDIT_LOG):
+        if system_name not in ("", AUDIT_LOG):
             raise UsageError(
-                f"system table {system!r} has no range of versions",
+                f"system table {system_name!r} has no range of versions",
                 fix="leave out incremental-between, or read audit_log",
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, shows_row_kinds)
-    versioned, snapshot = _version_of(table, choice)
-    if system in SYSTEM_TABLES:
-        return SystemScan(versioned, system, snapshot)
-    configured_table = versioned.with_options(options.of_table())
-    row_form = ROW_FORMS.get(system, ROWS)
+    versioned_table, snapshot = _version_of(table, choice)
+    if system_name in SYSTEM_TABLES:
+        return SystemScan(versioned_table, system_name, snapshot)
+    configured_table = versioned_table.with_options(options.of_table())
+    row_form = ROW_FORMS.get(system_name, ROWS)
     row_form = replace(row_form, shows_row_kinds=row_form.shows_row_kinds or shows_row_kinds)
     return VersionScan(configured_table, snapshot, row_form, retained_ms=retained_ms)
 
@@ -257,12 +257,12 @@ def _version_of(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, 
     return at_version(table, choice)
 
 
-def _bounds(table: FileStoreTable, choice: VersionBounds) -> tuple[Bound, Bound]:
+def _versions(table: FileStoreTable, bounds: VersionBounds) -> tuple[Bound, Bound]:
     """Return two tags, if both names are tags; otherwise two snapshots, if both are numbers."""
-    texts = (choice.start, choice.end)
+    texts = (bounds.start, bounds.end)
     tags = table.tags.names()
     if all(text.isdecimal() for text in texts) and not all(text in tags for text in texts):
-        return int(choice.start), int(choice.end)
+        return int(bounds.start), int(bounds.end)
     return texts
 
 

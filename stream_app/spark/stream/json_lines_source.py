@@ -120,10 +120,8 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
 
 
 def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
-    position = next(
-        position for position in range(len(lines)) if _parse(lines.slice(position, 1)) is None
-    )
-    line = lines[position].as_py()
+    index = next(index for index in range(len(lines)) if _parse(lines.slice(index, 1)) is None)
+    line = lines[index].as_py()
     try:
         json.loads(line)
         problem = "it lacks a field, or a field has a wrong type"
@@ -131,7 +129,7 @@ def _bad_line_error(lines: pa.Array, files: pa.Array) -> WrongSourceError:
         problem = f"it is not JSON ({error})"
     return WrongSourceError(
         f"a line is not a message, {problem}: {line[:_SHOWN_BYTES].decode(errors='replace')}",
-        where=unquote(files[position].as_py()).removeprefix("file:").removeprefix("//"),
+        where=unquote(files[index].as_py()).removeprefix("file:").removeprefix("//"),
         fix='a line must be {"topic": text, "partition": number, "offset": number, "key": text or '
         'null, "value": text or null}; correct the file and start the job again. Files must appear '
         "whole: write them elsewhere and move them in",

@@ -79,8 +79,7 @@ class KafkaSource:
         return messages.select(*MESSAGE_SCHEMA.names)
 
     def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
-        """Return the messages from one position on, up to and without a later one;
-        `MESSAGE_SCHEMA`.
+        """Return the messages between two offsets of each partition, in `MESSAGE_SCHEMA`.
 
         A partition that `begin` lacks is new, so it is read from its first message.
         """
@@ -104,7 +103,7 @@ class KafkaSource:
         frame = spark.read.format("kafka").options(**options).load()
         return frame.select(*MESSAGE_SCHEMA.names)
 
-    def options(self, cores: int) -> dict[str, str]:
+    def options(self, core_count: int) -> dict[str, str]:
         """Return options of Spark's source."""
         options = {f"kafka.{key}": value for key, value in CLIENT_DEFAULTS.items()}
         options |= {f"kafka.{key}": value for key, value in self.kafka_options.items()}
@@ -114,7 +113,7 @@ class KafkaSource:
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
         }
         if self.min_partitions is not None or self.fail_on_data_loss:
-            options["minPartitions"] = str(self.min_partitions or cores)
+            options["minPartitions"] = str(self.min_partitions or core_count)
         # Else one task for each Kafka partition. After a loss Spark keeps using a consumer that it
         # has returned to its pool, which fails when another task reads that partition.
         if self.topic_pattern is None:

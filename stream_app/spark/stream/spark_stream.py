@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class SparkStream:
-    """Implements `running_stream.Stream`.
+    """A stream that is a streaming query of Spark's. Implements `running_stream.Stream`.
 
     Attributes:
         messages: the messages, in columns of `MESSAGE_SCHEMA`.
@@ -79,23 +79,25 @@ class SparkStream:
                 return True
             raise _cause(error, self.epoch_committer.failure) from None
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """See `Stream.new_progress`."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.take_progress`."""
         last_progress = None if self.query is None else self.query.lastProgress
         if self.query is None or last_progress is None or last_progress.json == self._reported_json:
             return ()
         self._reported_json = last_progress.json
-        newest = source_progress(json.loads(last_progress.json))
-        new_progress = [newest]
-        if newest.epoch > self._epoch + 1:
-            # Epochs can end faster than this thread asks; Spark keeps the newest of them.
+        newest_progress = source_progress(json.loads(last_progress.json))
+        new_progress = [newest_progress]
+        if newest_progress.epoch > self._epoch + 1:
+            # Epochs can end faster than this thread asks; Spark keeps the newest_progress of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
             new_progress[:0] = [
-                progress for progress in recent if self._epoch < progress.epoch < newest.epoch
+                progress
+                for progress in recent
+                if self._epoch < progress.epoch < newest_progress.epoch
             ]
-        self._epoch = newest.epoch
+        self._epoch = newest_progress.epoch
         return new_progress
 
     def stop(self) -> None:
@@ -118,7 +120,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
     partition_lags = messages_behind(all_end_offsets, newest_offsets)
     return SourceProgress(
         epoch=int(progress["batchId"]),
-        messages=int(progress.get("numInputRows") or 0),
+        message_count=int(progress.get("numInputRows") or 0),
         lag=sum(partition_lags.values()) if newest_offsets else None,
         end_offsets=all_end_offsets,
         partition_lags=partition_lags,

@@ -41,8 +41,8 @@ _ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
 
-class SourceOffsets(Protocol):
-    """The brokers' first and last offsets of topics; `kafka.offset_client` implements it."""
+class SourceOffsetReader(Protocol):
+    """A reader of topics' first and last offsets; `kafka.offset_client` implements it."""
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
         """Return the oldest or newest offset of each partition; may wait for a while."""
@@ -57,13 +57,13 @@ class SourceOffsets(Protocol):
         ...
 
 
-class Borders(Protocol):
-    """The decision where epochs end."""
+class EpochCutter(Protocol):
+    """A cutter, which decides where epochs end."""
 
-    def end(
+    def choose_end(
         self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """Return the end of an epoch; `begin` when it has no messages yet.
+        """Choose the end of an epoch; return `begin` when it has no messages yet.
 
         Args:
             begin: the begin of the epoch, with the oldest offsets of new partitions, so that the
@@ -83,8 +83,8 @@ class Borders(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LimitedBorders:
-    """Implements `Borders` by the number of messages alone.
+class LimitedEpochCutter:
+    """A cutter by the number of messages alone. Implements `EpochCutter`.
 
     Attributes:
         limit: the maximum number of messages of an epoch, or None without a limit.
@@ -92,14 +92,14 @@ class LimitedBorders:
 
     limit: int | None = None
 
-    def end(
+    def choose_end(
         self, _epoch: int, begin: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
     ) -> Offsets:
-        """See `Borders.end`."""
+        """See `EpochCutter.choose_end`."""
         return next_end(begin, newest_offsets, self.limit)
 
     def close(self) -> None:
-        """See `Borders.close`."""
+        """See `EpochCutter.close`."""
 
 
 class SparkJobs(Protocol):
@@ -116,7 +116,7 @@ class SparkJobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Implements `SparkJobs` by a job group of Spark's."""
+    """The jobs of a job group of Spark's. Implements `SparkJobs`."""
 
     spark: SparkSession
     name: str
@@ -136,7 +136,8 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: the maximum number of messages of an epoch, for `borders`, or None without a limit.
+        limit: the maximum number of messages of an epoch, for `epoch_cutter`, or None without a
+            limit.
         fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
         drains: whether the stream ends at the newest offsets of its start.
         load_epoch_count: number of epochs before the first message; a first load's rows fill them.
@@ -151,27 +152,27 @@ class EpochRules:
 
 @dataclass(slots=True, kw_only=True)
 class TopicStream:
-    """Implements `running_stream.Stream`.
+    """A stream whose epochs the driver plans itself. Implements `running_stream.Stream`.
 
     Attributes:
         process_epoch: gives the committer an epoch's ranges and number, and returns the number of
             its messages.
         failure: returns the committer's own error, of which `process_epoch` raises only the first
             line.
-        borders: decides where epochs end; None leaves that to the rules' limit.
+        epoch_cutter: decides where epochs end; None leaves that to the rules' limit.
         pace: decides when they begin, unless the stream drains its source.
         patience_s: seconds after which offsets that brokers do not know count as lost.
     """
 
     rules: EpochRules
-    source: SourceOffsets
+    offset_reader: SourceOffsetReader
     epoch_log: EpochLog
     writer: EpochLogWriter
     process_epoch: Callable[[Sequence[OffsetRange], int], int]
     failure: Callable[[], BaseException | None]
     jobs: SparkJobs
     clock: Clock
-    borders: Borders | None = None
+    epoch_cutter: EpochCutter | None = None
     pace: Pace = field(default_factory=FixedPace)
     patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
@@ -195,8 +196,8 @@ class TopicStream:
             raise self.failure() or self._error
         return True
 
-    def new_progress(self) -> Sequence[SourceProgress]:
-        """See `Stream.new_progress`."""
+    def take_progress(self) -> Sequence[SourceProgress]:
+        """See `Stream.take_progress`."""
         with self._lock:
             new_progress, self._new_progress = self._new_progress, []
         return new_progress
@@ -204,7 +205,7 @@ class TopicStream:
     def stop(self) -> None:
         """See `Stream.stop`."""
         self._stopping.set()
-        self.source.give_up()
+        self.offset_reader.give_up()
         while self._thread.is_alive():
             with contextlib.suppress(Exception):  # the JVM may have ended already
                 self.jobs.cancel()
@@ -219,12 +220,12 @@ class TopicStream:
             if not self._stopping.is_set():
                 self._error = error
         finally:
-            self.source.close()
-            if self.borders is not None:
-                self.borders.close()
+            self.offset_reader.close()
+            if self.epoch_cutter is not None:
+                self.epoch_cutter.close()
 
     def _run_epochs(self) -> None:
-        borders = self.borders or LimitedBorders(self.rules.limit)
+        epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
         polled_s, newest_offsets = self._poll()
         epoch, begin = self._next_epoch(newest_offsets)
@@ -234,9 +235,9 @@ class TopicStream:
                 epoch = self._run_load_epoch(epoch, begin, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
-            newest_offsets = self._newest_without_loss(begin, newest_offsets)
+            newest_offsets = self._wait_for_newest_offsets(begin, newest_offsets)
             limit_begin = self._with_new_partitions(begin, newest_offsets)
-            end = borders.end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
+            end = epoch_cutter.choose_end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
@@ -245,8 +246,10 @@ class TopicStream:
             else:
                 self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                messages = self._run_epoch(epoch, begin, end, newest_offsets)
-                is_full = end != newest_offsets and messages >= (self.rules.limit or math.inf) // 2
+                message_count = self._run_epoch(epoch, begin, end, newest_offsets)
+                is_full = (
+                    end != newest_offsets and message_count >= (self.rules.limit or math.inf) // 2
+                )
                 epoch, begin = epoch + 1, end
             if not self.rules.drains:
                 next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
@@ -258,7 +261,7 @@ class TopicStream:
     def _poll(self) -> tuple[float, Offsets]:
         """Return when the brokers were asked, by the steady clock, and the newest offsets."""
         polled_s = self.clock.steady_seconds()
-        newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
+        newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
         self.pace.note_poll(polled_s)
         return polled_s, newest_offsets
 
@@ -276,7 +279,7 @@ class TopicStream:
         last_epoch = self.writer.newest_epoch()
         if last_epoch is None:
             if not self.writer.has_first_offsets():
-                oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
+                oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
@@ -289,16 +292,18 @@ class TopicStream:
         return last_epoch + 1, end
 
     def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
-        messages = self.process_epoch(ranges_between(begin, end), epoch)
+        message_count = self.process_epoch(ranges_between(begin, end), epoch)
         self.writer.finish(epoch)
-        self._report(epoch, messages, end, newest_offsets)
-        return messages
+        self._report(epoch, message_count, end, newest_offsets)
+        return message_count
 
-    def _report(self, epoch: int, messages: int, end: Offsets, newest_offsets: Offsets) -> None:
+    def _report(
+        self, epoch: int, message_count: int, end: Offsets, newest_offsets: Offsets
+    ) -> None:
         partition_lags = messages_behind(end, newest_offsets)
         progress = SourceProgress(
             epoch=epoch,
-            messages=messages,
+            message_count=message_count,
             lag=sum(partition_lags.values()),
             end_offsets=end,
             partition_lags=partition_lags,
@@ -306,14 +311,14 @@ class TopicStream:
         )
         with self._lock:
             last = self._new_progress[-1] if self._new_progress else None
-            if last is not None and last.epoch == epoch and not last.messages:
+            if last is not None and last.epoch == epoch and not last.message_count:
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 
-    def _newest_without_loss(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
-        """Return the newest offsets, once none lies before an offset that the job has read.
+    def _wait_for_newest_offsets(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
+        """Wait until no newest offset lies before one that the job has read; return the newest.
 
-        It asks the brokers again for a while.
+        The stream asks the brokers again for a while.
 
         Raises:
             WrongSourceError: an offset still lies before, and a loss is an error.
@@ -325,7 +330,7 @@ class TopicStream:
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < deadline_s:
-                newest_offsets = self.source.offsets_at(OffsetEnd.NEWEST)
+                newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
@@ -346,7 +351,7 @@ class TopicStream:
         )
         if self.rules.limit is None or is_known:
             return begin
-        oldest_offsets = self.source.offsets_at(OffsetEnd.OLDEST)
+        oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
         return {
             topic: {**oldest_offsets.get(topic, {}), **begin.get(topic, {})}
             for topic in newest_offsets

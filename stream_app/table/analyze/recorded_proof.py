@@ -13,18 +13,20 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_proof(
-    table: FileStoreTable, source: str, checksum: str, left_out: Sequence[str] = ()
+    table: FileStoreTable, source_text: str, checksum: str, left_out: Sequence[str] = ()
 ) -> Snapshot:
     """Publish an ANALYZE snapshot with a proof of this moment; later snapshots copy the proof.
 
     Args:
         table: a table of `open_for_writing`.
-        source, checksum, left_out: as in `SourceProof`.
+        source_text, checksum, left_out: as in `SourceProof`.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
     now_ms = table.clock.now_ms()
-    proof = SourceProof(source=source, checksum=checksum, time_ms=now_ms, left_out=tuple(left_out))
+    proof = SourceProof(
+        source=source_text, checksum=checksum, time_ms=now_ms, left_out=tuple(left_out)
+    )
     properties = {PROOF_PROPERTY: encode_proof(proof)}
     return batch_commit(table).commit_analysis(replace(ANALYSIS, properties=properties))

@@ -16,13 +16,13 @@ from stream_app.model.checksum.sum_conditions import why_unsummed
 from stream_app.model.checksum.sum_record import SumRecord
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carried_sums import rebase
+from stream_app.planning.commit.carry_sums import rebase
 from stream_app.planning.compact.waiting_rows import waiting_fix
 from stream_app.table.commit.batch_commit import ANALYSIS, batch_commit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version
-from stream_app.table.versions.row_sum_records import base_sum_record
+from stream_app.table.versions.read_sum_record import base_sum_record
 from stream_app.table.versions.waiting_row_count import newest_at_rest
 
 _RETAINED_MS = 6 * 3_600_000

@@ -336,10 +336,10 @@ def open_table(
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """Yield at most `limit` rows, and then stop reading."""
-    remaining = limit
-    while remaining and (batch := next(batches, None)) is not None:
-        yield batch.slice(0, remaining)
-        remaining -= min(remaining, batch.num_rows)
+    remaining_count = limit
+    while remaining_count and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, remaining_count)
+        remaining_count -= min(remaining_count, batch.num_rows)
 
 
 def _shown_rows(

@@ -19,7 +19,7 @@ from stream_app.planning.check.version_rules import (
     number_gaps,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.follow.followed_snapshot import earliest_changes
+from stream_app.table.follow.followed_snapshot import earliest_changes_id
 from stream_app.table.versions.version_files import NamedVersion
 
 
@@ -92,7 +92,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     """
     snapshot_folder = f"{table.version_root}/snapshot"
     changelog_folder = f"{table.version_root}/changelog"
-    consumers = list(_consumer_findings(table, earliest_changes(table)))
+    consumers = list(_consumer_findings(table, earliest_changes_id(table)))
     latest_hint, earliest_hint = table.snapshots.hints()
     changelog_hints = table.changelogs.hints()
     snapshot_ids = table.snapshots.ids()

@@ -95,9 +95,9 @@ class ChangelogCheck:
         return self.replay.table
 
     def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
-        compared_files = {*bucket_replay.base, *bucket_replay.changes, *bucket_replay.last}
+        compared_files = {*bucket_replay.base_files, *bucket_replay.changes, *bucket_replay.last}
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
-            replayed_files = [*bucket_replay.base, *bucket_replay.changes]
+            replayed_files = [*bucket_replay.base_files, *bucket_replay.changes]
             compared_files = changed_files(self._table.key_of, replayed_files, bucket_replay.last)
         table_rows = merged_rows(
             self._table,
@@ -145,7 +145,7 @@ class ChangelogCheck:
         file_numbers = {
             file.file_name: number for number, file in enumerate(bucket_replay.changes, 1)
         }
-        access = _ChangeFiles(
+        reader = _ChangeFileReader(
             self._table.bucket_files(*bucket_replay.bucket_id),
             layout.key_names,
             None if is_by_number else file_numbers,
@@ -153,8 +153,8 @@ class ChangelogCheck:
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
-            self._file_reader(self.replay.base, bucket_replay.bucket_id),
-            [file for file in bucket_replay.base if file in compared_files],
+            self._file_reader(self.replay.base_snapshot, bucket_replay.bucket_id),
+            [file for file in bucket_replay.base_files if file in compared_files],
             keep_deletes=True,
         )
         if not is_by_number:
@@ -163,7 +163,7 @@ class ChangelogCheck:
         changed_rows = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, merge_function, access)
+            for batch in merged_section(section, layout, merge_function, reader)
         )
         for window in merge_windows([rows, changed_rows], layout):
             yield without_deletes(merge_function.merge(window, layout))
@@ -182,7 +182,7 @@ class ChangelogCheck:
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
-        versions = (self.replay.base, self.replay.last)
+        versions = (self.replay.base_snapshot, self.replay.last)
         return {
             version.snapshot_id: deletion_vectors(self._table, version)
             for version in versions
@@ -201,7 +201,7 @@ class ChangelogCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangeFiles:
+class _ChangeFileReader:
     """A reader of files of changes, in batches that split no key.
 
     Attributes:

@@ -30,7 +30,7 @@ from stream_app.planning.buckets.postponed_order import replay_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
-from stream_app.table.lookup.old_rows import OldRowsOfBucket
+from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
@@ -69,7 +69,7 @@ def compared_table(table: FileStoreTable) -> FileStoreTable:
     rule = index_rule(table.schema)
     if rule is None:
         return table
-    options = {**table.schema.options, "bucket": str(rule.shares)}
+    options = {**table.schema.options, "bucket": str(rule.share_count)}
     options.pop(PARTITION_LOOKUP.key, None)
     fields = tuple(
         replace(field, data_type=field.data_type.as_nullable())
@@ -116,12 +116,12 @@ class RowsOnDisk:
                 partition,
                 bucket,
                 next_sequence_number=self._next_sequence_number,
-                old_rows=OldRowsOfBucket(scratch_table, partition, bucket, files),
+                old_row_lookup=BucketRowLookup(scratch_table, partition, bucket, files),
             )
             writer.write(rows)
-            written = writer.prepare_commit()
-            files += written.data
-            self.refused += written.refused
+            written_files = writer.prepare_commit()
+            files += written_files.data
+            self.refused += written_files.refused
             row_count_max = max(row_count_max, rows.num_rows)
         self._next_sequence_number += row_count_max
 
@@ -151,7 +151,7 @@ class RowsOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets.
+    """The rows of a snapshot, by the table's own buckets. Implements `ComparedRows`.
 
     The rows of ``bucket-postpone`` are changes in the order of their application.
     """
@@ -258,7 +258,7 @@ class RowDifferences:
 
 def compare_rows(
     table: FileStoreTable,
-    expected: Iterator[pa.RecordBatch],
+    expected_rows: Iterator[pa.RecordBatch],
     stored_rows: Iterator[pa.RecordBatch],
     *,
     reports_unexpected: bool = True,
@@ -273,7 +273,7 @@ def compare_rows(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for difference in differences(table.layout(), expected, stored_rows):
+    for difference in differences(table.layout(), expected_rows, stored_rows):
         unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
         missing += len(difference.removed)
         wrong += len(difference.changed)

@@ -57,7 +57,7 @@ class _ColumnCounts:
     stats: ColumnStats
     low: pa.Scalar | None
     high: pa.Scalar | None
-    nulls: int = 0
+    null_count: int = 0
     below: int = 0
     above: int = 0
 
@@ -75,16 +75,18 @@ class _ColumnCounts:
         return cls(column, stats, low, high)
 
     def add(self, values: pa.Array) -> None:
-        self.nulls += values.null_count
+        self.null_count += values.null_count
         if self.low is not None:
             self.below += pc.sum(pc.less(values, self.low)).as_py() or 0
         if self.high is not None:
             self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
 
     def differences(self) -> Iterator[_FileFact]:
-        name, listed = self.field.name, self.stats.null_count
-        if listed not in (None, self.nulls):
-            problem = f"column {name!r} has {self.nulls} nulls, its manifest has {listed}"
+        name, listed_count = self.field.name, self.stats.null_count
+        if listed_count not in (None, self.null_count):
+            problem = (
+                f"column {name!r} has {self.null_count} nulls, its manifest has {listed_count}"
+            )
             yield FindingKind.STATISTICS, problem, _REWRITE
         if self.below or self.above:
             problem = f"column {name!r} has {self.below} values below and {self.above} above"
@@ -108,8 +110,8 @@ class FileFacts:
     table: FileStoreTable
     entry: ManifestEntry
     keys_repeat: bool
-    rows: int = 0
-    deletes: int = 0
+    row_count: int = 0
+    delete_count: int = 0
     unordered: int = 0
     stray_bucket: int = 0
     stray_partition: int = 0
@@ -133,25 +135,27 @@ class FileFacts:
         """Count the rows of a batch."""
         if not batch.num_rows:
             return
-        self.rows += batch.num_rows
+        self.row_count += batch.num_rows
         if self.table.kind_traits.merges_by_key:
             self._add_keys(batch)
         for column in self.columns:
             column.add(batch.column(column.field.name))
-        self.stray_bucket += self._stray_buckets(batch)
-        self.stray_partition += self._stray_partitions(batch)
+        self.stray_bucket += self._stray_bucket_count(batch)
+        self.stray_partition += self._stray_partition_count(batch)
 
     def _add_keys(self, batch: pa.RecordBatch) -> None:
         """Count deletes and unordered keys, and extend the ranges of keys and sequence numbers."""
         schema, layout = self.table.schema, self.table.layout()
-        self.deletes += int(np.count_nonzero(retract_mask(batch)))
+        self.delete_count += int(np.count_nonzero(retract_mask(batch)))
         bounds = pc.min_max(batch.column(SEQUENCE_NUMBER)).as_py()
         low, high = bounds["min"], bounds["max"]
         if self.sequence_range is not None:
             low, high = min(low, self.sequence_range[0]), max(high, self.sequence_range[1])
         self.sequence_range = (low, high)
-        joined = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
-        is_out_of_order = key_order_violations(joined, layout.key_names, or_same=self.keys_repeat)
+        joined_rows = batch if self.last_row is None else pa.concat_batches([self.last_row, batch])
+        is_out_of_order = key_order_violations(
+            joined_rows, layout.key_names, or_same=self.keys_repeat
+        )
         self.unordered += int(np.count_nonzero(is_out_of_order))
         self.last_row = batch.slice(batch.num_rows - 1)
         keys = [batch.column(name) for name in layout.key_names]
@@ -160,7 +164,7 @@ class FileFacts:
             self.keys = [serialize_arrow_row(keys, types, 0)]
         self.keys[1:] = [serialize_arrow_row(keys, types, batch.num_rows - 1)]
 
-    def _stray_buckets(self, batch: pa.RecordBatch) -> int:
+    def _stray_bucket_count(self, batch: pa.RecordBatch) -> int:
         schema, total = self.table.schema, self.entry.total_buckets
         are_comparable = self.has_current_key_types and schema.core_options.hashes_by_default
         if total < 1 or not schema.bucket_keys or not are_comparable:
@@ -169,7 +173,7 @@ class FileFacts:
         types = schema.fields.project(schema.bucket_keys).types
         return int(np.count_nonzero(bucket_of(keys, types, total) != self.entry.bucket))
 
-    def _stray_partitions(self, batch: pa.RecordBatch) -> int:
+    def _stray_partition_count(self, batch: pa.RecordBatch) -> int:
         schema = self.table.schema
         values = deserialize_row(self.entry.partition, schema.partition_type.types)
         is_stray = np.zeros(batch.num_rows, np.bool_)
@@ -190,17 +194,23 @@ class FileFacts:
 
     def _row_facts(self) -> Iterator[_FileFact]:
         kind, file = FindingKind.ROW_COUNT, self.entry.file
-        if self.rows != (listed := file.row_count):
-            yield kind, f"the file has {self.rows} rows, its manifest has {listed}", _RESTORE
-        if (listed_deletes := file.delete_row_count) not in (None, self.deletes):
-            problem = f"the file has {self.deletes} deletes, its manifest says {listed_deletes}"
+        if self.row_count != (listed_count := file.row_count):
+            yield (
+                kind,
+                f"the file has {self.row_count} rows, its manifest has {listed_count}",
+                _RESTORE,
+            )
+        if (listed_deletes := file.delete_row_count) not in (None, self.delete_count):
+            problem = (
+                f"the file has {self.delete_count} deletes, its manifest says {listed_deletes}"
+            )
             yield kind, problem, _RESTORE
-        if stray := self.stray_bucket:
-            problem = f"{stray} rows belong into another bucket by their key"
+        if stray_count := self.stray_bucket:
+            problem = f"{stray_count} rows belong into another bucket by their key"
             fix = "overwrite the partition with its rows; readers that look up a key miss them"
             yield FindingKind.BUCKET, problem, fix
-        if stray := self.stray_partition:
-            problem = f"{stray} rows belong into another partition"
+        if stray_count := self.stray_partition:
+            problem = f"{stray_count} rows belong into another partition"
             fix = "overwrite the partitions with their rows; readers that prune miss them"
             yield FindingKind.PARTITION, problem, fix
 
@@ -214,11 +224,15 @@ class FileFacts:
             if (low, high) != (key_of(file.min_key), key_of(file.max_key)):
                 problem = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
                 yield FindingKind.KEY_RANGE, f"{problem}, its manifest says another range", _RESTORE
-        listed = file.min_sequence_number, file.max_sequence_number
-        if self.sequence_range is not None and self.sequence_range != listed:
+        listed_range = file.min_sequence_number, file.max_sequence_number
+        if self.sequence_range is not None and self.sequence_range != listed_range:
             lowest, highest = self.sequence_range
             problem = f"sequence numbers reach from {lowest} to {highest}, its manifest says "
-            yield FindingKind.SEQUENCE_NUMBERS, f"{problem}{listed[0]} to {listed[1]}", _RESTORE
+            yield (
+                FindingKind.SEQUENCE_NUMBERS,
+                f"{problem}{listed_range[0]} to {listed_range[1]}",
+                _RESTORE,
+            )
 
     def _column_facts(self) -> Iterator[_FileFact]:
         if holds_blobs(self.entry.file):

@@ -51,14 +51,14 @@ class FileNeeds:
         Any other path gives an empty set. A version whose own file is unreadable needs that file.
         """
         name = path.rpartition("/")[2]
-        live: Counter[VersionName] = Counter()
+        live_counts: Counter[VersionName] = Counter()
         for manifest, addition in self._additions_by_file[name].items():
             for version in self._versions_by_name[manifest]:
-                live[version] += addition
+                live_counts[version] += addition
         return (
             self._versions_by_name[path]
             | self._versions_by_name[name]
-            | {version for version in live if live[version] > 0}
+            | {version for version in live_counts if live_counts[version] > 0}
         )
 
     def add(self, version: NamedVersion, branch: str) -> None:

@@ -43,9 +43,14 @@ from stream_app.model.traits.merge_engine import traits_of
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.process.local_disk import scratch_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.index_building import KeySplit
+from stream_app.table.key_index.key_index_builder import KeySplit
 from stream_app.table.key_index.key_layer_files import CodedBuckets
-from stream_app.table.key_index.table_keys import BUCKET_CODE, IS_LIVE, KeyFile, TableKeys
+from stream_app.table.key_index.table_key_reader import (
+    BUCKET_CODE,
+    IS_LIVE,
+    KeyFile,
+    TableKeyReader,
+)
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -75,10 +80,10 @@ def cross_partition_findings(
     buckets = CodedBuckets()
     count, example = 0, ""
     for part in _parts_by_key(table, snapshot, rule, buckets, part_rows):
-        doubled = doubled_rows(part, part.select(rule.keys))
-        count += len(doubled)
-        if len(doubled) and not example:
-            example = _example(table, buckets, part, doubled[0], rule.keys)
+        doubled_pairs = doubled_rows(part, part.select(rule.keys))
+        count += len(doubled_pairs)
+        if len(doubled_pairs) and not example:
+            example = _example(table, buckets, part, doubled_pairs[0], rule.keys)
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
@@ -101,9 +106,9 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     doubled_parts: list[pa.RecordBatch] = []
     for part in _parts_by_key(table, snapshot, rule, CodedBuckets(), PART_ROWS):
         keys = part.select(rule.keys)
-        doubled = doubled_rows(part, keys)
-        if len(doubled):
-            doubled_parts.append(keys.take(pa.array(doubled[:, 0])))
+        doubled_pairs = doubled_rows(part, keys)
+        if len(doubled_pairs):
+            doubled_parts.append(keys.take(pa.array(doubled_pairs[:, 0])))
     return pa.concat_batches(doubled_parts) if doubled_parts else None
 
 
@@ -114,33 +119,36 @@ def _parts_by_key(
     buckets: CodedBuckets,
     part_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows' keys in columns of `TableKeys.keys_schema`; equal keys are in one part."""
+    """Yield the keys of all rows in parts, each with all rows of its keys.
+
+    A part has the columns of `TableKeyReader.keys_schema`.
+    """
     files = [
         KeyFile(entry, buckets.code(entry.bucket_id))
         for entry in FileStoreScan(table).live(snapshot)
     ]
-    rows = sum(file.entry.file.row_count for file in files)
-    parts = min(rows // part_rows + 1, _PARTS_MAX)
-    rule = replace(rule, shares=parts, fills_buckets=True)
-    reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
+    row_count = sum(file.entry.file.row_count for file in files)
+    part_count = min(row_count // part_rows + 1, _PARTS_MAX)
+    rule = replace(rule, share_count=part_count, fills_buckets=True)
+    reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
         split = KeySplit(reader, Path(folder))
         map_in_threads(thread_count(table), split.add, files)
         split.finish()
-        for part in range(parts):
+        for part in range(part_count):
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 
-def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
+def doubled_rows(key_rows: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
     """Return two rows from different buckets for each key that has them: int64 [keys, 2].
 
     Args:
-        part: columns of `TableKeys.keys_schema`, in any order.
+        key_rows: columns of `TableKeyReader.keys_schema`, in any order.
         keys: the columns of the key among them.
     """
     codes = row_codes(keys.columns, keys.num_rows)
-    bucket_code = part.column(BUCKET_CODE).to_numpy()
-    sequence = part.column(SEQUENCE_NUMBER).to_numpy()
+    bucket_code = key_rows.column(BUCKET_CODE).to_numpy()
+    sequence = key_rows.column(SEQUENCE_NUMBER).to_numpy()
     # By key, bucket and sequence number: the newest row of a key comes last in its bucket.
     order = np.lexsort((sequence, bucket_code, codes))
     is_newest = np.ones(len(order), np.bool_)
@@ -148,7 +156,7 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
         np.bool_
     )
     rows = order[is_newest]
-    rows = rows[part.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]]
+    rows = rows[key_rows.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
     _, first_pairs = np.unique(codes[pairs[:, 0]], return_index=True)
@@ -158,12 +166,12 @@ def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Int64s:
 def _example(
     table: FileStoreTable,
     buckets: CodedBuckets,
-    part: pa.RecordBatch,
+    key_rows: pa.RecordBatch,
     pair: Int64s,
     names: tuple[str, ...],
 ) -> str:
-    values = part.slice(int(pair[0]), 1).to_pylist()[0]
-    ids = (buckets.ids[part.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
+    values = key_rows.slice(int(pair[0]), 1).to_pylist()[0]
+    ids = (buckets.ids[key_rows.column(BUCKET_CODE)[int(row)].as_py()] for row in pair)
     folders = sorted(table.paths.bucket_folder(*bucket_id) for bucket_id in ids)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"
@@ -192,8 +200,8 @@ class DoubledKeySearch:
             or (self.table.kind_traits.merges_by_key and engine_looks_up)
         ):
             return
-        live = FileStoreScan(self.table).live(self.snapshot)
-        upper_entries = (entry for entry in live if entry.file.level > 0)
+        live_entries = FileStoreScan(self.table).live(self.snapshot)
+        upper_entries = (entry for entry in live_entries if entry.file.level > 0)
         for bucket_id, files in files_of_buckets(upper_entries).items():
             sections = partition_into_sections(files, self.table.key_of)
             overlapping = [section for section in sections if len(section) > 1]
@@ -218,9 +226,12 @@ class DoubledKeySearch:
         layout = replace(table.layout(keys, system_columns=no_system_columns), sequence_fields=())
         vectors = deletion_vectors(table, self.snapshot, [bucket_id]).get(bucket_id, {})
         files = table.bucket_files(*bucket_id, columns=keys, system_columns=no_system_columns)
-        live = replace(files, vectors=vectors)
+        live_row_files = replace(files, vectors=vectors)
         for section in sections:
-            runs = ((batch for file in run.files for batch in live.read(file)) for run in section)
+            runs = (
+                (batch for file in run.files for batch in live_row_files.read(file))
+                for run in section
+            )
             for window in merge_windows([*runs], layout):
                 is_last = window.last_rows(layout)
                 if (extra_rows := len(is_last) - int(is_last.sum())) == 0:

@@ -87,20 +87,32 @@ class ManifestCheck:
     def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
         """Compare what a manifest list says of a manifest with the manifest's entries."""
         types = self.table.paths.partition_type.types
-        actual = describe_manifest(
+        actual_meta = describe_manifest(
             entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
         )
         differences = [
             f"{name} = {claimed_count}, which is {actual_count}"
             for name, claimed_count, actual_count in (
-                ("_NUM_ADDED_FILES", meta.num_added_files, actual.num_added_files),
-                ("_NUM_DELETED_FILES", meta.num_deleted_files, actual.num_deleted_files),
+                ("_NUM_ADDED_FILES", meta.num_added_files, actual_meta.num_added_files),
+                ("_NUM_DELETED_FILES", meta.num_deleted_files, actual_meta.num_deleted_files),
             )
             if claimed_count != actual_count
         ]
         for name, claimed_min, claimed_max, actual_min, actual_max in (
-            ("buckets", meta.min_bucket, meta.max_bucket, actual.min_bucket, actual.max_bucket),
-            ("levels", meta.min_level, meta.max_level, actual.min_level, actual.max_level),
+            (
+                "buckets",
+                meta.min_bucket,
+                meta.max_bucket,
+                actual_meta.min_bucket,
+                actual_meta.max_bucket,
+            ),
+            (
+                "levels",
+                meta.min_level,
+                meta.max_level,
+                actual_meta.min_level,
+                actual_meta.max_level,
+            ),
         ):
             if (
                 claimed_min is None

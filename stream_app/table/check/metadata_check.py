@@ -65,14 +65,14 @@ class MetadataCheck:
     Attributes:
         files: path → a data or changelog file in use.
         index_files: path → an index file in use, with the first checked snapshot that names it.
-        versions: the number of checked versions.
+        version_count: the number of checked versions.
     """
 
     table: FileStoreTable
     progress: Progress
     files: dict[str, FileInUse] = field(default_factory=dict)
     index_files: dict[str, tuple[IndexManifestEntry, Snapshot]] = field(default_factory=dict)
-    versions: int = 0
+    version_count: int = 0
     _manifests: ManifestCheck = field(init=False)
     _presence: FilePresence = field(init=False)
     _live: LiveFiles | None = field(init=False, default=None)
@@ -102,7 +102,7 @@ class MetadataCheck:
             if version_findings and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
-            self.versions += 1
+            self.version_count += 1
             findings += version_findings
         self.progress("versions", len(versions), len(versions))
         return findings
@@ -155,11 +155,11 @@ class MetadataCheck:
         """Advance to the snapshot's live files, and check the files that changed."""
         read_manifests = self._manifests.manifests
         base = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-        added = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
-        if base is None or added is None:
+        metas = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+        if base is None or metas is None:
             self._live = None
             return
-        delta = self._manifests.entries(added)
+        delta = self._manifests.entries(metas)
         if self._live is None:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
@@ -174,26 +174,29 @@ class MetadataCheck:
                 return
             yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
             changed_entries = delta
-        self._metas = base + added
+        self._metas = base + metas
         yield from self._placement_findings(changed_entries)
         yield from self._count_findings(snapshot, delta, version)
         yield from self._missing_file_findings(changed_entries, is_changelog=False)
         yield from self._index_findings(snapshot, version)
 
-    def _base_findings(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
+    def _base_findings(
+        self, base_manifests: list[ManifestFileMeta], where: str
+    ) -> Iterator[Finding]:
         """Check that merged manifests have the same live files as those that they replace."""
         metas_before = {meta.file_name: meta for meta in self._metas}
-        metas_after = {meta.file_name: meta for meta in base}
-        removed = [meta for name, meta in metas_before.items() if name not in metas_after]
-        added = [meta for name, meta in metas_after.items() if name not in metas_before]
-        replaced, merged = self._manifests.entries(removed), self._manifests.entries(added)
-        if replaced is None or merged is None:
+        metas_after = {meta.file_name: meta for meta in base_manifests}
+        removed_metas = [meta for name, meta in metas_before.items() if name not in metas_after]
+        added_metas = [meta for name, meta in metas_after.items() if name not in metas_before]
+        removed_entries = self._manifests.entries(removed_metas)
+        added_entries = self._manifests.entries(added_metas)
+        if removed_entries is None or added_entries is None:
             return
-        expected, actual = (
+        expected_entries, actual_entries = (
             {(entry.kind, entry.identity) for entry in compacted_entries(entries)}
-            for entries in (replaced, merged)
+            for entries in (removed_entries, added_entries)
         )
-        names = sorted({identity.file_name for _, identity in expected ^ actual})
+        names = sorted({identity.file_name for _, identity in expected_entries ^ actual_entries})
         if names:
             yield Finding(
                 kind=FindingKind.MANIFEST,
@@ -230,7 +233,7 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         assert self._live is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        counts = RecordCounts(total=self._live.rows, delta=row_gain, changelog=None)
+        counts = RecordCounts(total=self._live.row_count, delta=row_gain, changelog=None)
         yield from count_findings(snapshot, counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
@@ -286,16 +289,16 @@ class MetadataCheck:
             yield from self._vectors_of_dead_files(entry, path, version.path)
 
     def _vectors_of_dead_files(
-        self, index: IndexManifestEntry, path: str, where: str
+        self, index_entry: IndexManifestEntry, path: str, where: str
     ) -> Iterator[Finding]:
         """Yield a finding if an index file has deletion vectors of files that are not live."""
         # Paimon's full compaction of a keyed table keeps the deletion vectors of the files that it
         # replaces.
-        if not index.holds_deletion_vectors or self.table.merges_by_vectors:
+        if not index_entry.holds_deletion_vectors or self.table.merges_by_vectors:
             return
         assert self._live is not None
-        live_names = {entry.file.file_name for entry in self._live.bucket(index.bucket_id)}
-        dead_names = sorted(set(index.index_file.data_file_names) - live_names)
+        live_names = {entry.file.file_name for entry in self._live.bucket(index_entry.bucket_id)}
+        dead_names = sorted(set(index_entry.index_file.data_file_names) - live_names)
         if dead_names:
             yield Finding(
                 kind=FindingKind.DELETION_VECTOR,

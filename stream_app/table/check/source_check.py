@@ -42,18 +42,18 @@ class SourceCheck:
         basis: the index or bucket counts of the compared snapshot.
         compared_table: the result of `compared_rows.compared_table`, whose key and buckets both
             sides share.
-        source: the changes that were collected.
+        source_rows: the changes that were collected.
     """
 
     table: FileStoreTable
     folder: str
     basis: BucketBasis = NO_BASIS
     compared_table: FileStoreTable = field(init=False)
-    source: RowsOnDisk = field(init=False)
+    source_rows: RowsOnDisk = field(init=False)
 
     def __post_init__(self) -> None:
         self.compared_table = compared_table(self.table)
-        self.source = RowsOnDisk(self.compared_table, f"{self.folder}/source")
+        self.source_rows = RowsOnDisk(self.compared_table, f"{self.folder}/source")
 
     @property
     def assigner(self) -> BucketAssigner:
@@ -86,9 +86,9 @@ class SourceCheck:
             CorruptFileError: a file of the table cannot be read.
         """
         stored_rows = self.stored_rows(snapshot)
-        for bucket_id in sorted({*self.source.buckets, *stored_rows.buckets}):
+        for bucket_id in sorted({*self.source_rows.buckets, *stored_rows.buckets}):
             differences = compare_rows(
-                self.compared_table, self.source.rows(bucket_id), stored_rows.rows(bucket_id)
+                self.compared_table, self.source_rows.rows(bucket_id), stored_rows.rows(bucket_id)
             )
             if differences is not None:
                 yield from self._difference_findings(bucket_id, differences)
@@ -121,13 +121,13 @@ class SourceCheck:
             yield self._repeated_key_finding(counts, names)
 
     def _repeated_key_finding(self, counts: pa.Table, names: Collection[str]) -> Finding:
-        surplus = pc.sum(counts["count_all"]).as_py() - counts.num_rows
+        surplus_count = pc.sum(counts["count_all"]).as_py() - counts.num_rows
         key = counts.select(list(names)).slice(0, 1).to_pylist()[0]
         example = ", ".join(f"{name} = {value!r}" for name, value in key.items())
         return Finding(
             kind=FindingKind.SOURCE,
             problem=f"{counts.num_rows} keys of the source ({', '.join(names)}) have several rows "
-            f"in the table, {surplus} too many, such as {example}",
+            f"in the table, {surplus_count} too many, such as {example}",
             where=self.table.location,
             fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
             "FULL, or make the source's key the table's; then let a job with a new checkpoint "

@@ -62,9 +62,10 @@ class CheckReport:
     """The extent of a check, beside its findings.
 
     Attributes:
-        versions: the number of checked snapshots, tags and changelogs.
-        branches: the number of checked branches.
-        files, rows: the numbers of data and changelog files, and of their rows, that were read.
+        version_count: the number of checked snapshots, tags and changelogs.
+        branch_count: the number of checked branches.
+        file_count, row_count: the numbers of data and changelog files that were read, and of their
+            rows.
         replayed: which changes were replayed.
         left_out: parts that could not be checked, with the reason.
         unread: files of a format that stream_app cannot read, with the reason.
@@ -72,10 +73,10 @@ class CheckReport:
         fix: the next step to repair all damage.
     """
 
-    versions: int = 0
-    branches: int = 0
-    files: int = 0
-    rows: int = 0
+    version_count: int = 0
+    branch_count: int = 0
+    file_count: int = 0
+    row_count: int = 0
     replayed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -118,7 +119,7 @@ class TableCheck:
 
     def _with_needs(self, finding: Finding) -> Finding:
         """Return the finding with its consequences for the table's versions."""
-        needs = self._versions_lost_by(finding)
+        needs = self._record_versions_lost_by(finding)
         if not needs or self._needs is None:
             return finding
         described = replace(finding, needed_by=needs_text(needs))
@@ -129,8 +130,8 @@ class TableCheck:
             described, fix=next_step(self.table.location, versions, needs, self._lost_versions)
         )
 
-    def _versions_lost_by(self, finding: Finding) -> set[VersionName]:
-        """Return the versions that need a finding's file, and record those that are damaged."""
+    def _record_versions_lost_by(self, finding: Finding) -> set[VersionName]:
+        """Record the versions that a finding damages, and return those that need its file."""
         if finding.kind not in _DAMAGING | _REWRITABLE:
             return set()
         if self._needs is None:
@@ -148,7 +149,7 @@ class TableCheck:
             return
         yield from iceberg_findings(table)
         for name in branch_names(table.file_io, table.location):
-            self.report.branches += 1
+            self.report.branch_count += 1
             try:
                 branch = open_branch(table, name)
             except CorruptFileError as error:
@@ -168,9 +169,9 @@ class TableCheck:
         metadata = MetadataCheck(table, self.progress)
         metadata_findings = [*metadata.run(), *_waiting_row_findings(table)]
         for finding in metadata_findings:  # first, because the advice names versions
-            self._versions_lost_by(finding)
+            self._record_versions_lost_by(finding)
         yield from metadata_findings
-        self.report.versions += metadata.versions
+        self.report.version_count += metadata.version_count
         yield from _unknown_findings(table, prefix)
         if self.is_quick:
             return
@@ -179,31 +180,33 @@ class TableCheck:
         except UnsupportedTableError as error:
             yield _rows_not_checked(table, prefix, error.problem)
             return
-        damaged = {finding.where for finding in metadata_findings if finding.kind in _PRESENCE}
-        file_checks = _FileChecks(table, self.report)
-        reported = damaged | self._checked_paths
+        damaged_paths = {
+            finding.where for finding in metadata_findings if finding.kind in _PRESENCE
+        }
+        file_check = _FileCheck(table, self.report)
+        reported = damaged_paths | self._checked_paths
         files = [file for file in metadata.files.values() if file.path not in reported]
         for done, file in enumerate(files):
             self.progress("files", done, len(files))
-            yield from file_checks.file_findings(file)
+            yield from file_check.file_findings(file)
         self.progress("files", len(files), len(files))
         for path, (entry, snapshot) in metadata.index_files.items():
             if path not in reported and entry.holds_deletion_vectors:
-                yield from file_checks.vector_findings(path, entry, snapshot)
+                yield from file_check.vector_findings(path, entry, snapshot)
         if table.kind_traits.indexes_hashes:
-            yield from file_checks.findings_if_supported(
-                "index of keys", hash_index_findings(table)
-            )
+            yield from file_check.findings_if_supported("index of keys", hash_index_findings(table))
         self._checked_paths |= {*metadata.files, *metadata.index_files}
         # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
                 yield from file_index_findings(table, latest, self.report.left_out)
                 yield from DoubledKeySearch(table, latest).findings()
-                doubled = cross_partition_findings(table, latest)
-                yield from file_checks.findings_if_supported("keys in several partitions", doubled)
+                doubled_findings = cross_partition_findings(table, latest)
+                yield from file_check.findings_if_supported(
+                    "keys in several partitions", doubled_findings
+                )
             sums = row_sum_findings(table, self.report.left_out)
-            yield from file_checks.findings_if_supported("checksum of the rows", sums)
+            yield from file_check.findings_if_supported("checksum of the rows", sums)
         yield from self._replay(table, prefix)
 
     def _replay(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
@@ -263,7 +266,7 @@ def _branch_finding(table: FileStoreTable, name: str, problem: str) -> Finding:
 
 
 @dataclass(slots=True)
-class _FileChecks:
+class _FileCheck:
     """A reader of files, each through the schema that it was written with."""
 
     table: FileStoreTable
@@ -276,8 +279,8 @@ class _FileChecks:
         def findings_of_file() -> list[Finding]:
             table = self._table_of_schema(file.entry.file.schema_id)
             facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
-            self.report.files += 1
-            self.report.rows += facts.rows
+            self.report.file_count += 1
+            self.report.row_count += facts.row_count
             return list(facts.findings(file.path))
 
         return self._findings_if_file_exists(file.path, findings_of_file)
@@ -297,8 +300,8 @@ class _FileChecks:
 
         def findings_of_vectors() -> list[Finding]:
             row_counts = {
-                live.file.file_name: live.file.row_count
-                for live in FileStoreScan(self.table).live(snapshot, [entry.bucket_id])
+                live_entry.file.file_name: live_entry.file.row_count
+                for live_entry in FileStoreScan(self.table).live(snapshot, [entry.bucket_id])
             }
             vectors = self.table.deletion_vector_files.read(entry)
             return [
@@ -347,9 +350,9 @@ class _FileChecks:
 
 
 def _vector_problems(
-    cardinality: int, listed: int | None, last_row: int, row_count: int | None
+    cardinality: int, listed_count: int | None, last_row: int, row_count: int | None
 ) -> Iterator[str]:
-    if listed is not None and cardinality != listed:
-        yield f"has {cardinality} rows, its index manifest says {listed}"
+    if listed_count is not None and cardinality != listed_count:
+        yield f"has {cardinality} rows, its index manifest says {listed_count}"
     if row_count is not None and last_row >= row_count:
         yield f"deletes row {last_row} of a file with {row_count} rows"

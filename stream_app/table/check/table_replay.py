@@ -48,16 +48,18 @@ class VersionChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRange:
-    """The changes after `base`, up to `last`."""
+    """The changes after `base_id`, up to `last`."""
 
-    base: int
+    base_id: int
     last: int
 
     def __str__(self) -> str:
-        first = self.base + 1
+        first = self.base_id + 1
         numbers = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
         base_text = (
-            "" if self.base == EMPTY_TABLE else f", on top of the rows of snapshot {self.base}"
+            ""
+            if self.base_id == EMPTY_TABLE
+            else f", on top of the rows of snapshot {self.base_id}"
         )
         return numbers + base_text
 
@@ -84,7 +86,7 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
     starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if base_min <= base < last.snapshot_id]
     if not starts:
         return "there is no earlier version whose rows it could begin with"
-    return ReplayRange(base=starts[0], last=last.snapshot_id)
+    return ReplayRange(base_id=starts[0], last=last.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ class BucketReplay:
     """
 
     bucket_id: BucketId
-    base: Sequence[DataFileMeta]
+    base_files: Sequence[DataFileMeta]
     changes: Sequence[DataFileMeta]
     last: Sequence[DataFileMeta]
     numbers_go_back: bool = False
@@ -110,7 +112,7 @@ class TableReplay:
 
     Attributes:
         producer: the ``changelog-producer`` of all its snapshots.
-        base: the version with whose rows it begins; None: it begins without rows.
+        base_snapshot: the version with whose rows it begins; None: it begins without rows.
         changes: the snapshots and long-lived changelogs whose changes it applies, in order.
         last: the version whose rows must result.
     """
@@ -118,7 +120,7 @@ class TableReplay:
     table: FileStoreTable
     producer: ProducerTraits
     range: ReplayRange
-    base: Snapshot | None
+    base_snapshot: Snapshot | None
     changes: tuple[Snapshot, ...]
     last: Snapshot
 
@@ -144,14 +146,14 @@ class TableReplay:
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        base, last = self._files_by_bucket(self.base), self._files_by_bucket(self.last)
+        base, last = self._files_by_bucket(self.base_snapshot), self._files_by_bucket(self.last)
         changes, backward_buckets = self._changes_by_bucket()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
         for done, bucket_id in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
             yield BucketReplay(
                 bucket_id=bucket_id,
-                base=base.get(bucket_id, ()),
+                base_files=base.get(bucket_id, ()),
                 changes=changes.get(bucket_id, ()),
                 last=last.get(bucket_id, ()),
                 numbers_go_back=bucket_id in backward_buckets,
@@ -165,9 +167,11 @@ class TableReplay:
         their changes are not recorded yet.
         """
         level_min = min_full_level(self.producer, self.table.options.num_levels)
-        live = FileStoreScan(self.table).live(version)
+        live_entries = FileStoreScan(self.table).live(version)
         return files_of_buckets(
-            entry for entry in live if entry.file.level >= level_min and entry.bucket != POSTPONED
+            entry
+            for entry in live_entries
+            if entry.file.level >= level_min and entry.bucket != POSTPONED
         )
 
     def _changes_by_bucket(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
@@ -175,10 +179,10 @@ class TableReplay:
         changes: dict[BucketId, list[DataFileMeta]] = {}
         backward_buckets: set[BucketId] = set()
         for snapshot in self.changes:
-            added = [
+            added_entries = [
                 entry for entry in self._changed_entries(snapshot) if entry.kind is FileKind.ADD
             ]
-            for bucket_id, files in files_of_buckets(added).items():
+            for bucket_id, files in files_of_buckets(added_entries).items():
                 earlier_files = changes.setdefault(bucket_id, [])
                 newest = max((file.max_sequence_number for file in earlier_files), default=-1)
                 if min(file.min_sequence_number for file in files) <= newest:
@@ -292,11 +296,11 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         table=table,
         producer=producer,
         range=snapshot_range,
-        base=bases.get(snapshot_range.base),
+        base_snapshot=bases.get(snapshot_range.base_id),
         changes=tuple(
             snapshot
             for number, snapshot in changes.items()
-            if snapshot_range.base < number <= snapshot_range.last
+            if snapshot_range.base_id < number <= snapshot_range.last
         ),
         last=changes[snapshot_range.last],
     )

@@ -24,7 +24,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 NextSumRecord = Callable[[SumRecord], SumRecord]
-"""Makes the record of the checksum of all rows from that of the snapshot below."""
+"""Makes the record of the checksum of all rows from the record of the snapshot below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,8 @@ class CommitChanges:
         entries: the entries of data files; all DELETEs precede all ADDs, as Paimon's expiry
             requires.
         changelog: the entries of changelog files.
-        index: the entries of the index files that bucket changes name; DELETEs also come first.
+        index_entries: the entries of the index files that bucket changes name; DELETEs also come
+            first.
         look_ups: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
@@ -46,7 +47,7 @@ class CommitChanges:
 
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
-    index: tuple[IndexManifestEntry, ...] = ()
+    index_entries: tuple[IndexManifestEntry, ...] = ()
     look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
@@ -67,20 +68,20 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
     Args:
         total_buckets: the option ``bucket``, for changes that do not name the number of buckets.
     """
-    removed = (
+    removed_entries = (
         _entries(total_buckets, FileKind.DELETE, change, change.removed)
         for change in bucket_changes
     )
-    added = (
+    added_entries = (
         _entries(total_buckets, FileKind.ADD, change, change.added) for change in bucket_changes
     )
-    changelog = (
+    changelog_entries = (
         _entries(total_buckets, FileKind.ADD, change, change.changelog) for change in bucket_changes
     )
     return CommitChanges(
-        entries=tuple(chain(*removed, *added)),
-        changelog=tuple(chain(*changelog)),
-        index=tuple(chain.from_iterable(change.index for change in bucket_changes)),
+        entries=tuple(chain(*removed_entries, *added_entries)),
+        changelog=tuple(chain(*changelog_entries)),
+        index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
         look_ups=tuple(
             (change.bucket_id, change.look_up) for change in bucket_changes if change.look_up
         ),
@@ -107,13 +108,13 @@ def changes_of_overwrite(
     if keeps_postponed:
         live_entries = [entry for entry in live_entries if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    written = changes_of_buckets(bucket_changes, table.options.bucket)
+    added_changes = changes_of_buckets(bucket_changes, table.options.bucket)
     removed_index = (
         entry.as_delete() for entry in index if partitions is None or entry.partition in partitions
     )
     return CommitChanges(
-        entries=(*(entry.as_delete() for entry in live_entries), *written.entries),
-        index=(*removed_index, *written.index),
+        entries=(*(entry.as_delete() for entry in live_entries), *added_changes.entries),
+        index_entries=(*removed_index, *added_changes.index_entries),
         is_of_all=partitions is None,
     )
 

@@ -37,14 +37,14 @@ ManifestList = tuple[str, int]
 class CommitLists:
     """The manifest lists and the index manifest that a snapshot names."""
 
-    base: ManifestList
+    base_list: ManifestList
     delta: ManifestList
     changelog: ManifestList | None
-    index: str | None
+    index_manifest: str | None
 
 
 @dataclass(slots=True)
-class NewestManifests:
+class NewestManifestCache:
     """A cache of the manifests of the committer's last snapshot, which its next snapshot inherits.
 
     The key is the name of the delta manifest list. It is unique, so the value never becomes stale.
@@ -80,9 +80,9 @@ class _FirstMerge:
         """Return the manifests that an attempt lists: `metas`, merged as far as possible."""
         if self._input_metas is None:
             self._result = ManifestMerger(self._table).merge(metas)
-            inherited = {meta.file_name for meta in metas}
+            inherited_names = {meta.file_name for meta in metas}
             self._written = [
-                meta.file_name for meta in self._result if meta.file_name not in inherited
+                meta.file_name for meta in self._result if meta.file_name not in inherited_names
             ]
             self._input_metas = metas
             return self._result
@@ -104,9 +104,9 @@ class CommitFiles:
     An attempt begins with `write`; a lost one ends with `delete_attempt_files`.
     """
 
-    def __init__(self, table: FileStoreTable, newest_manifests: NewestManifests) -> None:
+    def __init__(self, table: FileStoreTable, manifest_cache: NewestManifestCache) -> None:
         self.table = table
-        self.newest_manifests = newest_manifests
+        self.manifest_cache = manifest_cache
         self._merge = _FirstMerge(table)
         # These files serve all attempts with the same changes.
         self._changes: CommitChanges | None = None
@@ -137,15 +137,17 @@ class CommitFiles:
                 `delete_attempt_files` deletes the added files.
         """
         self._computed_index = computed_index
-        previous, self._changes = self._changes, changes
-        if previous is None or previous.entries != changes.entries:
+        previous_changes, self._changes = self._changes, changes
+        if previous_changes is None or previous_changes.entries != changes.entries:
             self._write_changes(changes)
         base = self._write_base_list(latest)
-        index_changes = (*changes.index, *computed_index)
+        index_changes = (*changes.index_entries, *computed_index)
         index = new_index_manifest(self.table, latest, index_changes)
         if index_changes and index is not None:
             self._attempt_files.append(index)
-        return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
+        return CommitLists(
+            base_list=base, delta=self._delta, changelog=self._changelog, index_manifest=index
+        )
 
     def statistics(self) -> Sequence[PartitionStatistics]:
         """Return the last attempt's changes to each partition's statistics."""
@@ -157,7 +159,7 @@ class CommitFiles:
 
     def note_created(self) -> None:
         """Note that a published snapshot names the files of the last attempt."""
-        self.newest_manifests.note(self.name, self._base_metas + self._delta_metas)
+        self.manifest_cache.note(self.name, self._base_metas + self._delta_metas)
 
     def delete_attempt_files(self) -> None:
         """Delete the files that are valid only on top of the last attempt's base."""
@@ -180,10 +182,12 @@ class CommitFiles:
         self._delta, self._delta_metas = files.write_list(delta), delta
         self._changelog = files.write_list(changelog) if changelog else None
         self._change_files += [meta.file_name for meta in (*delta, *changelog)]
-        self._change_files += [written[0] for written in (self._delta, self._changelog) if written]
+        self._change_files += [
+            manifest_list[0] for manifest_list in (self._delta, self._changelog) if manifest_list
+        ]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = self.newest_manifests.manifests(self.table, latest) if latest else []
+        metas = self.manifest_cache.manifests(self.table, latest) if latest else []
         self._base_metas = self._merge.manifests(metas)
         base = self.table.manifests.write_list(self._base_metas)
         self._attempt_files.append(base[0])

@@ -50,9 +50,9 @@ class CommitHistory:
     @property
     def newest(self) -> Snapshot | None:
         """The newest snapshot that this process has read or made."""
-        created = self._newest_created
-        is_newer = created is not None and created.snapshot_id > self.known_id
-        return created if is_newer else self.known_snapshot
+        created_snapshot = self._newest_created
+        is_newer = created_snapshot is not None and created_snapshot.snapshot_id > self.known_id
+        return created_snapshot if is_newer else self.known_snapshot
 
     def note_known(self, snapshot: Snapshot | None) -> None:
         """Note that later decisions are based on this snapshot."""
@@ -95,11 +95,11 @@ class CommitHistory:
         Raises:
             CheckpointError: the table was rolled back, or another snapshot has the same number.
         """
-        known_snapshot, created = self.known_snapshot, self._newest_created
+        known_snapshot, created_snapshot = self.known_snapshot, self._newest_created
         if known_snapshot is not None:
             self._check_in_table(known_snapshot, latest)
-        if created is not None and created is not known_snapshot:
-            self._check_in_table(created, latest)
+        if created_snapshot is not None and created_snapshot is not known_snapshot:
+            self._check_in_table(created_snapshot, latest)
 
     def _check_in_table(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
         """Check that the table still has a snapshot, unless it has expired."""
@@ -112,14 +112,16 @@ class CommitHistory:
                 "new checkpoint",
             )
         try:
-            current = latest if latest_id == number else self.table.snapshots.snapshot(number)
+            current_snapshot = (
+                latest if latest_id == number else self.table.snapshots.snapshot(number)
+            )
         except FileNotFoundError:  # expired
             return
-        assert current is not None
-        if current.delta_manifest_list != snapshot.delta_manifest_list:
+        assert current_snapshot is not None
+        if current_snapshot.delta_manifest_list != snapshot.delta_manifest_list:
             raise CheckpointError(
                 f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
-                f"{current.commit_user}",
+                f"{current_snapshot.commit_user}",
                 where=self.table.location,
                 fix="it was rolled back under a running job, or another writer overwrote it, as "
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",

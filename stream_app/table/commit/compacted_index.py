@@ -65,21 +65,23 @@ def _check_deleted(
     """Check that a compaction left out as many rows as the deletion vectors mark."""
     bucket_id = changes[0].bucket_id
     deleted_names = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
-    omitted_rows = sum(
+    omitted_row_count = sum(
         entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
     )
-    deleted = deleted_rows(table.deletion_vector_files, live_entries, bucket_id, deleted_names)
-    if deleted != omitted_rows:
+    deleted_count = deleted_row_count(
+        table.deletion_vector_files, live_entries, bucket_id, deleted_names
+    )
+    if deleted_count != omitted_row_count:
         error = CommitConflictError(
-            f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
-            f"the compaction left {omitted_rows} out",
+            f"{deleted_count} rows of the files are deleted in snapshot {latest.snapshot_id}, "
+            f"the compaction left {omitted_row_count} out",
             where=table.paths.bucket_folder(*bucket_id),
             fix="do nothing: the job compacts the files again",
         )
         raise error.about_files(entry.file.file_name for entry in changes)
 
 
-def deleted_rows(
+def deleted_row_count(
     files: DeletionVectorFiles,
     live_entries: Sequence[IndexManifestEntry],
     bucket_id: BucketId,

@@ -31,7 +31,7 @@ from stream_app.model.options.write_options import (
 from stream_app.model.snapshot import TRUNCATE, CommitKind, Snapshot
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.planning.commit.snapshot_ordering import number_entries
-from stream_app.table.commit.carried_statistics import CarriedStatistics
+from stream_app.table.commit.carried_statistics_reader import CarriedStatisticsReader
 from stream_app.table.commit.commit_base import CommitBase
 from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import (
@@ -40,14 +40,14 @@ from stream_app.table.commit.commit_changes import (
     changes_of_buckets,
     changes_of_overwrite,
 )
-from stream_app.table.commit.commit_conflicts import CommitConflicts
-from stream_app.table.commit.commit_files import CommitFiles, NewestManifests
+from stream_app.table.commit.commit_conflict_check import CommitConflictCheck
+from stream_app.table.commit.commit_files import CommitFiles, NewestManifestCache
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
+from stream_app.table.commit.record_sums import with_copied_proof, with_row_sums
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
-from stream_app.table.commit.recorded_sums import with_copied_proof, with_row_sums
 from stream_app.table.file_store_table import FileStoreTable
 
 BaseCheck = Callable[[Snapshot | None], None]
@@ -83,14 +83,14 @@ class FileStoreCommit:
     table: FileStoreTable
     commit_history: CommitHistory
     callbacks: CommitCallbacks = field(init=False)
-    _conflicts: CommitConflicts = field(init=False)
-    _statistics: CarriedStatistics = field(init=False)
-    _manifests: NewestManifests = field(init=False, default_factory=NewestManifests)
+    _conflict_check: CommitConflictCheck = field(init=False)
+    _statistics_reader: CarriedStatisticsReader = field(init=False)
+    _manifest_cache: NewestManifestCache = field(init=False, default_factory=NewestManifestCache)
     _has_restored_earliest_hint: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._conflicts = CommitConflicts(self.table)
-        self._statistics = CarriedStatistics(self.table)
+        self._conflict_check = CommitConflictCheck(self.table)
+        self._statistics_reader = CarriedStatisticsReader(self.table)
         self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
@@ -121,11 +121,11 @@ class FileStoreCommit:
         if not any(change.removed for change in committable.changes):
             return CompactOutcome()
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
-        planned = PlannedSnapshot(
+        plan = PlannedSnapshot(
             CommitKind.COMPACT, committable, lambda _: changes, is_outdated=are_overtaken
         )
         try:
-            return CompactOutcome(self._publish(planned))
+            return CompactOutcome(self._publish(plan))
         except CommitConflictError as error:
             # The rows stay in the table uncompacted: nothing is lost.
             return CompactOutcome(conflict=error.problem, conflicting_files=error.files)
@@ -188,8 +188,8 @@ class FileStoreCommit:
 
         Args:
             partitions: serialized partitions; a partition without files is harmless.
-            identifier: the commit identifier. A stream passes that of its newest commit. A caller
-                with its own commit user may pass `BATCH_COMMIT_IDENTIFIER`.
+            identifier: the commit identifier. A stream gives the identifier of its newest commit. A
+                caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
             check: as `overwrite`.
 
         Raises:
@@ -223,10 +223,10 @@ class FileStoreCommit:
         changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
-    def _publish(self, planned: PlannedSnapshot) -> Snapshot:
-        files = CommitFiles(self.table, self._manifests)
+    def _publish(self, plan: PlannedSnapshot) -> Snapshot:
+        files = CommitFiles(self.table, self._manifest_cache)
         try:
-            snapshot = self._race(planned, files)
+            snapshot = self._race(plan, files)
         except CommitError:
             # Only this error proves that no snapshot names the files; after any other error they
             # stay.
@@ -234,10 +234,10 @@ class FileStoreCommit:
             raise
         files.note_created()
         self.commit_history.note_created(snapshot)
-        self.callbacks.call(snapshot, planned.committable.changes)
+        self.callbacks.call(snapshot, plan.committable.changes)
         return snapshot
 
-    def _race(self, planned: PlannedSnapshot, files: CommitFiles) -> Snapshot:
+    def _race(self, plan: PlannedSnapshot, files: CommitFiles) -> Snapshot:
         """Try to commit on top of the newest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
         retries = options[COMMIT_MAX_RETRIES]
@@ -247,7 +247,7 @@ class FileStoreCommit:
         # newest one only after a lost race.
         latest = self.commit_history.newest
         for retry in range(retries + 1):
-            snapshot = self._attempt(latest, planned, files)
+            snapshot = self._attempt(latest, plan, files)
             if snapshot is not None:
                 return snapshot
             files.delete_attempt_files()
@@ -264,14 +264,14 @@ class FileStoreCommit:
             )
             latest = self.table.snapshots.latest()
         races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
-        raise _lost_race_error(self.table, self.commit_history.commit_user, planned, races)
+        raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
 
     def _attempt(
-        self, latest: Snapshot | None, planned: PlannedSnapshot, files: CommitFiles
+        self, latest: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot | None:
         """Try to commit on top of a snapshot; None if a newer snapshot exists."""
         try:
-            snapshot = self._prepare_snapshot(latest, planned, files)
+            snapshot = self._prepare_snapshot(latest, plan, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -294,40 +294,40 @@ class FileStoreCommit:
         return snapshot
 
     def _prepare_snapshot(
-        self, latest: Snapshot | None, planned: PlannedSnapshot, files: CommitFiles
+        self, latest: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot:
         """Write all files of a new snapshot except its own, and return the snapshot."""
         self.commit_history.check_not_rolled_back(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
-        schema_id = self._conflicts.check_schema()
-        changes = _changes_of(self.table, planned, latest)
-        if latest and (planned.is_outdated or latest.snapshot_id != self.commit_history.known_id):
+        schema_id = self._conflict_check.check_schema()
+        changes = _changes_of(self.table, plan, latest)
+        if latest and (plan.is_outdated or latest.snapshot_id != self.commit_history.known_id):
             # If another process has committed a higher identifier, this snapshot would hide its
             # commit.
             self.commit_history.check_alone(latest)
-            self._conflicts.check(
-                planned.commit_kind, changes, latest, self.commit_history.known_id
+            self._conflict_check.check(
+                plan.commit_kind, changes, latest, self.commit_history.known_id
             )
-        if planned.commit_kind is not CommitKind.OVERWRITE:
-            self._conflicts.check_index(changes, latest)
-        is_compact = planned.commit_kind is CommitKind.COMPACT
+        if plan.commit_kind is not CommitKind.OVERWRITE:
+            self._conflict_check.check_index(changes, latest)
+        is_compact = plan.commit_kind is CommitKind.COMPACT
         index = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, index)
-        statistics = changes.statistics or self._statistics.inherited_file(latest, schema_id)
+        statistics = changes.statistics or self._statistics_reader.inherited_file(latest, schema_id)
         base = CommitBase(self.table, latest, schema_id)
         complete_changes = replace(changes, statistics=statistics)
         user = self.commit_history.commit_user
-        snapshot = with_epochs(next_snapshot(user, planned, complete_changes, lists, base), epochs)
+        snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
         return with_row_sums(with_copied_proof(snapshot, latest), self.table, latest, changes)
 
 
 def _changes_of(
-    table: FileStoreTable, planned: PlannedSnapshot, latest: Snapshot | None
+    table: FileStoreTable, plan: PlannedSnapshot, latest: Snapshot | None
 ) -> CommitChanges:
     """Return the changes on top of `latest`, with sequence numbers if snapshots order the rows."""
-    changes = planned.changes_on(latest)
-    if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or planned.commit_kind is CommitKind.COMPACT:
+    changes = plan.changes_on(latest)
+    if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or plan.commit_kind is CommitKind.COMPACT:
         return changes
     next_id = 1 if latest is None else latest.snapshot_id + 1
     return replace(changes, entries=number_entries(changes.entries, next_id))
@@ -343,12 +343,12 @@ def _changes_after_check(
 
 
 def _lost_race_error(
-    table: FileStoreTable, user: str, planned: PlannedSnapshot, races: str
+    table: FileStoreTable, user: str, plan: PlannedSnapshot, races: str
 ) -> CommitError:
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
-        f"{planned.commit_kind.value} commit {planned.committable.identifier} of user {user} "
+        f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {user} "
         f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "

@@ -55,14 +55,16 @@ def snapshot_standing(number: int, existing_ids: Collection[int]) -> SnapshotSta
     return SnapshotStanding.IN_LINE if max(existing_ids) == number else SnapshotStanding.LATE
 
 
-def base_exists(snapshots: SnapshotManager, base: Snapshot | None) -> bool:
+def base_exists(snapshots: SnapshotManager, base_snapshot: Snapshot | None) -> bool:
     """Return whether a commit's base exists or, without a base, whether no snapshot exists."""
-    if base is None:
+    if base_snapshot is None:
         return snapshots.latest_id() is None
-    return snapshots.delta_list(base.snapshot_id) == base.delta_manifest_list
+    return snapshots.delta_list(base_snapshot.snapshot_id) == base_snapshot.delta_manifest_list
 
 
-def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: Snapshot) -> None:
+def check_follows_base(
+    table: FileStoreTable, base_snapshot: Snapshot | None, snapshot: Snapshot
+) -> None:
     """Check that a new snapshot follows its base, unless a catalog decides that.
 
     Raises:
@@ -71,8 +73,10 @@ def check_follows_base(table: FileStoreTable, base: Snapshot | None, snapshot: S
     """
     if table.snapshots.loader is not None:
         return
-    stored_list = None if base is None else table.snapshots.delta_list(base.snapshot_id)
-    if base is not None and stored_list == base.delta_manifest_list:
+    stored_list = (
+        None if base_snapshot is None else table.snapshots.delta_list(base_snapshot.snapshot_id)
+    )
+    if base_snapshot is not None and stored_list == base_snapshot.delta_manifest_list:
         return
     standing = snapshot_standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if stored_list is not None:
@@ -125,16 +129,16 @@ def _is_in_next_snapshot(table: FileStoreTable, snapshot: Snapshot) -> bool | No
         ):
             return True
         delta = scan.delta(snapshot)
-        live = {entry.identity for entry in scan.live_before(next_snapshot)}
+        live_identities = {entry.identity for entry in scan.live_before(next_snapshot)}
     except (FileNotFoundError, CorruptFileError):
         return None  # expiry is deleting these files as well
-    added = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
-    return added <= live if added else None
+    added_identities = {entry.identity for entry in delta if entry.kind is FileKind.ADD}
+    return added_identities <= live_identities if added_identities else None
 
 
-def _records_epoch_of(later: Snapshot, snapshot: Snapshot) -> bool:
+def _records_epoch_of(later_snapshot: Snapshot, snapshot: Snapshot) -> bool:
     """Return whether a later snapshot records the epoch that `snapshot` committed."""
-    epoch = epochs_of(recording([later])).get(snapshot.commit_user)
+    epoch = epochs_of(recording([later_snapshot])).get(snapshot.commit_user)
     if epoch is None or snapshot.commit_kind is not CommitKind.APPEND:
         return False
     return (epoch.identifier, epoch.time_ms) == (snapshot.commit_identifier, snapshot.time_ms)

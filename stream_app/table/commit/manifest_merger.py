@@ -78,9 +78,11 @@ class ManifestMerger:
                 if not must_change and not scan.may_hold(meta, buckets):
                     unchanged.append(meta)
                     continue
-                added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
-                kept_entries = [entry for entry in added if entry.identity not in deleted_files]
-                if must_change or len(kept_entries) < len(added):
+                added_entries = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
+                kept_entries = [
+                    entry for entry in added_entries if entry.identity not in deleted_files
+                ]
+                if must_change or len(kept_entries) < len(added_entries):
                     yield from kept_entries
                 else:
                     unchanged.append(meta)

@@ -39,7 +39,7 @@ class PlannedSnapshot:
 
 def next_snapshot(
     commit_user: str,
-    planned: PlannedSnapshot,
+    plan: PlannedSnapshot,
     changes: CommitChanges,
     lists: CommitLists,
     base: CommitBase,
@@ -49,20 +49,20 @@ def next_snapshot(
     Args:
         changes: the commit's changes; they name the valid statistics file.
     """
-    committable = planned.committable
+    committable = plan.committable
     return Snapshot(
         snapshot_id=base.next_id,
         schema_id=base.schema_id,
-        base_manifest_list=lists.base[0],
-        base_manifest_list_size=lists.base[1],
+        base_manifest_list=lists.base_list[0],
+        base_manifest_list_size=lists.base_list[1],
         delta_manifest_list=lists.delta[0],
         delta_manifest_list_size=lists.delta[1],
         changelog_manifest_list=lists.changelog[0] if lists.changelog else None,
         changelog_manifest_list_size=lists.changelog[1] if lists.changelog else None,
-        index_manifest=lists.index,
+        index_manifest=lists.index_manifest,
         commit_user=commit_user,
         commit_identifier=committable.identifier,
-        commit_kind=planned.commit_kind,
+        commit_kind=plan.commit_kind,
         time_ms=base.table.clock.now_ms(),
         total_record_count=base.total_records() + changes.record_count,
         delta_record_count=changes.record_count,
@@ -75,5 +75,5 @@ def next_snapshot(
         next_row_id=base.next_row_id,
         uuid=str(uuid.uuid4()),
         writer_version=f"stream_app-{VERSION}",
-        operation=planned.operation,
+        operation=plan.operation,
     )

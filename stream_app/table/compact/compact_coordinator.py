@@ -16,7 +16,7 @@ from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 
 
 class FailedCompactions(Protocol):
@@ -57,7 +57,7 @@ class CompactCoordinator(Protocol):
         ...
 
     @property
-    def dropped(self) -> DroppedCompactions:
+    def dropped_compactions(self) -> DroppedCompactionCounter:
         """The compactions that were dropped because another writer committed first."""
         ...
 
@@ -136,7 +136,7 @@ class CompactCoordinator(Protocol):
         """Wait until a compaction ends; return at once if none runs."""
         ...
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         ...
 
@@ -144,7 +144,7 @@ class CompactCoordinator(Protocol):
         """Return compactions that run or wait for a thread. Any thread may call it."""
         ...
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return the number of rows invisible until a compaction. Any thread may call it."""
         ...
 

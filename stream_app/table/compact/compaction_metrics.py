@@ -43,7 +43,7 @@ class CompactionUnderWay:
     reason: str
     levels: tuple[int, ...]
     output_level: int
-    files: int
+    file_count: int
     bytes: int
 
 
@@ -58,7 +58,7 @@ def compaction_under_way(
         reason=unit.reason,
         levels=unit.levels,
         output_level=unit.output_level,
-        files=len(unit.files),
+        file_count=len(unit.files),
         bytes=unit.total_size,
     )
 
@@ -142,9 +142,17 @@ def current_metrics(
     Args:
         now_s: seconds of the steady clock.
     """
-    unfinished = [compaction for compaction in open_compactions if not compaction.future.done()]
-    running = [compaction.start_s for compaction in unfinished if compaction.future.running()]
-    queued = [compaction.start_s for compaction in unfinished if not compaction.future.running()]
+    unfinished_compactions = [
+        compaction for compaction in open_compactions if not compaction.future.done()
+    ]
+    running_start_s = [
+        compaction.start_s for compaction in unfinished_compactions if compaction.future.running()
+    ]
+    queued_start_s = [
+        compaction.start_s
+        for compaction in unfinished_compactions
+        if not compaction.future.running()
+    ]
     level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
     sorted_runs = [bucket_levels.sorted_run_count for bucket_levels in levels]
     return CompactionMetrics(
@@ -154,11 +162,11 @@ def current_metrics(
         sorted_runs_max=max(sorted_runs, default=0),
         sorted_runs=sum(sorted_runs),
         waiting_rows=waiting_rows,
-        queued=len(queued),
-        running=len(running),
-        finished=len(open_compactions) - len(unfinished),
-        oldest_queued_s=now_s - min(queued, default=now_s),
-        oldest_running_s=now_s - min(running, default=now_s),
+        queued=len(queued_start_s),
+        running=len(running_start_s),
+        finished=len(open_compactions) - len(unfinished_compactions),
+        oldest_queued_s=now_s - min(queued_start_s, default=now_s),
+        oldest_running_s=now_s - min(running_start_s, default=now_s),
         failed=failed,
         dropped=dropped,
     )
@@ -197,12 +205,12 @@ class CompactionTally:
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
 
-    def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums together with the open work."""
-        ended = self.completed + current.failed + current.dropped
+        ended = self.completed + current_metrics.failed + current_metrics.dropped
         return replace(
-            current,
+            current_metrics,
             # Exactly one of these counts includes each started compaction.
-            begun=ended + current.unfinished + current.finished,
+            begun=ended + current_metrics.unfinished + current_metrics.finished,
             **asdict(self),
         )

@@ -31,11 +31,11 @@ class CoreBudget:
     _needs: dict[str, tuple[Need, float]] = field(init=False, default_factory=dict)
     _total_cores: float = field(init=False, default=0.0)
 
-    def note(self, table: str, need: Need, interval_s: float) -> None:
+    def note(self, table_name: str, need: Need, interval_s: float) -> None:
         """Note a table's need, which replaces its previous one."""
         cores = need(1)
-        self._total_cores += cores - self._needs.get(table, (need, 0.0))[1]
-        self._needs[table] = need, cores
+        self._total_cores += cores - self._needs.get(table_name, (need, 0.0))[1]
+        self._needs[table_name] = need, cores
         advice = self.advice
         if (
             advice is None

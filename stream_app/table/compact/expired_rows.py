@@ -55,16 +55,16 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     names = schema.fields.names if file.value_stats_cols is None else file.value_stats_cols
     fields = [schema.fields.field(name) for name in names]
     field_ids = [field.field_id for field in fields]
-    position = field_ids.index(column.field_id) if column.field_id in field_ids else None
-    if position is None or fields[position].data_type.root is not column.data_type.root:
+    column_index = field_ids.index(column.field_id) if column.field_id in field_ids else None
+    if column_index is None or fields[column_index].data_type.root is not column.data_type.root:
         return None  # a column of another type may use another unit
     values = deserialize_row(
         file.value_stats.min_values, [field.data_type.as_nullable() for field in fields]
     )
-    oldest = values[position]
+    oldest = values[column_index]
     if not isinstance(oldest, int):
         return None
-    root = fields[position].data_type.root
+    root = fields[column_index].data_type.root
     if root in TIMESTAMP_ROOTS:
         return oldest // 1_000_000_000
     has_milliseconds = root is TypeRoot.BIGINT and oldest >= MILLISECONDS_FROM

@@ -107,7 +107,7 @@ class IndexPruning:
         try:
             bodies = decode_file_index(index_bytes)
             self._warn_of_unknown(bodies)
-            possible_rows = _FileIndexes(bodies, schema).possible_rows(self.predicate)
+            possible_rows = _FileIndexTest(bodies, schema).possible_rows(self.predicate)
         except (struct.error, ValueError, IndexError) as error:
             raise CorruptFileError(
                 f"the index of a data file cannot be read: {error}",
@@ -135,7 +135,7 @@ class IndexPruning:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileIndexes:
+class _FileIndexTest:
     """A test of a condition on the current columns by the indexes of one file.
 
     Attributes:

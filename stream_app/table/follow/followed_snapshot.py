@@ -11,7 +11,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def earliest_changes(table: FileStoreTable) -> int | None:
+def earliest_changes_id(table: FileStoreTable) -> int | None:
     """Return the number of the oldest version with readable changes; None without one.
 
     If changelogs are kept longer than snapshots, it is a long-lived changelog.
@@ -54,7 +54,7 @@ def followed_snapshot(
         pass
     latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()
     if earliest is not None and not all_rows:
-        earliest = earliest_changes(table)
+        earliest = earliest_changes_id(table)
     if latest is None or earliest is None:
         return None
     # Check again: the snapshot may have just been committed, and a follower must not wait forever.
@@ -126,7 +126,7 @@ def check_progress(table: FileStoreTable, consumer_id: str, next_id: int) -> Non
     Raises:
         UsageError: the changes have expired; the error names the first readable changes.
     """
-    earliest = earliest_changes(table)
+    earliest = earliest_changes_id(table)
     if earliest is not None and next_id < earliest:
         raise UsageError(
             f"consumer {consumer_id!r} continues at snapshot {next_id}, which has expired; the "

@@ -49,7 +49,7 @@ from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.conditions.scan_pruning import scan_pruning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.followed_snapshot import (
-    earliest_changes,
+    earliest_changes_id,
     followed_snapshot,
     snapshot_or_changelog,
 )
@@ -116,7 +116,7 @@ class StreamScan:
                 return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                earliest_id = earliest_changes(self.table) or earliest
+                earliest_id = earliest_changes_id(self.table) or earliest
                 return StreamPosition(snapshot_id=max(start.snapshot_id, earliest_id))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
@@ -137,16 +137,16 @@ class StreamScan:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         position = begin
-        admitted = AdmittedSplits(limits)
+        admitted_splits = AdmittedSplits(limits)
         next_splits: list[StreamSplit] = []
-        while not admitted.is_full:
+        while not admitted_splits.is_full:
             splits = self._splits_of(position)
             if splits is None:
                 break
-            remaining = splits[position.index :]
-            admitted, count = admitted.admit(remaining)
-            next_splits += remaining[:count]
-            if count < len(remaining):
+            remaining_splits = splits[position.index :]
+            admitted_splits, count = admitted_splits.admit(remaining_splits)
+            next_splits += remaining_splits[:count]
+            if count < len(remaining_splits):
                 position = position.after(count)
                 break
             position = position.next_snapshot()
@@ -197,8 +197,8 @@ class StreamScan:
         if not self.table.kind_traits.postpones or self.table.options.writes_changelog:
             return []
         pruning = scan_pruning(self.row_filter, self.table)
-        live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
-        return [entry for entry in live if entry.bucket == POSTPONED]
+        live_entries = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        return [entry for entry in live_entries if entry.bucket == POSTPONED]
 
     def _changes(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the files with a snapshot's changes."""
@@ -255,7 +255,7 @@ class StreamScan:
 
     def _first_snapshot_since(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
-        earliest, latest = earliest_changes(self.table), self.table.snapshots.latest_id()
+        earliest, latest = earliest_changes_id(self.table), self.table.snapshots.latest_id()
         assert earliest is not None
         assert latest is not None
         numbers = range(earliest, latest + 1)

@@ -26,7 +26,7 @@ from stream_app.planning.iceberg.rewritten_manifests import (
 
 
 @dataclass(slots=True)
-class LiveKeys:
+class LiveKeyCache:
     """A cache of the live files' keys of each manifest by its path.
 
     Manifests are immutable, so a process reads each once. A commit that removes files finds their
@@ -77,7 +77,7 @@ class ManifestWriter:
     """
 
     files: IcebergFiles
-    keys: LiveKeys
+    live_key_cache: LiveKeyCache
     manifest_kind: ManifestKind
     limits: ManifestMergeLimits
     snapshot_id: int
@@ -94,14 +94,14 @@ class ManifestWriter:
         self,
         content: ManifestContent,
         previous_manifests: Sequence[IcebergManifest],
-        added: Mapping[str, IcebergFile],
-        removed: frozenset[str],
+        added_files: Mapping[str, IcebergFile],
+        removed_keys: frozenset[str],
     ) -> list[IcebergManifest]:
         """Write the manifests of one content type, and return all of its manifests.
 
         Args:
             previous_manifests: all manifests of the previous version.
-            added, removed: files by key.
+            added_files, removed_keys: files by key.
         """
         live_manifests = [
             manifest
@@ -111,7 +111,7 @@ class ManifestWriter:
         changed_manifests = [
             manifest
             for manifest in live_manifests
-            if removed and not removed.isdisjoint(self.keys.keys(manifest))
+            if removed_keys and not removed_keys.isdisjoint(self.live_key_cache.keys(manifest))
         ]
         unchanged_manifests = [
             manifest for manifest in live_manifests if manifest not in changed_manifests
@@ -127,11 +127,11 @@ class ManifestWriter:
                 sequence_number=self.sequence_number,
                 file=file,
             )
-            for file in added.values()
+            for file in added_files.values()
         ]
         for manifest in (*changed_manifests, *merged_manifests):
             older_entries = self.files.read_manifest(manifest.path)
-            entries += carried_entries(older_entries, removed, self.snapshot_id)
+            entries += carried_entries(older_entries, removed_keys, self.snapshot_id)
         kept_manifests = [
             manifest for manifest in unchanged_manifests if manifest not in merged_manifests
         ]
@@ -152,6 +152,6 @@ class ManifestWriter:
         )
         if content is ManifestContent.DATA:
             manifest = replace(manifest, first_row_id=self.first_row_id)
-        self.keys.note(manifest, entries)
+        self.live_key_cache.note(manifest, entries)
         self.written.append(manifest)
         return manifest

@@ -52,13 +52,15 @@ class PointedVersion:
         Args:
             current_pointer: the current pointer; None if there is none.
         """
-        previous = {} if current_pointer is None else {PREVIOUS_LOCATION: current_pointer}
+        previous_parameters = (
+            {} if current_pointer is None else {PREVIOUS_LOCATION: current_pointer}
+        )
         return {
             "EXTERNAL": "TRUE",
             "table_type": "ICEBERG",
             "uuid": self.table_uuid,
             LOCATION: self.path,
-            **previous,
+            **previous_parameters,
         }
 
 
@@ -98,9 +100,9 @@ class PointedTable:
         if pointed_path is None:
             return None
         metadata = self.files.read_version(self._number(pointed_path))
-        previous = () if metadata is None else tuple(path for path, _ in metadata.older_files)
+        previous_paths = () if metadata is None else tuple(path for path, _ in metadata.older_files)
         newest = None if metadata is None else metadata.current.snapshot_id
-        return CatalogState((pointed_path, *reversed(previous)), newest)
+        return CatalogState((pointed_path, *reversed(previous_paths)), newest)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Move the catalog's pointer to a version, unless it points to a later one.

@@ -66,11 +66,11 @@ class CatalogState:
     """The state of a table in a catalog.
 
     Attributes:
-        files: the paths of the metadata files that the catalog names, the newest first.
+        metadata_paths: the paths of the metadata files that the catalog names, the newest first.
         snapshot_id: the number of the newest snapshot there; None if the newest file is missing.
     """
 
-    files: tuple[str, ...]
+    metadata_paths: tuple[str, ...]
     snapshot_id: int | None
 
 

@@ -48,18 +48,22 @@ from stream_app.planning.iceberg.visible_files import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.catalog_numbers import ANY_NUMBERS, CatalogAheadError, NextNumbers
-from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
+from stream_app.table.iceberg.manifest_writer import LiveKeyCache, ManifestWriter
 from stream_app.table.iceberg.published_catalog import PublishedCatalog
 from stream_app.table.iceberg.published_files import published_files
 from stream_app.table.iceberg.puffin_files import VectorFiles
 from stream_app.table.iceberg.version_history import (
-    TaggedSnapshots,
+    TaggedSnapshotReader,
     delete_unnamed_files,
     older_files,
     schema_json,
     schemas_of,
 )
-from stream_app.table.iceberg.version_updates import VersionUpdate, VersionUpdates, snapshot_summary
+from stream_app.table.iceberg.version_updates import (
+    VersionUpdate,
+    VersionUpdatePlanner,
+    snapshot_summary,
+)
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE_LEVEL = "paimon.visible-from-level"
@@ -101,16 +105,16 @@ class IcebergPublisher:
         return PublishedCatalog(self.table, self.files)
 
     @cached_property
-    def _keys(self) -> LiveKeys:
-        return LiveKeys(self.files)
+    def _live_key_cache(self) -> LiveKeyCache:
+        return LiveKeyCache(self.files)
 
     @cached_property
-    def _tags(self) -> TaggedSnapshots:
-        return TaggedSnapshots(self.table)
+    def _tag_reader(self) -> TaggedSnapshotReader:
+        return TaggedSnapshotReader(self.table)
 
     @cached_property
-    def _updates(self) -> VersionUpdates:
-        return VersionUpdates(self.table, self.files)
+    def _planner(self) -> VersionUpdatePlanner:
+        return VersionUpdatePlanner(self.table, self.files)
 
     @cached_property
     def _vector_files(self) -> VectorFiles:
@@ -148,7 +152,7 @@ class IcebergPublisher:
         try:
             self._catalog.bring_up_to(self._published)
         except CatalogAheadError as ahead:
-            update = self._updates.full_update(self._published, snapshot, is_of_table=True)
+            update = self._planner.full_update(self._published, snapshot, is_of_table=True)
             self._publish_version(update, snapshot, ahead.next_numbers)
             self._catalog.bring_up_to(self._published)
 
@@ -188,13 +192,13 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._newest_metadata()
         update = None
-        if base is not None and self._has_current_form(base) and self._updates.exists(base.current):
+        if base is not None and self._has_current_form(base) and self._planner.exists(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
-            update = self._updates.delta_update(base, snapshot)
+            update = self._planner.delta_update(base, snapshot)
         is_same = self._is_of_table(base)
-        update = update or self._updates.full_update(base, snapshot, is_of_table=is_same)
+        update = update or self._planner.full_update(base, snapshot, is_of_table=is_same)
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
@@ -202,7 +206,7 @@ class IcebergPublisher:
         base = self._published
         if base is None:  # another writer also publishes
             return
-        snapshots, tags = self._tags.retain(base.snapshots)
+        snapshots, tags = self._tag_reader.retain(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older = older_files(self.files, base, self.table.options, self._catalog)
@@ -224,42 +228,43 @@ class IcebergPublisher:
             return self._published
         return None if version is None else self.files.read_version(version)
 
-    def _is_of_table(self, base: IcebergMetadata | None) -> bool:
+    def _is_of_table(self, base_metadata: IcebergMetadata | None) -> bool:
         """Return whether a version describes this table, and not an earlier table at its path."""
-        return base is not None and base.table_uuid == self._table_uuid
+        return base_metadata is not None and base_metadata.table_uuid == self._table_uuid
 
-    def _has_current_form(self, base: IcebergMetadata) -> bool:
+    def _has_current_form(self, base_metadata: IcebergMetadata) -> bool:
         """Return whether a version describes this table in the form that its options require."""
         return (
-            self._is_of_table(base)
-            and base.format_version == self._format_version
-            and base.location == self.table.location
-            and base.properties.get(_VISIBLE_LEVEL) == str(self._updates.levels.min_level)
+            self._is_of_table(base_metadata)
+            and base_metadata.format_version == self._format_version
+            and base_metadata.location == self.table.location
+            and base_metadata.properties.get(_VISIBLE_LEVEL) == str(self._planner.levels.min_level)
         )
 
     def _publish_version(
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        version = max(next_version(update.base, snapshot.snapshot_id), next_numbers.sequence_number)
-        next_row_id = max(update.base.next_row_id if update.base else 0, next_numbers.row_id)
+        base = update.base_metadata
+        version = max(next_version(base, snapshot.snapshot_id), next_numbers.sequence_number)
+        next_row_id = max(base.next_row_id if base else 0, next_numbers.row_id)
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
-            keys=self._keys,
+            live_key_cache=self._live_key_cache,
             manifest_kind=_manifest_kind(schema, self._format_version),
             limits=_merge_limits(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
             first_row_id=first_row_id,
         )
-        added = published_files(self.table, update.changes, first_row_id)
+        added_files = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
-            ManifestContent.DATA, update.manifests, added, update.changes.removed
+            ManifestContent.DATA, update.manifests, added_files, update.changes.removed
         )
         manifests += self._vector_manifests(writer, update, snapshot)
-        added_rows = sum(file.row_count for file in added.values())
+        added_rows = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
@@ -279,8 +284,8 @@ class IcebergPublisher:
             self.files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None
             return False
-        self._keys.forget_others(manifests)
-        self._finish_publication(update.base, metadata)
+        self._live_key_cache.forget_others(manifests)
+        self._finish_publication(update.base_metadata, metadata)
         return True
 
     def _vector_manifests(
@@ -290,21 +295,21 @@ class IcebergPublisher:
         if not publishes_vectors(self.table.options):
             return []
         vectors = self._vector_files.vectors_by_key(snapshot)
-        published = self._keys.keys_of(update.manifests, ManifestContent.DELETES)
-        added = self._vector_files.write(
-            {key: file for key, file in vectors.items() if key not in published}
+        published_keys = self._live_key_cache.keys_of(update.manifests, ManifestContent.DELETES)
+        added_files = self._vector_files.write(
+            {key: file for key, file in vectors.items() if key not in published_keys}
         )
-        removed = published - vectors.keys()
-        return writer.write(ManifestContent.DELETES, update.manifests, added, removed)
+        removed_keys = published_keys - vectors.keys()
+        return writer.write(ManifestContent.DELETES, update.manifests, added_files, removed_keys)
 
     def _metadata(
         self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         """Return the metadata of a version that ends with `snapshot`."""
-        base, schema = update.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tags.retain([*update.snapshots, snapshot])
+        base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
+        snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
-        visible_level = str(self._updates.levels.min_level)
+        visible_level = str(self._planner.levels.min_level)
         return IcebergMetadata(
             version=version,
             format_version=self._format_version,

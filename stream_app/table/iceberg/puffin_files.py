@@ -69,14 +69,14 @@ class VectorFiles:
         by_path: dict[str, list[IcebergFile]] = defaultdict(list)
         for file in vectors.values():
             by_path[file.path].append(file)
-        written: dict[str, IcebergFile] = {}
+        written_files: dict[str, IcebergFile] = {}
         for path, file_vectors in by_path.items():
             name = self.files.copied_index_file(path)
             index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
             data = puffin_of(index_file, file_vectors)
             self.files.write(path, data)
-            written |= {file.key: replace(file, size=len(data)) for file in file_vectors}
-        return written
+            written_files |= {file.key: replace(file, size=len(data)) for file in file_vectors}
+        return written_files
 
     def delete_unused(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""

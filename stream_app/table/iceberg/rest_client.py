@@ -118,17 +118,17 @@ def open_rest_catalog(settings: Mapping[str, str]) -> Catalog:
 
 
 @contextmanager
-def rest_errors(table: str, settings: Mapping[str, str]) -> Iterator[None]:
+def rest_errors(table_name: str, settings: Mapping[str, str]) -> Iterator[None]:
     """Explain the errors with which a catalog refuses a request.
 
     Args:
-        table: the table's name in the catalog, for messages.
+        table_name: the table's name in the catalog, for messages.
 
     Raises:
         NoAccessError: the catalog refuses the login, or the login lacks a right.
         StreamAppError: the catalog refuses something else, or does not answer.
     """
-    where = f"{table} of {_without_login(settings[_URI])}"
+    where = f"{table_name} of {_without_login(settings[_URI])}"
     try:
         yield
     except (UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:

@@ -230,17 +230,25 @@ def _must_be_sent(
 
 
 def _next_numbers_if_behind(
-    published: TableMetadata, current: IcebergSnapshot
+    published_metadata: TableMetadata, current_snapshot: IcebergSnapshot
 ) -> NextNumbers | None:
     """Return the lowest numbers that the catalog accepts; None if it accepts the snapshot."""
-    if any(snapshot.manifest_list == current.manifest_list for snapshot in published.snapshots):
+    if any(
+        snapshot.manifest_list == current_snapshot.manifest_list
+        for snapshot in published_metadata.snapshots
+    ):
         return None
     next_numbers = NextNumbers(
-        published.last_sequence_number + 1, getattr(published, "next_row_id", None) or 0
+        published_metadata.last_sequence_number + 1,
+        getattr(published_metadata, "next_row_id", None) or 0,
     )
-    first_row_id = next_numbers.row_id if current.first_row_id is None else current.first_row_id
+    first_row_id = (
+        next_numbers.row_id
+        if current_snapshot.first_row_id is None
+        else current_snapshot.first_row_id
+    )
     is_accepted = (
-        current.sequence_number >= next_numbers.sequence_number
+        current_snapshot.sequence_number >= next_numbers.sequence_number
         and first_row_id >= next_numbers.row_id
     )
     return None if is_accepted else next_numbers

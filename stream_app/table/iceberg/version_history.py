@@ -22,17 +22,17 @@ from stream_app.table.iceberg.published_catalog import PublishedCatalog
 
 
 @dataclass(slots=True)
-class TaggedSnapshots:
-    """The snapshots that a table's tags keep; reads each tag once."""
+class TaggedSnapshotReader:
+    """A reader of the snapshots that a table's tags keep; it reads each tag once."""
 
     table: FileStoreTable
     _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
         """Return each tag with the number of its snapshot."""
-        earlier, self._numbers = self._numbers, {}
+        earlier_numbers, self._numbers = self._numbers, {}
         for key in self.table.tags.statuses().items():
-            number = earlier.get(key)
+            number = earlier_numbers.get(key)
             if number is None and (tag := self.table.tags.tag(key[0])) is not None:
                 number = tag.snapshot.snapshot_id
             if number is not None:
@@ -53,42 +53,46 @@ class TaggedSnapshots:
 
 def older_files(
     files: IcebergFiles,
-    base: IcebergMetadata | None,
+    base_metadata: IcebergMetadata | None,
     options: CoreOptions,
     catalog: PublishedCatalog,
 ) -> tuple[tuple[str, int], ...]:
-    """Return the older metadata files that stay beside `base`'s successor, oldest first."""
-    if base is None:
+    """Return the older metadata files that stay beside the next version's, oldest first."""
+    if base_metadata is None:
         return ()
-    newest = (files.version_path(base.version), base.current.time_ms)
-    older_versions = (*base.older_files, newest)
+    newest = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
+    older_versions = (*base_metadata.older_files, newest)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions
-    surplus = max(0, len(older_versions) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
+    surplus_count = max(0, len(older_versions) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
     return older_versions[
-        min(surplus, catalog.first_needed_index([path for path, _ in older_versions])) :
+        min(surplus_count, catalog.first_needed_index([path for path, _ in older_versions])) :
     ]
 
 
 def delete_unnamed_files(
-    files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata
+    files: IcebergFiles, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
 ) -> bool:
     """Delete files that only the previous version named; return whether snapshots were dropped."""
-    if base is None:
+    if base_metadata is None:
         return False
     named_paths = {path for path, _ in metadata.older_files}
-    versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
+    versions = [path for path, _ in base_metadata.older_files] + [
+        files.version_path(base_metadata.version)
+    ]
     files.delete(path for path in versions if path not in named_paths)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
-    dropped = [
-        snapshot.manifest_list for snapshot in base.snapshots if snapshot.manifest_list not in lists
+    dropped_lists = [
+        snapshot.manifest_list
+        for snapshot in base_metadata.snapshots
+        if snapshot.manifest_list not in lists
     ]
-    if not dropped:
+    if not dropped_lists:
         return False
-    used = {manifest.path for path in lists for manifest in manifests_of(files, path)}
-    for path in dropped:
+    used_paths = {manifest.path for path in lists for manifest in manifests_of(files, path)}
+    for path in dropped_lists:
         manifests = manifests_of(files, path)
-        files.delete(manifest.path for manifest in manifests if manifest.path not in used)
+        files.delete(manifest.path for manifest in manifests if manifest.path not in used_paths)
         files.delete([path])
     return True
 
@@ -107,11 +111,18 @@ def schema_json(schema: TableSchema) -> dict[str, Any]:
 
 
 def schemas_of(
-    table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
+    table: FileStoreTable,
+    base_metadata: IcebergMetadata | None,
+    snapshots: Sequence[IcebergSnapshot],
 ) -> Mapping[int, Mapping[str, Any]]:
     """Return the snapshots' schemas; those of the previous version stay unchanged."""
-    published, schema_of = base.schemas if base else {}, table.known_schemas()
+    published_schemas, schema_of = (
+        base_metadata.schemas if base_metadata else {},
+        table.known_schemas(),
+    )
     return {
-        number: published[number] if number in published else schema_json(schema_of(number))
+        number: published_schemas[number]
+        if number in published_schemas
+        else schema_json(schema_of(number))
         for number in sorted({snapshot.schema_id for snapshot in snapshots})
     }

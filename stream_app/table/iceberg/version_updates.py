@@ -40,13 +40,13 @@ class VersionUpdate:
     """The update from a published version to a snapshot.
 
     Attributes:
-        base: the previous version; None without one.
-        manifests: the manifests of `base` whose files are carried over.
-        snapshots: the snapshots of `base` that stay in the new version.
+        base_metadata: the previous version; None without one.
+        manifests: the manifests of `base_metadata` whose files are carried over.
+        snapshots: the snapshots of `base_metadata` that stay in the new version.
         replaces: whether the files of the update replace those of `snapshots`.
     """
 
-    base: IcebergMetadata | None
+    base_metadata: IcebergMetadata | None
     manifests: Sequence[IcebergManifest]
     snapshots: Sequence[IcebergSnapshot]
     changes: VisibleChanges
@@ -54,8 +54,8 @@ class VersionUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionUpdates:
-    """The updates of one table."""
+class VersionUpdatePlanner:
+    """A planner of one table's updates."""
 
     table: FileStoreTable
     files: IcebergFiles
@@ -70,24 +70,31 @@ class VersionUpdates:
         """Return whether Paimon has this very snapshot; a rollback may have reused its number."""
         return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
 
-    def delta_update(self, base: IcebergMetadata, snapshot: Snapshot) -> VersionUpdate | None:
-        """Return the update by the changes since `base`; None if changes are missing."""
+    def delta_update(
+        self, base_metadata: IcebergMetadata, snapshot: Snapshot
+    ) -> VersionUpdate | None:
+        """Return the update by the changes since `base_metadata`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
-            ids_between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
+            ids_between = range(base_metadata.current.snapshot_id + 1, snapshot.snapshot_id)
             snapshots_since = [*map(snapshots.snapshot, ids_between), snapshot]
-            entries = [entry for other in snapshots_since for entry in scan.delta(other)]
-            manifests = self.files.read_list(base.current.manifest_list)
+            entries = [
+                entry for snapshot_since in snapshots_since for entry in scan.delta(snapshot_since)
+            ]
+            manifests = self.files.read_list(base_metadata.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)
         return VersionUpdate(
-            base=base, manifests=manifests, snapshots=base.snapshots, changes=changes
+            base_metadata=base_metadata,
+            manifests=manifests,
+            snapshots=base_metadata.snapshots,
+            changes=changes,
         )
 
     def full_update(
         self,
-        base: IcebergMetadata | None,
+        base_metadata: IcebergMetadata | None,
         snapshot: Snapshot,
         *,
         is_of_table: bool,
@@ -95,19 +102,21 @@ class VersionUpdates:
         """Return the update that starts anew from the snapshot's live files.
 
         Args:
-            is_of_table: whether `base` describes this table. Its history then continues with the
-                snapshots that Paimon still has.
+            is_of_table: whether `base_metadata` describes this table. Its history then continues
+                with the snapshots that Paimon still has.
         """
         tagged = {tag.snapshot.delta_manifest_list for tag in self.table.tags.tags()}
         retained_snapshots = [
             published
-            for published in (base.snapshots if base is not None and is_of_table else ())
+            for published in (
+                base_metadata.snapshots if base_metadata is not None and is_of_table else ()
+            )
             if published.snapshot_id < snapshot.snapshot_id
             and (self.exists(published) or published.mark in tagged)
         ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionUpdate(
-            base=base,
+            base_metadata=base_metadata,
             manifests=(),
             snapshots=retained_snapshots,
             changes=changes,
@@ -133,13 +142,15 @@ def snapshot_summary(
     data_manifests = [
         manifest for manifest in manifests if manifest.content is ManifestContent.DATA
     ]
-    written = [manifest for manifest in writer.written if manifest.content is ManifestContent.DATA]
+    written_manifests = [
+        manifest for manifest in writer.written if manifest.content is ManifestContent.DATA
+    ]
     added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
     counts = {
-        "added-data-files": sum(manifest.files[added] for manifest in written),
-        "added-records": sum(manifest.rows[added] for manifest in written),
-        "deleted-data-files": sum(manifest.files[deleted] for manifest in written),
-        "deleted-records": sum(manifest.rows[deleted] for manifest in written),
+        "added-data-files": sum(manifest.files[added] for manifest in written_manifests),
+        "added-records": sum(manifest.rows[added] for manifest in written_manifests),
+        "deleted-data-files": sum(manifest.files[deleted] for manifest in written_manifests),
+        "deleted-records": sum(manifest.rows[deleted] for manifest in written_manifests),
         "total-data-files": sum(manifest.live_files for manifest in data_manifests),
         "total-records": sum(manifest.live_rows for manifest in data_manifests),
         "total-delete-files": sum(
@@ -154,7 +165,7 @@ def snapshot_summary(
         follows_previous and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     )
     has_vectors = any(
-        manifest.files[added] for manifest in writer.written if manifest not in written
+        manifest.files[added] for manifest in writer.written if manifest not in written_manifests
     )
     operation_name = snapshot_operation(
         has_added=bool(update.changes.added),

@@ -222,7 +222,7 @@ class KeyIndexState(BucketState):
     @property
     def properties(self) -> dict[str, str]:
         """The snapshot property with the number of key shares."""
-        return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
+        return {KEY_SHARES_PROPERTY: str(self.rule.share_count)}
 
     def is_current(
         self,
@@ -343,7 +343,7 @@ class HashIndexState(BucketState):
 
     def note(self, basis: BucketBasis, changes: Iterable[BucketChange]) -> None:
         """Note that an epoch of this job is committed."""
-        index_changes = [change for change in changes if change.index]
+        index_changes = [change for change in changes if change.index_entries]
         if not index_changes:
             return
         try:
@@ -366,7 +366,7 @@ class HashIndexState(BucketState):
     def _index_replacements(
         self, routed_manifest: IndexManifest, change: BucketChange
     ) -> Iterable[tuple[str, IndexReplacement]]:
-        names = {entry.kind: entry.index_file.file_name for entry in change.index}
+        names = {entry.kind: entry.index_file.file_name for entry in change.index_entries}
         replacement = IndexReplacement(
             names.get(FileKind.DELETE), self._open_buckets(routed_manifest, change.partition)
         )

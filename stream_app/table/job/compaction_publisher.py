@@ -69,10 +69,10 @@ class CompactionPublisher:
     live_counts: LiveFileCounts
     published: PublishedCompactions
 
-    def metrics(self, current: CompactionMetrics) -> CompactionMetrics:
+    def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
         """Return the sums, the open work and the table's size. Any thread may call it."""
-        metrics = self.published.tally.metrics(current)
-        return replace(metrics, files=self.live_counts.files, bytes=self.live_counts.bytes)
+        metrics = self.published.tally.metrics(current_metrics)
+        return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 
     def publish(
         self, committable: ManifestCommittable, compactions: Sequence[FinishedCompaction]
@@ -111,8 +111,14 @@ class CompactionPublisher:
             if not outcome.conflicting_files.isdisjoint(_file_names(compaction))
         ]
         self.coordinator.discard(conflicting or compactions, latest, outcome.conflict)
-        remaining = [compaction for compaction in compactions if compaction not in conflicting]
-        return self.publish(committable, remaining) if conflicting and remaining else None
+        remaining_compactions = [
+            compaction for compaction in compactions if compaction not in conflicting
+        ]
+        return (
+            self.publish(committable, remaining_compactions)
+            if conflicting and remaining_compactions
+            else None
+        )
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:
         partition = self.table.paths.partition_path(compaction.change.partition)

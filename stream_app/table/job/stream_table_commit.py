@@ -34,8 +34,8 @@ from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
 )
-from stream_app.table.job.idle_checks import IdleChecks
-from stream_app.table.job.other_writers import OtherWriters
+from stream_app.table.job.idle_searcher import IdleSearcher
+from stream_app.table.job.other_commit_counter import OtherCommitCounter
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.truncate_table import truncate_table
 from stream_app.table.job.write_only_bound import WriteOnlyBound
@@ -107,7 +107,7 @@ class StreamTableCommit:
             table, self._commit, state.coordinator, state.live_counts, self.published
         )
         self._write_only = WriteOnlyBound(state, is_stopping)
-        self._idle_checks = IdleChecks(state)
+        self._searcher = IdleSearcher(state)
         if state.last_identifier is not None:  # else no compaction could commit yet
             state.load_waiting()
         self._followed_id: int | None = None
@@ -139,14 +139,14 @@ class StreamTableCommit:
         self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
-    def must_wait(self) -> bool:
+    def trigger_and_judge_wait(self) -> bool:
         """Start due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only.must_wait()
+            return self._write_only.follow_and_judge_wait()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
             return False
@@ -183,7 +183,7 @@ class StreamTableCommit:
             self.state.constraints.check_bucket_counts({change.partition for change in changes})
             self._wait_for_compaction()  # for buckets to which this process has not written before
             self.coordinator.back_pressure.check_not_stuck(changed_buckets)
-        compactions = self.coordinator.finished_compactions()
+        compactions = self.coordinator.collect_finished_compactions()
         properties = {**(properties or {}), **self.bucket_state.properties}
         committable = ManifestCommittable(
             identifier=epoch, watermark=watermark, properties=properties
@@ -192,7 +192,7 @@ class StreamTableCommit:
             check = partial(self._check_fits, basis, changes)
             with_changes = replace(committable, changes=tuple(changes))
             append_snapshot = self._commit.commit_appends(with_changes, check=check)
-        self._idle_checks.restart()  # step 3
+        self._searcher.restart()  # step 3
         self.state.note_epoch(append_snapshot, changes, properties.get(SOURCE_END_PROPERTY))
         self.bucket_state.note(basis, changes)
         self.published.tally.add_flushes(changes)
@@ -224,19 +224,19 @@ class StreamTableCommit:
             self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
-        """Publish finished compactions if `IdleChecks.gather` says so, and start due ones."""
-        snapshot = self.publish_finished() if self._idle_checks.gather(gather_s) else None
-        self._idle_checks.compact_if_due(at_once=snapshot is not None)
+        """Publish the finished compactions if they have gathered, and start due ones."""
+        snapshot = self.publish_finished() if self._searcher.gather_and_judge(gather_s) else None
+        self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
     def publish_finished(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
-        if self.last_identifier is None or not self.coordinator.finished_compactions():
+        if self.last_identifier is None or not self.coordinator.collect_finished_compactions():
             return None
         # The newest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, self.coordinator.finished_compactions())
+        return self._publisher.publish(committable, self.coordinator.collect_finished_compactions())
 
     def compact_due(self) -> list[Snapshot]:
         """Wait for all due compactions, publish them and return the snapshots."""
@@ -246,19 +246,19 @@ class StreamTableCommit:
         """Compact as `compact_due` does and yield each snapshot; at the end no row waits.
 
         Args:
-            expects_no_flush: see `PickTime.expects_no_flush`.
+            expects_no_flush: whether no epoch is expected; see `CompactCoordinator.trigger`.
         """
         if self.last_identifier is None:
             return
         if expects_no_flush:
             self.state.load_waiting()
-        other_writers = OtherWriters(self.state)
+        other_commit_counter = OtherCommitCounter(self.state)
         self.leaves_rows = False
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = other_writers.count_and_judge(snapshot)
+            self.leaves_rows = other_commit_counter.count_and_judge(snapshot)
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
@@ -279,17 +279,17 @@ class StreamTableCommit:
         if self.last_identifier is None:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.state.follow_and_load(buckets)
-        pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        all_buckets = set(pending)
+        due_buckets = self.coordinator.known_buckets() if buckets is None else set(buckets)
+        all_buckets = set(due_buckets)
         last_snapshot = self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(FullBounds(pending, last_snapshot))
+            due_buckets = self.coordinator.trigger_full(FullBounds(due_buckets, last_snapshot))
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            dropped = self.coordinator.dropped.take_buckets()
-            pending |= all_buckets & (dropped | self.coordinator.failures.to_be_retried())
+            lost_buckets = self.coordinator.dropped_compactions.take_buckets()
+            due_buckets |= all_buckets & (lost_buckets | self.coordinator.failures.to_be_retried())
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Return figures about the compactions. Any thread may call it."""

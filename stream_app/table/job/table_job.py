@@ -163,7 +163,7 @@ class TableJob:
 
     @property
     def last_source_end(self) -> str | None:
-        """The end of that epoch in the source's form; None if the table does not record it."""
+        """The end of the last epoch in the source's form; None if the table does not record it."""
         return self.stream_commit.state.last_source_end
 
     @property
@@ -188,15 +188,15 @@ class TableJob:
         stream_commit = self._stream_commit
         return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
-    def has_current_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """Return whether written rows do not conflict with the newest snapshot.
+    def follow_and_judge_buckets(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
+        """Follow other writers, and return whether written rows fit the newest snapshot.
 
-        It follows other writers if the table has an index.
+        A table without an index needs no follow.
         """
-        buckets = self.stream_commit.bucket_state
-        if not buckets.has_index_to_read:
+        bucket_state = self.stream_commit.bucket_state
+        if not bucket_state.has_index_to_read:
             return True
-        return buckets.is_current(basis, changes, self.stream_commit.state.follow())
+        return bucket_state.is_current(basis, changes, self.stream_commit.state.follow())
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -236,11 +236,11 @@ class TableJob:
         if table is self.table:
             return False
         self.upkeep.adopt(table)
-        self.table, previous = table, self._stream_commit
-        if previous is not None:
-            previous.finish_compactions()
+        self.table, previous_commit = table, self._stream_commit
+        if previous_commit is not None:
+            previous_commit.finish_compactions()
             self._stream_commit = self._new_stream_commit(
-                previous.state.commit_user, previous.published
+                previous_commit.state.commit_user, previous_commit.published
             )
         return True
 
@@ -276,7 +276,7 @@ class TableJob:
         return reports
 
     def check_no_row_waits(self) -> None:
-        """See `check_no_row_waits`. The caller first calls `compact_due`."""
+        """Check that no row waits for a compaction. The caller first calls `compact_due`."""
         if self._stream_commit is not None:
             check_no_row_waits(self._stream_commit)
 

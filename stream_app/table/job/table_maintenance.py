@@ -121,7 +121,7 @@ class TableMaintenance:
         self._is_gone = False
         self._metrics = MaintenanceMetrics()
         self._metrics_lock = threading.Lock()
-        self._tags = TagUpkeep(table)
+        self._tag_upkeep = TagUpkeep(table)
         self._tags_lock = threading.Lock()  # the caller and the separate thread keep the tags
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
         self._upkeep_at_s = self._idle_check_s = table.clock.steady_seconds()
@@ -162,7 +162,7 @@ class TableMaintenance:
         """
         if self._async_run is not None:
             wait([self._async_run])
-        self._table, self._tags = table, TagUpkeep(table)
+        self._table, self._tag_upkeep = table, TagUpkeep(table)
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
 
     def before_rows(self) -> None:
@@ -252,19 +252,19 @@ class TableMaintenance:
         yield MaintenanceMetrics()
 
     def _tag_if_due(self) -> Iterator[MaintenanceMetrics]:
-        if not self._is_gone and self._tags.is_due():
+        if not self._is_gone and self._tag_upkeep.is_due():
             yield from self._detect_dropped_table()
             if not self._is_gone:
                 yield from self._keep_tags(makes_snapshots=True)
 
     def _keep_tags(self, *, makes_snapshots: bool = False) -> Iterator[MaintenanceMetrics]:
         with self._tags_lock:
-            report = self._tags.run(makes_snapshots=makes_snapshots)
+            report = self._tag_upkeep.run(makes_snapshots=makes_snapshots)
         if report.created:
             _LOG.info("gave the tags %s", ", ".join(report.created))
         if report.deleted:
-            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.files)
-        yield MaintenanceMetrics(files=report.files, bytes=report.bytes)
+            _LOG.info("deleted the tags %s: %d files", ", ".join(report.deleted), report.file_count)
+        yield MaintenanceMetrics(files=report.file_count, bytes=report.bytes)
 
     def _expire_consumers(self) -> Iterator[MaintenanceMetrics]:
         expiration_ms = self._table.options[CONSUMER_EXPIRATION_TIME]
@@ -283,32 +283,35 @@ def _expire_partitions(
 ) -> Iterator[MaintenanceMetrics]:
     if retention is None or not table.schema.partition_keys:
         return
-    expire = ExpirePartitions(table, retention)
-    for dropped in expire.execute(expire.plan()):
-        count = len(dropped.partitions)
+    expire_partitions = ExpirePartitions(table, retention)
+    for dropped_partitions in expire_partitions.execute(expire_partitions.plan()):
+        count = len(dropped_partitions.partitions)
         _LOG.info(
             "snapshot %d drops %d partitions: %s",
-            dropped.snapshot.snapshot_id,
+            dropped_partitions.snapshot.snapshot_id,
             count,
-            ", ".join(table.paths.partition_path(dated.partition) for dated in dropped.partitions),
+            ", ".join(
+                table.paths.partition_path(partition.partition)
+                for partition in dropped_partitions.partitions
+            ),
         )
         yield MaintenanceMetrics(partitions_expired=count)
 
 
 def _expire_snapshots(
-    snapshots: ExpireSnapshots, config: ExpireConfig
+    expire_snapshots: ExpireSnapshots, config: ExpireConfig
 ) -> Iterator[MaintenanceMetrics]:
-    expiry = snapshots.plan(config)
-    snapshots.execute(expiry)
+    expiry = expire_snapshots.plan(config)
+    expire_snapshots.execute(expiry)
     if expiry.announcement is not None:
         yield _expiry_metrics("snapshots", expiry)
 
 
 def _expire_changelogs(
-    changelogs: ExpireChangelogs, config: ExpireConfig
+    expire_changelogs: ExpireChangelogs, config: ExpireConfig
 ) -> Iterator[MaintenanceMetrics]:
-    expiry = changelogs.plan(config)
-    changelogs.execute(expiry)
+    expiry = expire_changelogs.plan(config)
+    expire_changelogs.execute(expiry)
     if expiry.numbers:
         yield _expiry_metrics("changelogs", expiry)
 

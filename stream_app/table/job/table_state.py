@@ -37,19 +37,19 @@ _Result = TypeVar("_Result")
 
 
 def read_newest(
-    table: FileStoreTable, read: Callable[[Snapshot | None], _Result]
+    table: FileStoreTable, read_snapshot: Callable[[Snapshot | None], _Result]
 ) -> tuple[Snapshot | None, _Result]:
-    """Return the newest snapshot that `read` can read, and the result of `read`.
+    """Return the newest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
 
     It retries if the snapshot expires during the read.
 
     Raises:
-        CorruptFileError: `read` raised it, although the snapshot is still the newest.
+        CorruptFileError: `read_snapshot` raised it, although the snapshot is still the newest.
     """
     while True:
         latest = table.snapshots.latest()
         try:
-            return latest, read(latest)
+            return latest, read_snapshot(latest)
         except CorruptFileError:
             if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -95,7 +95,7 @@ class TableState:
     @property
     def live_counts(self) -> LiveFileCounts:
         """Counts the table's live files and their bytes."""
-        return self.constraints.live
+        return self.constraints.live_counts
 
     def _read_history(self) -> CommitHistory:
         """Return the history of this user's commits, based on the newest snapshot.
@@ -229,9 +229,9 @@ class TableState:
     def _read_live_files(self, snapshot: Snapshot | None) -> None:
         self._note_waiting(self.constraints.read_live_files(snapshot))
 
-    def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
+    def _note_waiting(self, added_entries: Iterable[ManifestEntry]) -> None:
         num_levels = self.table.options.num_levels
-        in_real_buckets = (entry for entry in added if entry.bucket != POSTPONED)
+        in_real_buckets = (entry for entry in added_entries if entry.bucket != POSTPONED)
         self.waiting_buckets.update(
             waiting_buckets(in_real_buckets, self.table.visibility, num_levels)
         )

@@ -22,10 +22,10 @@ def truncate_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
-    latest, live = read_newest(table, FileStoreScan(table).live)
+    latest, live_entries = read_newest(table, FileStoreScan(table).live)
     # The index may still have keys whose rows compactions have dropped.
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
-    if not live and not index:
+    if not live_entries and not index:
         return None
     commit_history = CommitHistory(table, f"{commit_user}-truncate", latest)
     return FileStoreCommit(table, commit_history).truncate(BATCH_COMMIT_IDENTIFIER)

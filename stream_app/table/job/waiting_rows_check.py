@@ -18,7 +18,7 @@ def check_no_row_waits(stream_commit: StreamTableCommit) -> None:
         CompactionError: a row waits, because its compactions fail.
     """
     table, coordinator = stream_commit.table, stream_commit.coordinator
-    rows = coordinator.waiting_rows()
+    rows = coordinator.waiting_row_count()
     if not rows or table.options[WRITE_ONLY]:
         return
     errors = coordinator.failures.stuck_errors().values()

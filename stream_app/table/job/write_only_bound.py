@@ -45,14 +45,14 @@ class WriteOnlyBound:
         """
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
-        while self.must_wait():
+        while self.follow_and_judge_wait():
             if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
-    def must_wait(self) -> bool:
-        """Return whether a bucket has too many sorted runs, even after other writers' commits.
+    def follow_and_judge_wait(self) -> bool:
+        """Follow other writers, and return whether a bucket has too many sorted runs even then.
 
         Raises:
             CompactionError: no job has compacted the table for the timeout.
@@ -62,10 +62,10 @@ class WriteOnlyBound:
         limit = options.write_only_stop_trigger
         if back_pressure.sorted_runs_max() > limit:
             self.state.follow()
-        runs = back_pressure.sorted_runs_max()
-        if runs > limit // 2:
-            self._warn(runs, limit)
-        if runs <= limit:
+        run_count = back_pressure.sorted_runs_max()
+        if run_count > limit // 2:
+            self._warn(run_count, limit)
+        if run_count <= limit:
             self._wait_start_s = None
             return False
         now_s = self.state.table.clock.steady_seconds()
@@ -74,7 +74,7 @@ class WriteOnlyBound:
             self._wait_start_s = now_s
         if now_s - max(self._wait_start_s, self.state.compaction_seen_s) > timeout_s:
             raise CompactionError(
-                f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
+                f"a bucket has {run_count} sorted runs, a write-only job stops at {limit}, and "
                 f"no job has compacted the table for {timeout_s:.0f} s",
                 where=self.state.table.location,
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
@@ -82,14 +82,14 @@ class WriteOnlyBound:
             )
         return True
 
-    def _warn(self, runs: int, limit: int) -> None:
+    def _warn(self, run_count: int, limit: int) -> None:
         now_s = self.state.table.clock.steady_seconds()
-        is_waiting = runs > limit
+        is_waiting = run_count > limit
         if now_s - self._warned_at_s >= WARNING_EVERY_S or is_waiting > self._has_warned_of_wait:
             self._warned_at_s, self._has_warned_of_wait = now_s, is_waiting
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",
-                runs,
+                run_count,
                 "waits" if is_waiting else f"waits beyond {limit}",
             )

@@ -39,7 +39,7 @@ from stream_app.planning.key_index.layer_chain import (
 )
 from stream_app.process.local_disk import kept_folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.key_index.index_building import IndexBuilding, layer_snapshot
+from stream_app.table.key_index.key_index_builder import KeyIndexBuilder, layer_snapshot
 from stream_app.table.key_index.key_layer import (
     BucketCodes,
     KeyLayer,
@@ -49,7 +49,7 @@ from stream_app.table.key_index.key_layer import (
     merged_layer,
 )
 from stream_app.table.key_index.key_layer_files import CodedBuckets, ShareFiles, locked_folder
-from stream_app.table.key_index.table_keys import KeyFile, TableKeys
+from stream_app.table.key_index.table_key_reader import KeyFile, TableKeyReader
 from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -102,7 +102,7 @@ class KeyIndexes:
         """Return the indexes of a table, in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
-        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
+        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.share_count))]
         identity += [str(rule.fills_buckets), str(rule.deletes_remove_rows)]
         name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
@@ -124,22 +124,22 @@ class KeyIndexes:
             if index is None:
                 files.keep([])
                 with locked_folder(self.folder):
-                    self._index_building(target).build()
+                    self._key_index_builder(target).build()
                 index = self._open(files, target, is_new=True)
                 assert index is not None, "the index has just been built"
             return index
 
     def _files(self, share: int) -> ShareFiles:
-        columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
+        columns = arrow_schema(TableKeyReader(self.table, self.rule).key_type)
         return ShareFiles(self.folder, share, columns)
 
-    def _index_building(self, target: Snapshot) -> IndexBuilding:
-        shares = [self._files(share) for share in range(self.rule.shares)]
-        return IndexBuilding(
-            reader=TableKeys(self.table, self.rule, deletion_vectors(self.table, target)),
+    def _key_index_builder(self, target: Snapshot) -> KeyIndexBuilder:
+        share_files = [self._files(share) for share in range(self.rule.share_count)]
+        return KeyIndexBuilder(
+            key_reader=TableKeyReader(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,
-            shares=shares,
+            share_files=share_files,
             threads=self._threads,
         )
 
@@ -174,7 +174,7 @@ class KeyIndexes:
         return ttl_ms is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl_ms
 
     def _advance(
-        self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
+        self, files: ShareFiles, key_index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
     ) -> KeyIndex | None:
         """Advance the index to a later snapshot; None if it must be rebuilt.
 
@@ -183,7 +183,7 @@ class KeyIndexes:
         """
         begin = spans[-1].end
         if begin == layer_snapshot(target):
-            return index
+            return key_index
         snapshots = self.table.snapshots
         snapshots_between = [
             snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
@@ -195,21 +195,21 @@ class KeyIndexes:
         ]
         if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changing_snapshots):
             return None
-        keys, bucket_codes = self._changed_keys(files.share, index, changing_snapshots)
-        layer = index.move(keys, index.find(keys), bucket_codes)
-        self._save(files, index, layer, spans, layer_snapshot(target))
-        return index
+        keys, bucket_codes = self._changed_keys(files.share, key_index, changing_snapshots)
+        layer = key_index.move(keys, key_index.find(keys), bucket_codes)
+        self._save(files, key_index, layer, spans, layer_snapshot(target))
+        return key_index
 
     def _changed_keys(
-        self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
+        self, share: int, key_index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, BucketCodes]:
         """Return the share's keys in the snapshots' added files, with their newest buckets."""
-        reader = TableKeys(self.table, self.rule)
+        key_reader = TableKeyReader(self.table, self.rule)
         scan = FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        follows_rule = shares == {str(self.rule.shares)}
+        follows_rule = shares == {str(self.rule.share_count)}
         added_files = [
-            KeyFile(entry, index.buckets.code(entry.bucket_id), number)
+            KeyFile(entry, key_index.buckets.code(entry.bucket_id), number)
             for number, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -221,39 +221,39 @@ class KeyIndexes:
                 share,
                 file.entry.bucket,
                 follows_rule=follows_rule,
-                has_keys=index.buckets.key_counts[file.bucket_code] > 0,
+                has_keys=key_index.buckets.key_counts[file.bucket_code] > 0,
             )
         ]
 
         def read(file: KeyFile) -> list[pa.RecordBatch]:
-            shared_keys = (reader.keys_by_share(file, rows) for rows in reader.read(file))
+            shared_keys = (key_reader.keys_by_share(file, rows) for rows in key_reader.read(file))
             return [
                 keys for by_share in shared_keys for number, keys in by_share if number == share
             ]
 
         batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed_files))
-        rows = pa.concat_batches([reader.no_keys(), *batches])
-        return reader.newest_buckets(rows, index.find)
+        rows = pa.concat_batches([key_reader.no_keys(), *batches])
+        return key_reader.newest_buckets(rows, key_index.find)
 
     def _save(
         self,
         files: ShareFiles,
-        index: KeyIndex,
+        key_index: KeyIndex,
         layer: KeyLayer,
         spans: Sequence[LayerSpan],
         end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, merged with lower layers that are small compared with it."""
-        first_merged = lowest_merged_layer(
-            [*(span.rows for span in spans), len(layer.bucket_codes)]
+        first_merged_index = lowest_merged_layer(
+            [*(span.row_count for span in spans), len(layer.bucket_codes)]
         )
         begin: LayerSnapshot | None = spans[-1].end
-        if first_merged < len(spans):
-            begin = spans[first_merged].begin
-            layer = merged_layer(index.layers[first_merged:], is_lowest=begin is None)
-            index.layers[first_merged:] = [layer]
-        saved_span = files.save(layer, index.buckets, begin, end)
-        files.keep([*spans[:first_merged], saved_span])
+        if first_merged_index < len(spans):
+            begin = spans[first_merged_index].begin
+            layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=begin is None)
+            key_index.layers[first_merged_index:] = [layer]
+        saved_span = files.save(layer, key_index.buckets, begin, end)
+        files.keep([*spans[:first_merged_index], saved_span])
 
     @property
     def _threads(self) -> int:

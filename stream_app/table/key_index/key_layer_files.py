@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.model.bucket_id import BucketId
 from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan
 from stream_app.table.key_index.key_layer import KeyLayer, Keys
-from stream_app.table.key_index.table_keys import BUCKET_CODE, HASH
+from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH
 
 _SUFFIX = ".arrow"
 _ALL = "all"
@@ -171,7 +171,7 @@ class ShareFiles:
 
     def _path(self, span: LayerSpan) -> Path:
         begin = _ALL if span.begin is None else _text(span.begin)
-        return self.folder / f"{begin}-{_text(span.end)}-{span.rows}{_SUFFIX}"
+        return self.folder / f"{begin}-{_text(span.end)}-{span.row_count}{_SUFFIX}"
 
 
 @contextlib.contextmanager

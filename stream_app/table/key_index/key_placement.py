@@ -44,7 +44,7 @@ from stream_app.table.key_index.placed_changes import (
     PlacedChanges,
     place_changes,
 )
-from stream_app.table.key_index.table_keys import TableKeys
+from stream_app.table.key_index.table_key_reader import TableKeyReader
 from stream_app.table.write.bucket_assigner import BucketRows, row_codes
 
 _PAIR_BASE = 1 << 32
@@ -122,7 +122,7 @@ class _DecidedChanges(NamedTuple):
     """
 
     changes: KeyChanges
-    placed: PlacedChanges
+    placed_changes: PlacedChanges
     keys: Keys
     bucket_codes: BucketCodes
 
@@ -133,7 +133,7 @@ class _PlacedRows:
 
     table: FileStoreTable
     rule: IndexRule
-    index: KeyIndex
+    key_index: KeyIndex
     share: int
     rows: pa.RecordBatch
     _partitions: list[bytes] = field(init=False, default_factory=list)
@@ -143,7 +143,7 @@ class _PlacedRows:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
         changes, placed_changes, keys, bucket_codes = self._decision
         before = changes.before
-        stored_ids = [bucket for _, bucket in self.index.buckets.ids]
+        stored_ids = [bucket for _, bucket in self.key_index.buckets.ids]
         stored_buckets = np.array(stored_ids or [0], np.int64)
         new_key_buckets = self._buckets_of_new_keys()
 
@@ -153,7 +153,9 @@ class _PlacedRows:
                 is_unmoved, stored_buckets[bucket_codes[key]], new_key_buckets[partition]
             )
 
-        buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
+        buckets = bucket_in(
+            changes.key_numbers[placed_changes.change_numbers], placed_changes.partition
+        )
         self._index_keys(
             keys,
             bucket_codes,
@@ -168,8 +170,8 @@ class _PlacedRows:
         """The rows that change partition but omit a value of the older row: int64 [m]."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
-        placed = self._decision.placed
-        moving_rows = placed.source[placed.deletes_older]
+        placed_changes = self._decision.placed_changes
+        moving_rows = placed_changes.change_numbers[placed_changes.deletes_older]
         omits_value = valid_of(self.rows.column(UNCHANGED))
         return moving_rows[omits_value[moving_rows]]
 
@@ -179,21 +181,23 @@ class _PlacedRows:
         columns = self.rows.select(self.rule.keys)
         codes = row_codes(columns.columns, self.rows.num_rows)
         _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
-        keys = TableKeys(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
-        bucket_codes = self.index.find(keys)
-        partitions = [self._partition_number(partition) for partition, _ in self.index.buckets.ids]
+        keys = TableKeyReader(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
+        bucket_codes = self.key_index.find(keys)
+        partitions = [
+            self._partition_number(partition) for partition, _ in self.key_index.buckets.ids
+        ]
         before = np.full(len(bucket_codes), NOWHERE, np.int64)
         before[bucket_codes >= 0] = np.array(partitions, np.int64)[bucket_codes[bucket_codes >= 0]]
         kinds = self.rows.column(VALUE_KIND).to_numpy()
         changes = KeyChanges(
-            key=codes.astype(np.int64),
+            key_numbers=codes.astype(np.int64),
             partition=self._named_partitions(),
             adds=~retract_kind_mask(kinds),
             ends=self._ends(kinds),
             before=before,
         )
-        placed = place_changes(changes, self.rule.older_row_rule)
-        return _DecidedChanges(changes, placed, keys, bucket_codes)
+        placed_changes = place_changes(changes, self.rule.older_row_rule)
+        return _DecidedChanges(changes, placed_changes, keys, bucket_codes)
 
     def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
         """Return whether a key has no row after a change of each kind: bool [n]."""
@@ -226,8 +230,8 @@ class _PlacedRows:
         A key share fills its buckets one after another. Their numbers differ by the number of
         shares.
         """
-        shares = self.rule.shares
-        coded_buckets = self.index.buckets
+        shares = self.rule.share_count
+        coded_buckets = self.key_index.buckets
         if not self.rule.fills_buckets:
             return np.full(len(self._partitions), self.share, np.int64)
         counts: dict[bytes, dict[int, int]] = defaultdict(dict)
@@ -258,7 +262,7 @@ class _PlacedRows:
         distinct_pairs, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
         pair_codes = [
-            self.index.buckets.code(
+            self.key_index.buckets.code(
                 BucketId(self._partitions[pair // _PAIR_BASE], pair % _PAIR_BASE)
             )
             for pair in distinct_pairs.tolist()
@@ -266,7 +270,7 @@ class _PlacedRows:
         new_codes[has_row] = np.array(pair_codes, np.int64)[pair_of_key]
         moved_keys = np.flatnonzero(new_codes != bucket_codes)
         if len(moved_keys):
-            self.index.move(
+            self.key_index.move(
                 keys.keys_at(moved_keys),
                 bucket_codes[moved_keys],
                 new_codes[moved_keys].astype(np.int32),
@@ -278,7 +282,10 @@ class _PlacedRows:
         """Yield the placed changes as rows, by partition and bucket."""
         order = np.lexsort((buckets, placed_changes.partition))
         partition, bucket = placed_changes.partition[order], buckets[order]
-        source, is_delete = placed_changes.source[order], placed_changes.deletes_older[order]
+        source, is_delete = (
+            placed_changes.change_numbers[order],
+            placed_changes.deletes_older[order],
+        )
         is_moved = partition != named_partitions[source]
         rows = self.rows.take(pa.array(source))
         if is_delete.any():

@@ -21,14 +21,14 @@ class KeyChanges:
     """n changes of k keys in the order of the source.
 
     Attributes:
-        key: int64 [n]; the number of each change's key, from 0 to k - 1.
+        key_numbers: int64 [n]; the number of each change's key, from 0 to k - 1.
         partition: int64 [n]; the partition that each change names.
         adds: bool [n]; whether the key has a row after the change.
         ends: bool [n]; whether the key has no row after the change.
         before: int64 [k]; the partition of each key's row before all changes, or `NOWHERE`.
     """
 
-    key: Int64s
+    key_numbers: Int64s
     partition: Int64s
     adds: Bools
     ends: Bools
@@ -40,13 +40,13 @@ class PlacedChanges:
     """m changes in the order of the source.
 
     Attributes:
-        source: int64 [m]; the number of the change from which each placed change comes.
+        change_numbers: int64 [m]; the number of the change from which each placed change comes.
         partition: int64 [m]; the partition where it takes effect.
         deletes_older: bool [m]; whether it deletes the key's older row.
         after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
     """
 
-    source: Int64s
+    change_numbers: Int64s
     partition: Int64s
     deletes_older: Bools
     after: Int64s
@@ -66,16 +66,16 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
     Paimon's delete also goes to the partition that it names; here it goes only to the row's
     partition.
     """
-    order = np.argsort(changes.key, kind="stable")
-    ordered = KeyChanges(
-        key=changes.key[order],
+    order = np.argsort(changes.key_numbers, kind="stable")
+    ordered_changes = KeyChanges(
+        key_numbers=changes.key_numbers[order],
         partition=changes.partition[order],
         adds=changes.adds[order],
         ends=changes.ends[order],
         before=changes.before,
     )
     place = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
-    source, partition, deletes_older, after = place(ordered, older_row_rule)
+    source, partition, deletes_older, after = place(ordered_changes, older_row_rule)
     source = order[source]
     source_order = np.lexsort((~deletes_older, source))
     return PlacedChanges(
@@ -85,12 +85,12 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
 
 def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
     """Let the newer row win, and delete the older row in its partition."""
-    count = len(changes.key)
-    first, last = _bounds(changes.key)
+    count = len(changes.key_numbers)
+    first, last = _bounds(changes.key_numbers)
     partition_after = np.where(changes.ends, NOWHERE, changes.partition)
     previous_partition = np.empty(count, np.int64)
     previous_partition[1:] = partition_after[:-1]
-    previous_partition[first] = changes.before[changes.key[first]]
+    previous_partition[first] = changes.before[changes.key_numbers[first]]
     indices = np.arange(count)
     has_row = previous_partition != NOWHERE
     moved = indices[changes.adds & has_row & (previous_partition != changes.partition)]
@@ -102,7 +102,7 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
     deletes_older = np.zeros(len(source), np.bool_)
     deletes_older[: len(moved)] = True
     after = changes.before.copy()
-    after[changes.key[last]] = partition_after[last]
+    after[changes.key_numbers[last]] = partition_after[last]
     return source, partition, deletes_older, after
 
 
@@ -122,12 +122,12 @@ def _keep_older(
 
     A rule that skips newer rows keeps change 2 alone, which names the partition of its key.
     """
-    count = len(changes.key)
-    first, last = _bounds(changes.key)
+    count = len(changes.key_numbers)
+    first, last = _bounds(changes.key_numbers)
     begins = first.copy()
     begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition anew
     starts = np.flatnonzero(begins)
-    older_partition = np.where(first, changes.before[changes.key], NOWHERE)[starts]
+    older_partition = np.where(first, changes.before[changes.key_numbers], NOWHERE)[starts]
     is_new = older_partition == NOWHERE
     partition_of_start = np.where(is_new, changes.partition[starts], older_partition)
     key_partition = np.repeat(partition_of_start, np.diff([*starts.tolist(), count]))
@@ -137,13 +137,13 @@ def _keep_older(
         takes_effect &= changes.partition == key_partition
     source = np.flatnonzero(takes_effect)
     after = changes.before.copy()
-    after[changes.key[last]] = np.where(changes.ends, NOWHERE, key_partition)[last]
+    after[changes.key_numbers[last]] = np.where(changes.ends, NOWHERE, key_partition)[last]
     return source, key_partition[source], np.zeros(len(source), np.bool_), after
 
 
-def _bounds(key: Int64s) -> tuple[Bools, Bools]:
+def _bounds(key_numbers: Int64s) -> tuple[Bools, Bools]:
     """Mark the positions at which each key's changes begin and end: two bool [n]."""
-    differs = key[1:] != key[:-1]
-    first, last = np.ones(len(key), np.bool_), np.ones(len(key), np.bool_)
+    differs = key_numbers[1:] != key_numbers[:-1]
+    first, last = np.ones(len(key_numbers), np.bool_), np.ones(len(key_numbers), np.bool_)
     first[1:], last[:-1] = differs, differs
     return first, last

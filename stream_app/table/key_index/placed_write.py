@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.file_access import OldRowLookup
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
@@ -24,9 +24,9 @@ from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
-from stream_app.table.lookup.old_rows import OldRowsOfBucket
+from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriterFactory
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20
@@ -34,8 +34,8 @@ PART_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class KeyShares:
-    """An assignment of each row to its key share, whose task finds the row's partition and bucket.
+class KeyShareAssigner:
+    """The assigner of rows to key shares, whose tasks find the rows' partitions and buckets.
 
     Implements `BucketAssigner`: the key share takes the place of the bucket, and the partition is
     empty.
@@ -47,7 +47,7 @@ class KeyShares:
     @property
     def bucket_count(self) -> int:
         """See `BucketAssigner.bucket_count`."""
-        return self.rule.shares
+        return self.rule.share_count
 
     @property
     def keeps_order(self) -> bool:
@@ -59,7 +59,7 @@ class KeyShares:
         names = self.rule.keys if self.rule.fills_buckets else self.schema.bucket_keys
         keys = self.schema.fields.project(names)
         columns = [rows.column(key.name) for key in keys]
-        shares = bucket_of(columns, keys.types, self.rule.shares)
+        shares = bucket_of(columns, keys.types, self.rule.share_count)
         order = np.argsort(shares.astype(np.uint16), kind="stable")
         ordered_shares = shares[order]
         starts = np.flatnonzero(np.diff(ordered_shares, prepend=-1))
@@ -69,12 +69,12 @@ class KeyShares:
 
 
 class PlacedWrite(TableWrite):
-    """A `TableWrite` whose buckets are the key shares of `KeyShares`."""
+    """A `TableWrite` whose buckets are the key shares of `KeyShareAssigner`."""
 
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: MakesBucketWriter,
+        bucket_writer: BucketWriterFactory,
         indexes: KeyIndexes,
         *,
         next_sequence_number: int,
@@ -94,14 +94,14 @@ class PlacedWrite(TableWrite):
             bucket: int,
             *,
             next_sequence_number: int,
-            old_rows: OldRows | None = None,
+            old_row_lookup: OldRowLookup | None = None,
         ) -> BucketWriter:
             return bucket_writer(
                 table,
                 partition,
                 bucket,
                 next_sequence_number=next_sequence_number,
-                old_rows=old_rows or self._old_rows(table, partition, bucket),
+                old_row_lookup=old_row_lookup or self._old_row_lookup(table, partition, bucket),
             )
 
         super().__init__(table, make_writer, next_sequence_number=next_sequence_number)
@@ -143,27 +143,30 @@ class PlacedWrite(TableWrite):
         # A later part may have newer rows of the same keys for the bucket.
         self.begin_part(rows.num_rows)
 
-    def _old_rows(self, table: FileStoreTable, partition: bytes, bucket: int) -> OldRows:
-        """Return the old rows in the table, and in files of the key share's earlier parts."""
+    def _old_row_lookup(self, table: FileStoreTable, partition: bytes, bucket: int) -> OldRowLookup:
+        """Return the lookup of old rows in the table and in files of the share's earlier parts."""
         earlier_files = [
             file
             for change in self._changes[self._share_begin : self._part_begin]
             if change.bucket_id == (partition, bucket)
             for file in change.added
         ]
-        rows = OldRowsOfBucket(table, partition, bucket)
-        return _EarlierRows(rows, earlier_files) if earlier_files else rows
+        table_lookup = BucketRowLookup(table, partition, bucket)
+        return _EarlierRowLookup(table_lookup, earlier_files) if earlier_files else table_lookup
 
 
 @dataclass(frozen=True, slots=True)
-class _EarlierRows:
-    """Implements `mergetree.file_access.OldRows` with further files of the bucket."""
+class _EarlierRowLookup:
+    """A lookup of a bucket's rows in further files too.
 
-    rows: OldRows
+    Implements `mergetree.file_access.OldRowLookup`.
+    """
+
+    table_lookup: OldRowLookup
     files: Sequence[DataFileMeta]
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
-        """See `OldRows.find`."""
-        return self.rows.find(keys, columns, [*self.files, *new_files])
+        """See `OldRowLookup.find`."""
+        return self.table_lookup.find(keys, columns, [*self.files, *new_files])

@@ -8,7 +8,7 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 
 from __future__ import annotations
 
-from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.file_access import OldRowLookup
 from stream_app.mergetree.write.row_kinds import ignored_kinds
 from stream_app.table.compact.append.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append.append_planner import small_file_requests
@@ -21,7 +21,7 @@ from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinato
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
-from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
+from stream_app.table.write.bucket_assigner import BucketUnawareAssigner, FixedBucketAssigner
 
 
 def _bucket_writer(
@@ -30,9 +30,9 @@ def _bucket_writer(
     bucket: int,
     *,
     next_sequence_number: int,
-    old_rows: OldRows | None = None,
+    old_row_lookup: OldRowLookup | None = None,
 ) -> AppendOnlyWriter:
-    del old_rows
+    del old_row_lookup
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
         # Files of tables without buckets have no order that sequence numbers could record.
@@ -44,7 +44,7 @@ def _bucket_writer(
 _TABLE_WRITE = write_of_counts(_bucket_writer)
 
 APPEND_KIND = TableKind(
-    bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
+    bucket_assigner=lambda table, _: BucketUnawareAssigner(table.schema),
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=AppendCompactCoordinator,
@@ -54,7 +54,7 @@ APPEND_KIND = TableKind(
 
 
 BUCKETED_APPEND_KIND = TableKind(
-    bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
+    bucket_assigner=lambda table, basis: FixedBucketAssigner(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),

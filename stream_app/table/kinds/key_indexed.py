@@ -12,7 +12,7 @@ from dataclasses import replace
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
-from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
+from stream_app.table.key_index.placed_write import KeyShareAssigner, PlacedWrite
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.versions.index_manifests import BucketBasis
 
@@ -38,6 +38,6 @@ def _rule(table: FileStoreTable) -> IndexRule:
 
 KEY_INDEXED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, _: KeyShares(table.schema, _rule(table)),
+    bucket_assigner=lambda table, _: KeyShareAssigner(table.schema, _rule(table)),
     table_write=_placed_write,
 )

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from stream_app.clock import local_wall_clock_ms
-from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.file_access import OldRowLookup
 from stream_app.mergetree.write.history_versions import HistoryRule
 from stream_app.mergetree.write.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write.row_kinds import ignored_kinds
@@ -34,10 +34,10 @@ from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind, write_of_counts
-from stream_app.table.lookup.old_rows import OldRowsOfBucket
+from stream_app.table.lookup.bucket_row_lookup import BucketRowLookup
 from stream_app.table.versions.index_manifests import BucketBasis
-from stream_app.table.write.bucket_assigner import FixedBuckets
-from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
+from stream_app.table.write.bucket_assigner import FixedBucketAssigner
+from stream_app.table.write.dynamic_buckets import DynamicBucketAssigner, HashIndexWriter
 from stream_app.table.write.hidden_changes import HiddenChangesOfBucket
 from stream_app.table.write.table_write import TableWrite
 
@@ -48,7 +48,7 @@ def _bucket_writer(
     bucket: int,
     *,
     next_sequence_number: int,
-    old_rows: OldRows | None = None,
+    old_row_lookup: OldRowLookup | None = None,
 ) -> MergeTreeWriter:
     """Return the writer of one bucket, with the buffer and the rules of the table's options."""
     options = table.options
@@ -80,7 +80,7 @@ def _bucket_writer(
         if history is None
         else HistoryRule(history, layout, keeps_earlier=options.flushes_changelog),
         hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
-        old_rows=old_rows or OldRowsOfBucket(table, partition, bucket),
+        old_row_lookup=old_row_lookup or BucketRowLookup(table, partition, bucket),
     )
 
 
@@ -100,7 +100,7 @@ def _planned_compactions(
 
 
 KEYED_KIND = TableKind(
-    bucket_assigner=lambda table, basis: FixedBuckets(table.schema, basis.bucket_counts),
+    bucket_assigner=lambda table, basis: FixedBucketAssigner(table.schema, basis.bucket_counts),
     bucket_writer=_bucket_writer,
     table_write=write_of_counts(_bucket_writer),
     coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
@@ -116,12 +116,12 @@ def _indexed_write(
         table,
         _bucket_writer,
         next_sequence_number=next_sequence_number,
-        bucket_index=partial(HashIndexWriter, index=basis.written_on),
+        bucket_index=partial(HashIndexWriter, index_manifest_name=basis.written_on),
     )
 
 
 DYNAMIC_KEYED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, basis: DynamicBuckets(table, basis.routed_on),
+    bucket_assigner=lambda table, basis: DynamicBucketAssigner(table, basis.routed_on),
     table_write=_indexed_write,
 )

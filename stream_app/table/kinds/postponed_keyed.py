@@ -10,7 +10,11 @@ from dataclasses import replace
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.versions.index_manifests import BucketBasis
-from stream_app.table.write.postponed_rows import PostponedShares, PostponedWrite, postponed_writer
+from stream_app.table.write.postponed_rows import (
+    PostponedShareAssigner,
+    PostponedWrite,
+    postponed_writer,
+)
 
 
 def _postponed_write(
@@ -22,7 +26,7 @@ def _postponed_write(
 
 POSTPONED_KEYED_KIND = replace(
     KEYED_KIND,
-    bucket_assigner=lambda table, _: PostponedShares(table.schema),
+    bucket_assigner=lambda table, _: PostponedShareAssigner(table.schema),
     bucket_writer=postponed_writer,
     table_write=_postponed_write,
 )

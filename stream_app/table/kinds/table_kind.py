@@ -22,11 +22,11 @@ from stream_app.table.compact.compact_coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
-from stream_app.table.write.bucket_writer import MakesBucketWriter
+from stream_app.table.write.bucket_writer import BucketWriterFactory
 from stream_app.table.write.table_write import TableWrite
 
 
-class PlansCompactions(Protocol):
+class CompactionPlanner(Protocol):
     """A planner of a snapshot's compactions, which starts none."""
 
     def __call__(
@@ -46,8 +46,8 @@ class PlansCompactions(Protocol):
         ...
 
 
-class MakesTableWrite(Protocol):
-    """A maker of a task's writer."""
+class TableWriteFactory(Protocol):
+    """A factory of a task's writer."""
 
     def __call__(
         self, table: FileStoreTable, next_sequence_number: int, basis: BucketBasis
@@ -61,7 +61,7 @@ class MakesTableWrite(Protocol):
         ...
 
 
-def write_of_counts(writers: MakesBucketWriter) -> MakesTableWrite:
+def write_of_counts(writers: BucketWriterFactory) -> TableWriteFactory:
     """Return the factory of task writers for a kind that needs only the bucket counts."""
 
     def make(table: FileStoreTable, next_sequence_number: int, basis: BucketBasis) -> TableWrite:
@@ -87,8 +87,8 @@ class TableKind:
     """
 
     bucket_assigner: Callable[[FileStoreTable, BucketBasis], BucketAssigner]
-    bucket_writer: MakesBucketWriter
-    table_write: MakesTableWrite
+    bucket_writer: BucketWriterFactory
+    table_write: TableWriteFactory
     coordinator: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
-    planned_compactions: PlansCompactions
+    planned_compactions: CompactionPlanner
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.file_access import OldRowLookup
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.kind_traits import (
     APPEND,
@@ -58,7 +58,7 @@ def bucket_assigner(table: FileStoreTable, basis: BucketBasis = NO_BASIS) -> Buc
 def table_write(
     table: FileStoreTable, *, next_sequence_number: int, basis: BucketBasis = NO_BASIS
 ) -> TableWrite:
-    """Return the writer of one task's share of an epoch; see `MakesTableWrite`."""
+    """Return the writer of one task's share of an epoch; see `TableWriteFactory`."""
     return table_kind_of(table.schema).table_write(table, next_sequence_number, basis)
 
 
@@ -68,10 +68,14 @@ def bucket_writer(
     bucket: int,
     *,
     next_sequence_number: int,
-    old_rows: OldRows | None = None,
+    old_row_lookup: OldRowLookup | None = None,
 ) -> BucketWriter:
-    """Return the writer of one bucket for one epoch; see `MakesBucketWriter`."""
+    """Return the writer of one bucket for one epoch; see `BucketWriterFactory`."""
     make = table_kind_of(table.schema).bucket_writer
     return make(
-        table, partition, bucket, next_sequence_number=next_sequence_number, old_rows=old_rows
+        table,
+        partition,
+        bucket,
+        next_sequence_number=next_sequence_number,
+        old_row_lookup=old_row_lookup,
     )

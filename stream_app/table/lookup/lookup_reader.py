@@ -1,6 +1,6 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
-Compactions (`compact.keyed`) and writers (`old_rows`) use it for their look-ups.
+Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their look-ups.
 `mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
 look-up makes the copy.
@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.part_filter import PartsOfKeys
+from stream_app.filestore.data.part_filter import KeyPartFilter
 from stream_app.filestore.local_copies.lookup_copies import (
     CopiedFile,
     LookupCopies,
@@ -50,7 +50,9 @@ from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 
 @dataclass(slots=True, kw_only=True)
 class LookupReader:
-    """Implements `mergetree.file_access.RowPositionReader`.
+    """A reader of the rows of a file that may have one of the wanted keys.
+
+    Implements `mergetree.file_access.RowPositionReader`.
 
     Attributes:
         columns, system_columns: the columns to read; see `FileStoreTable.bucket_files`.
@@ -72,8 +74,8 @@ class LookupReader:
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """See `RowPositionReader.read_with_positions`."""
         choice = source_to_read(
-            keys=self.key_count,
-            file_rows=file.row_count,
+            key_count=self.key_count,
+            file_row_count=file.row_count,
             file_size=file.file_size,
             has_copies=self.copies is not None,
         )
@@ -85,15 +87,18 @@ class LookupReader:
             case LookupSource.COPY:
                 return self._rows_of_copy(file)
 
-    def _files(self, parts: PartsOfKeys | None = None) -> BucketFiles:
+    def _files(self, part_filter: KeyPartFilter | None = None) -> BucketFiles:
         files = self.table.bucket_files(
-            *self.bucket_id, columns=self.columns, system_columns=self.system_columns, parts=parts
+            *self.bucket_id,
+            columns=self.columns,
+            system_columns=self.system_columns,
+            part_filter=part_filter,
         )
         return replace(files, vectors=dict(self.vectors))
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         first_key_column = self.table.schema.trimmed_primary_keys[0]
-        return self._files(PartsOfKeys(first_key_column, self._keys())).read_with_positions(file)
+        return self._files(KeyPartFilter(first_key_column, self._keys())).read_with_positions(file)
 
     def _rows_of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         """Yield the wanted rows from a local copy; if it breaks, the rest from the file."""
@@ -103,15 +108,15 @@ class LookupReader:
         vector = self.vectors.get(file.file_name)
         next_position = 0
         files = self._copied_files()
-        copied = CopiedFile(
+        copied_file = CopiedFile(
             files.path(file),
             tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
             files.reader.layout_schema,
             file.row_count,
         )
         assert self.copies is not None, "without copies another source is chosen"
-        copy = self.copies.find(copied)
-        copy = copy or self.copies.make(copied, files.read(file), self._hashes)
+        copy = self.copies.find(copied_file)
+        copy = copy or self.copies.make(copied_file, files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
@@ -124,7 +129,7 @@ class LookupReader:
                     next_position = int(positions[-1]) + 1
                 return
         except BROKEN as error:
-            self.copies.forget(copied, error)
+            self.copies.forget(copied_file, error)
         for batch, positions in self._rows_of_parts(file):
             is_unread = positions >= next_position
             yield batch.filter(pa.array(is_unread)), positions[is_unread]
@@ -181,14 +186,14 @@ def bucket_lookup(
     """
     check_lookup(table)
     schema = table.schema
-    needed = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
-    read = schema.fields.project([name for name in schema.fields.names if name in needed])
+    needed_names = {*schema.trimmed_primary_keys, *schema.sequence_fields, *columns}
+    row_type = schema.fields.project([name for name in schema.fields.names if name in needed_names])
     return KeyLookup(
-        layout=table.layout(read),
+        layout=table.layout(row_type),
         key_of=table.key_of,
         key_at=partial(_key_at, table.schema.key_type),
         read=_reader_of_keys(
-            table, BucketId(partition, bucket), read, vectors, lookup_copies(table)
+            table, BucketId(partition, bucket), row_type, vectors, lookup_copies(table)
         ),
         ignores_deletes=table.options[IGNORE_DELETE],
     )
@@ -256,9 +261,9 @@ def keys_of_files(
     return WantedKeys(rows_at(rows, order), partial(_key_at, table.schema.key_type), table.key_of)
 
 
-def _key_at(key: RowType, batch: pa.RecordBatch, row: int) -> bytes:
+def _key_at(key_type: RowType, batch: pa.RecordBatch, row: int) -> bytes:
     """Return a row's key as bytes."""
-    return serialize_arrow_row([batch.column(name) for name in key.names], key.types, row)
+    return serialize_arrow_row([batch.column(name) for name in key_type.names], key_type.types, row)
 
 
 def check_lookup(table: FileStoreTable) -> None:

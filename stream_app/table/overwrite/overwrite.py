@@ -113,8 +113,8 @@ def _replaced_partitions(
                     where=table.location,
                     fix="give only rows of this partition, or omit 'partition'",
                 )
-        live = FileStoreScan(table).live(table.snapshots.latest())
-        live_partitions = {entry.partition for entry in live}
+        live_entries = FileStoreScan(table).live(table.snapshots.latest())
+        live_partitions = {entry.partition for entry in live_entries}
         return written_partitions.union(
             partition for partition in live_partitions if choice.is_named(table, partition)
         )

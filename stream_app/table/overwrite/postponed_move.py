@@ -47,12 +47,12 @@ class PostponedMove:
     """The outcome of a move.
 
     Attributes:
-        rows, files: the numbers of rows and files that were in ``bucket-postpone``.
+        row_count, file_count: the numbers of rows and files that were in ``bucket-postpone``.
         outcome: the commit's outcome; a conflict says why nothing has moved.
     """
 
-    rows: int
-    files: int
+    row_count: int
+    file_count: int
     outcome: CompactOutcome
 
 
@@ -68,10 +68,10 @@ def move_postponed(
         CorruptFileError: a file cannot be read; nothing has moved.
     """
     commit = batch_commit(table)
-    live = FileStoreScan(table).live(commit.commit_history.newest)
+    live_entries = FileStoreScan(table).live(commit.commit_history.newest)
     postponed_entries: dict[bytes, list[ManifestEntry]] = {}
     bucket_counts: dict[bytes, int] = {}
-    for entry in live:
+    for entry in live_entries:
         if entry.bucket != POSTPONED:
             bucket_counts[entry.partition] = entry.total_buckets
         elif partitions is None or entry.partition in partitions:
@@ -79,14 +79,14 @@ def move_postponed(
     if not postponed_entries:
         return None
     rules = FirstBucketRules.of_options(table.options)
-    next_sequence_number = 1 + max(entry.file.max_sequence_number for entry in live)
+    next_sequence_number = 1 + max(entry.file.max_sequence_number for entry in live_entries)
     changes: list[BucketChange] = []
 
     def move(partition: bytes) -> None:
         files = [entry.file for entry in postponed_entries[partition]]
-        rows = sum(file.row_count for file in files)
+        row_count = sum(file.row_count for file in files)
         size = sum(file.file_size for file in files)
-        count = bucket_counts.get(partition) or first_bucket_count(rows, size, rules)
+        count = bucket_counts.get(partition) or first_bucket_count(row_count, size, rules)
         changes.extend(_move_partition(table, partition, files, count, next_sequence_number))
 
     try:
@@ -99,8 +99,8 @@ def move_postponed(
     if outcome.snapshot is None:
         table.discard(changes)
     moved_files = [entry.file for entries in postponed_entries.values() for entry in entries]
-    rows = sum(file.row_count for file in moved_files)
-    return PostponedMove(rows=rows, files=len(moved_files), outcome=outcome)
+    row_count = sum(file.row_count for file in moved_files)
+    return PostponedMove(row_count=row_count, file_count=len(moved_files), outcome=outcome)
 
 
 def _move_partition(

@@ -56,7 +56,7 @@ def check_rescalable(table: FileStoreTable) -> None:
     )
 
 
-def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapshot | None:
+def rescale_partition(table: FileStoreTable, planned_rescale: PlannedRescale) -> Snapshot | None:
     """Rescale one partition and return the snapshot; None if the partition was dropped.
 
     Each error leaves the table unchanged.
@@ -66,7 +66,9 @@ def rescale_partition(table: FileStoreTable, planned: PlannedRescale) -> Snapsho
         CommitError: other writers won every race.
         CorruptFileError: a file cannot be read.
     """
-    return _PartitionRescale(table, planned.partition, planned.new_buckets).run()
+    return _PartitionRescale(
+        table, planned_rescale.partition, planned_rescale.new_bucket_count
+    ).run()
 
 
 @dataclass(slots=True)
@@ -124,19 +126,19 @@ class _PartitionRescale:
 
     def _split_new_files(self, latest: Snapshot | None) -> None:
         """Split files that a snapshot has gained, and discard the splits of files that it lost."""
-        live = [
+        live_entries = [
             entry
             for entry in FileStoreScan(self.table).live_in(latest, [self.partition])
             if entry.bucket != POSTPONED
         ]
-        if len(bucket_counts := {entry.total_buckets for entry in live}) > 1:
+        if len(bucket_counts := {entry.total_buckets for entry in live_entries}) > 1:
             raise CorruptFileError(
                 f"the partition's files have different numbers of buckets: {sorted(bucket_counts)}",
                 where=self.table.paths.partition_folder(self.partition),
                 fix="roll the table back to a version before that: stream-app check names the "
                 "first such version",
             )
-        buckets = {entry.bucket_id for entry in live}
+        buckets = {entry.bucket_id for entry in live_entries}
         vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)
         split = BucketSplit(self.table, self.partition, self.bucket_count, vectors)
 
@@ -150,7 +152,7 @@ class _PartitionRescale:
         has_keys = self.table.kind_traits.merges_by_key
         groups = {
             key_of(group): group
-            for group in split_groups(live, self.bucket_count, has_keys=has_keys)
+            for group in split_groups(live_entries, self.bucket_count, has_keys=has_keys)
         }
         self._discard(self._splits.keys() - groups.keys())
         new_keys = [key for key in groups if key not in self._splits]
@@ -159,7 +161,7 @@ class _PartitionRescale:
             self._splits[key] = split.split(groups[key])
 
         map_in_threads(thread_count(self.table), split_group, new_keys)
-        self._split_ids = {entry.identity for entry in live}
+        self._split_ids = {entry.identity for entry in live_entries}
 
     def _check(self, deleted_entries: Sequence[ManifestEntry]) -> None:
         if {entry.identity for entry in deleted_entries} != self._split_ids:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.file_stats import FileStats
-from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.part_filter import ConditionPartFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import retract_kind_mask, rows_at
@@ -156,7 +156,7 @@ class IncrementalRead:
         access = self.table.bucket_files(
             partition,
             bucket,
-            parts=None if condition is None else PartsOfCondition(condition, names),
+            part_filter=None if condition is None else ConditionPartFilter(condition, names),
         )
         for batch in access.read(file):
             yield from self._choose(batch)
@@ -184,23 +184,26 @@ class IncrementalRead:
         )
         _check_bucket_counts(self.table, before, after)
         old_buckets, new_buckets = self._buckets(start, before), self._buckets(end, after)
-        empty = BucketVersion()
+        empty_bucket = BucketVersion()
         return [
             partial(
-                self._bucket, bucket, old_buckets.get(bucket, empty), new_buckets.get(bucket, empty)
+                self._bucket,
+                bucket,
+                old_buckets.get(bucket, empty_bucket),
+                new_buckets.get(bucket, empty_bucket),
             )
             for bucket in dict.fromkeys([*new_buckets, *old_buckets])
         ]
 
     def _buckets(
-        self, snapshot: Snapshot | None, live: Sequence[ManifestEntry]
+        self, snapshot: Snapshot | None, live_entries: Sequence[ManifestEntry]
     ) -> dict[BucketId, BucketVersion]:
         vectors: Mapping[BucketId, BucketVectors] = {}
         if snapshot is not None and self.table.merges_by_vectors:
             vectors = deletion_vectors(self.table, snapshot)
         return {
             bucket_id: BucketVersion(files=files, vectors=vectors.get(bucket_id, {}))
-            for bucket_id, files in files_of_buckets(live).items()
+            for bucket_id, files in files_of_buckets(live_entries).items()
         }
 
     def _bucket(

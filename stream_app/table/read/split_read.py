@@ -13,7 +13,7 @@ import pyarrow as pa
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import FilteredRowsReader
 from stream_app.filestore.data.joined_files_reader import JoinedFilesReader
-from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.part_filter import ConditionPartFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.file_access import KeyValueFileReader
@@ -129,7 +129,7 @@ class SplitRead:
         self,
         split: DataSplit,
         vectors: BucketVectors,
-        parts: PartsOfCondition | None,
+        part_filter: ConditionPartFilter | None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
     ) -> BucketFiles:
         files = self.table.bucket_files(
@@ -137,7 +137,7 @@ class SplitRead:
             split.bucket,
             columns=self._read_columns(),
             system_columns=system_columns,
-            parts=parts,
+            part_filter=part_filter,
         )
         return replace(files, vectors=vectors)
 
@@ -158,7 +158,7 @@ class SplitRead:
             return files
         return FilteredRowsReader(files, self.row_filter.expression)
 
-    def _part_filter(self, *, merges: bool) -> PartsOfCondition | None:
+    def _part_filter(self, *, merges: bool) -> ConditionPartFilter | None:
         if self.row_filter is None:
             return None
         schema = self.table.schema
@@ -168,7 +168,7 @@ class SplitRead:
         condition = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return PartsOfCondition(condition, frozenset(columns)) if columns else None
+        return ConditionPartFilter(condition, frozenset(columns)) if columns else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}

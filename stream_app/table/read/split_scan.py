@@ -73,21 +73,23 @@ class SplitScan:
             CorruptFileError: a manifest is missing or cannot be read.
         """
         pruning = scan_pruning(self.row_filter, self.table)
-        live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
+        live_entries = FileStoreScan(self.table).live(snapshot, pruning=pruning)
         min_level = self.min_level
         if min_level is None:
             min_level = int(self.table.skips_level_0)
-        live = [
-            entry for entry in live if entry.file.level >= min_level and entry.bucket != POSTPONED
+        live_entries = [
+            entry
+            for entry in live_entries
+            if entry.file.level >= min_level and entry.bucket != POSTPONED
         ]
-        if snapshot is None or not live:
+        if snapshot is None or not live_entries:
             return []
         warn_of_unknown_parts(self.table, "fields of its snapshots", snapshot.unknown_fields)
-        unknown_fields = {name for entry in live for name in entry.file.unknown_fields}
+        unknown_fields = {name for entry in live_entries for name in entry.file.unknown_fields}
         warn_of_unknown_parts(self.table, "fields of its manifests", sorted(unknown_fields))
         vectors = self._index_files(snapshot)
         splits = []
-        for bucket, files in files_of_buckets(live).items():
+        for bucket, files in files_of_buckets(live_entries).items():
             bucket_vectors = vectors.get(bucket, [])
             for group in self.groups(files):
                 splits.append(self._split(snapshot, bucket, group, bucket_vectors))

@@ -11,7 +11,7 @@ from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
 from stream_app.model.files.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.carried_sums import with_changes
+from stream_app.planning.commit.carry_sums import with_changes
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.interleaved_batches import interleaved
 from stream_app.table.read.split_read import SplitRead

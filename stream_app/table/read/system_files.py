@@ -50,18 +50,18 @@ class FilesSummary:
     Attributes:
         partition: the serialized partition.
         bucket: the bucket's number; -1 for a whole partition.
-        buckets: the number of buckets with files.
-        rows: the physical rows of all files, including deletes and older versions.
+        bucket_count: the number of buckets with files.
+        row_count: the number of physical rows of all files, including deletes and older versions.
         updated_ms: the creation time of the newest file by its writer's wall clock; None if
             unknown.
     """
 
     partition: bytes
     bucket: int
-    buckets: int
-    rows: int
+    bucket_count: int
+    row_count: int
     bytes: int
-    files: int
+    file_count: int
     updated_ms: int | None
 
 
@@ -76,10 +76,10 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
         FilesSummary(
             partition=bucket_id.partition,
             bucket=bucket_id.bucket,
-            buckets=1,
-            rows=sum(file.row_count for file in files_of[bucket_id]),
+            bucket_count=1,
+            row_count=sum(file.row_count for file in files_of[bucket_id]),
             bytes=sum(file.file_size for file in files_of[bucket_id]),
-            files=len(files_of[bucket_id]),
+            file_count=len(files_of[bucket_id]),
             updated_ms=_newest_time(file.creation_time_ms for file in files_of[bucket_id]),
         )
         for bucket_id in order
@@ -99,10 +99,10 @@ def _partition_summary(buckets: list[FilesSummary]) -> FilesSummary:
     return FilesSummary(
         partition=buckets[0].partition,
         bucket=-1,
-        buckets=len(buckets),
-        rows=sum(bucket.rows for bucket in buckets),
+        bucket_count=len(buckets),
+        row_count=sum(bucket.row_count for bucket in buckets),
         bytes=sum(bucket.bytes for bucket in buckets),
-        files=sum(bucket.files for bucket in buckets),
+        file_count=sum(bucket.file_count for bucket in buckets),
         updated_ms=_newest_time(bucket.updated_ms for bucket in buckets),
     )
 
@@ -117,19 +117,19 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts of the `files` system table, by column."""
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     # Three columns show a file's statistics, which are decoded only once.
-    stats = lru_cache(maxsize=1)(lambda entry: texts.stats(entry.file))
+    stats = lru_cache(maxsize=1)(lambda entry: formatter.stats(entry.file))
     return {
         **_partition_facts(table),
-        "file_path": texts.path,
+        "file_path": formatter.path,
         "file_format": lambda entry: entry.file.file_name.rpartition(".")[2],
         "schema_id": "file.schema_id",
         "level": "file.level",
         "record_count": "file.row_count",
         "file_size_in_bytes": "file.file_size",
-        "min_key": lambda entry: texts.key(entry.file, entry.file.min_key),
-        "max_key": lambda entry: texts.key(entry.file, entry.file.max_key),
+        "min_key": lambda entry: formatter.key(entry.file, entry.file.min_key),
+        "max_key": lambda entry: formatter.key(entry.file, entry.file.max_key),
         "null_value_counts": lambda entry: stats(entry)[0],
         "min_value_stats": lambda entry: stats(entry)[1],
         "max_value_stats": lambda entry: stats(entry)[2],
@@ -157,7 +157,7 @@ FILE_KEY_RANGES = SystemTable(
 class ListedManifest:
     """A manifest, and the part of the snapshot whose list names it: base, delta or changelog."""
 
-    part: str
+    list_kind: str
     meta: ManifestFileMeta
 
 
@@ -175,11 +175,15 @@ def _manifests(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Lis
 
 
 def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     return {
         **{name: f"meta.{name}" for name in MANIFESTS.schema.names},
-        "min_partition_stats": lambda file: texts.partition(file.meta.partition_stats.min_values),
-        "max_partition_stats": lambda file: texts.partition(file.meta.partition_stats.max_values),
+        "min_partition_stats": lambda file: formatter.partition(
+            file.meta.partition_stats.min_values
+        ),
+        "max_partition_stats": lambda file: formatter.partition(
+            file.meta.partition_stats.max_values
+        ),
     }
 
 
@@ -196,17 +200,17 @@ MANIFESTS = SystemTable(
 
 def _partition_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Return the facts about a row's partition: its text in Java's form, and its folder."""
-    texts = _FactTexts(table)
+    formatter = _FactFormatter(table)
     return {
-        "partition": lambda row: texts.partition(row.partition),
+        "partition": lambda row: formatter.partition(row.partition),
         "partition_path": lambda row: table.paths.partition_path(row.partition),
     }
 
 
 _SUMMARY_FACTS: dict[str, Fact] = {
-    "record_count": "rows",
+    "record_count": "row_count",
     "file_size_in_bytes": "bytes",
-    "file_count": "files",
+    "file_count": "file_count",
     "last_update_time": "updated_ms",
 }
 # Only catalogs know a partition's other facts.
@@ -222,7 +226,7 @@ PARTITIONS = SystemTable(
     rows=partition_summaries,
     facts=lambda table: {
         **_partition_facts(table),
-        "partition": lambda row: _FactTexts(table).spec(row.partition),
+        "partition": lambda row: _FactFormatter(table).spec(row.partition),
         **_SUMMARY_FACTS,
         **_CATALOG_FACTS,
     },
@@ -280,7 +284,7 @@ TABLE_INDEXES = SystemTable(
 )
 
 
-class _FactTexts:
+class _FactFormatter:
     """A formatter of the binary values of a table's metadata as text."""
 
     def __init__(self, table: FileStoreTable) -> None:

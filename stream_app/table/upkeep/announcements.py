@@ -139,17 +139,17 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 
 
 def tagged_versions_to_keep(
-    table: FileStoreTable, tagged_snapshots: Iterable[Snapshot], folder: TagFolder
+    table: FileStoreTable, tagged_snapshots: Iterable[Snapshot], tag_folder: TagFolder
 ) -> list[Snapshot]:
     """Return the tagged versions to keep, which are all except those whose tags came too late.
 
     Args:
-        folder: the tag folder's listing from which the tags come.
+        tag_folder: the tag folder's listing from which the tags come.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    holding = holding_announcements(table, folder.others)
+    holding = holding_announcements(table, tag_folder.other_names)
     return [
         snapshot
         for snapshot in tagged_snapshots

@@ -196,7 +196,11 @@ def _begin_of_branch(
     main_versions += map(table.changelogs.changelog, table.changelogs.ids())
     for begin in candidates:
         number, delta = begin.snapshot_id, begin.delta_manifest_list
-        deltas = {old.delta_manifest_list for old in main_versions if old.snapshot_id <= number}
+        deltas = {
+            main_version.delta_manifest_list
+            for main_version in main_versions
+            if main_version.snapshot_id <= number
+        }
         # The main branch's versions of that time must not belong to another history.
         is_lost = number < earliest and not deltas
         if is_lost or delta in deltas or table.snapshots.delta_list(number) == delta:

@@ -36,7 +36,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class ExpireChangelogs:
             earliest: the earliest snapshot.
         """
         protected = protected_versions(self.table)
-        collector = FileCollector(ManifestReads(self.table))
+        collector = FileCollector(ManifestCache(self.table))
         begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
         tagged = protected.of_range(begin, end, and_next=True)
         collector.keep_metadata_of([earliest, *tagged])

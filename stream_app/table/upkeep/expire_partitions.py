@@ -34,10 +34,10 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.planning.upkeep.partition_time import (
     DatedPartition,
-    PartitionTime,
+    PartitionTimeReader,
     drop_batches,
     expired_partitions,
-    time_of_partitions,
+    partition_time_reader,
 )
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
@@ -65,7 +65,7 @@ class PartitionRetention:
 
     time_ms: int
     age_basis: AgeBasis
-    time: PartitionTime
+    time_reader: PartitionTimeReader
     partitions_max: int
     batch_size: int | None
 
@@ -110,7 +110,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     return PartitionRetention(
         time_ms=time_ms,
         age_basis=AgeBasis(strategy),
-        time=time_of_partitions(options),
+        time_reader=partition_time_reader(options),
         partitions_max=options[PARTITION_EXPIRATION_MAX_NUM],
         batch_size=options[PARTITION_EXPIRATION_BATCH_SIZE],
     )
@@ -158,20 +158,24 @@ class ExpirePartitions:
                 )
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(expiring))
             except CommitConflictError:
-                live = FileStoreScan(self.table).live(self.table.snapshots.latest())
-                old_partitions = self._partitions_too_old(self._with_times(live))
+                live_entries = FileStoreScan(self.table).live(self.table.snapshots.latest())
+                old_partitions = self._partitions_too_old(self._with_times(live_entries))
                 old_ids = {partition.partition for partition in old_partitions}
-                still_expiring = [old for old in expiring if old.partition in old_ids]
+                still_expiring = [
+                    expiring_partition
+                    for expiring_partition in expiring
+                    if expiring_partition.partition in old_ids
+                ]
                 if len(still_expiring) == len(expiring):  # the conflict has another cause
                     raise
                 expiring = still_expiring
         return None
 
-    def _check(self, files: Sequence[ManifestEntry]) -> None:
+    def _check(self, entries: Sequence[ManifestEntry]) -> None:
         """Check that the partitions of the deleted files have expired."""
         if self.retention.age_basis is AgeBasis.VALUES:
             return
-        partitions = self._with_times(files)
+        partitions = self._with_times(entries)
         young_count = len(partitions) - len(self._partitions_too_old(partitions))
         if young_count:
             raise CommitConflictError(
@@ -184,9 +188,9 @@ class ExpirePartitions:
         before_ms = local_wall_clock_ms(self.table.clock) - self.retention.time_ms
         return expired_partitions(partitions, before_ms=before_ms, limit=len(partitions))
 
-    def _with_times(self, files: Iterable[ManifestEntry]) -> list[DatedPartition]:
+    def _with_times(self, live_entries: Iterable[ManifestEntry]) -> list[DatedPartition]:
         entries: dict[bytes, list[ManifestEntry]] = {}
-        for entry in files:
+        for entry in live_entries:
             entries.setdefault(entry.partition, []).append(entry)
         return [
             self._partition(partition, partition_entries)
@@ -199,7 +203,7 @@ class ExpirePartitions:
         row_type = schema.partition_type
         texts = value_texts(deserialize_row(partition, row_type.types), row_type)
         if self.retention.age_basis is AgeBasis.VALUES:
-            time_ms = self.retention.time.time_ms(row_type.names, texts)
+            time_ms = self.retention.time_reader.time_ms(row_type.names, texts)
         else:
             times = [entry.file.creation_time_ms for entry in entries]
             known_times = [time for time in times if time is not None]
@@ -209,7 +213,7 @@ class ExpirePartitions:
             partition=partition,
             values=tuple(default if text is None else text for text in texts),
             time_ms=time_ms,
-            files=len(entries),
-            rows=sum(entry.file.row_count for entry in entries),
+            file_count=len(entries),
+            row_count=sum(entry.file.row_count for entry in entries),
             bytes=sum(entry.file.file_size for entry in entries),
         )

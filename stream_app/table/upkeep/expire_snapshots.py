@@ -56,7 +56,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 
 ReadVersion = Callable[[int], Snapshot]
 """Reads a version by its number; raises `FileNotFoundError` and `CorruptFileError`."""
@@ -138,10 +138,10 @@ class ExpireSnapshots:
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
         while retained is not None and announcement is None:
-            folder = self.table.tags.folder()
-            tags = folder.tags
+            tag_folder = self.table.tags.folder()
+            tags = tag_folder.tags
             try:
-                protected = self._protected_versions(folder)
+                protected = self._protected_versions(tag_folder)
                 files = self._files(config, versions, retained, protected)
                 announcement = _announcement(versions[0].snapshot_id, retained, protected)
             except CorruptFileError:  # perhaps because a tag was deleted during the read
@@ -174,13 +174,13 @@ class ExpireSnapshots:
         # at least one side sees the conflict.
         announcement_name = table.expiry_announcements.announce(expiry.announcement)
         try:
-            folder = table.tags.folder()
-            other_names = [name for name in folder.others if name != announcement_name]
+            tag_folder = table.tags.folder()
+            other_names = [name for name in tag_folder.other_names if name != announcement_name]
             self._check_not_rolled_back(expiry.announcement, other_names)
-            self._check_no_new_tag(expiry, expiry.announcement, folder.tags)
+            self._check_no_new_tag(expiry, expiry.announcement, tag_folder.tags)
             self._check_no_new_consumer(expiry, expiry.retained_id)
             # Crashed expiries left these announcements, which are the last record of their plans.
-            delete_void_tags(table, holding_announcements(table, other_names), folder.tags)
+            delete_void_tags(table, holding_announcements(table, other_names), tag_folder.tags)
         except BaseException:
             table.expiry_announcements.withdraw(announcement_name)
             raise
@@ -201,10 +201,11 @@ class ExpireSnapshots:
         # incomplete.
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.retained_id)
-        folder = table.tags.folder()
-        delete_void_tags(table, [expiry.announcement], folder.tags, considered_tags=expiry.tags)
+        tag_folder = table.tags.folder()
+        delete_void_tags(table, [expiry.announcement], tag_folder.tags, considered_tags=expiry.tags)
         table.expiry_announcements.withdraw(announcement_name)
-        withdraw_outdated(table, [name for name in folder.others if name != announcement_name])
+        other_names = [name for name in tag_folder.other_names if name != announcement_name]
+        withdraw_outdated(table, other_names)
 
     def _check_not_rolled_back(
         self, announcement: ExpiryAnnouncement, listed_names: Collection[str]
@@ -278,10 +279,10 @@ class ExpireSnapshots:
             return expire_range
         return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
 
-    def _protected_versions(self, folder: TagFolder) -> ProtectedVersions:
+    def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
-        protected = protected_versions(self.table, folder.tags)
-        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), folder)
+        protected = protected_versions(self.table, tag_folder.tags)
+        tag_snapshots = tagged_versions_to_keep(self.table, protected.tags.values(), tag_folder)
         return replace(protected, tags={tagged.snapshot_id: tagged for tagged in tag_snapshots})
 
     def _files(
@@ -292,7 +293,7 @@ class ExpireSnapshots:
         protected: ProtectedVersions,
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
-        collector = FileCollector(ManifestReads(self.table))
+        collector = FileCollector(ManifestCache(self.table))
         begin = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, retained):
@@ -304,7 +305,7 @@ class ExpireSnapshots:
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
         lists = [snapshot.base_manifest_list for snapshot in snapshots]
-        collector.reads.prefetch([] if keeps_lists else lists, with_manifests=False)
+        collector.manifest_cache.prefetch([] if keeps_lists else lists, with_manifests=False)
         for snapshot in snapshots:
             if not config.is_changelog_longer:
                 add_changelog(collector, snapshot, protected)
@@ -343,7 +344,7 @@ def versions_before(
 
 
 def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
-    """Read a version. An error advises how an expiry can skip a damaged one."""
+    """Read a version; if it is damaged, the error's fix lets an expiry skip it."""
     try:
         return read(number)
     except CorruptFileError as error:
@@ -365,8 +366,7 @@ def commit_time_ms(read: ReadVersion, number: int) -> int | None:
 
 def oldest_unread_snapshot(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
-    expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
-    return table.consumers.min_next_snapshot(now_ms, expiration_ms)
+    return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 
 
 def add_dropped(
@@ -378,23 +378,23 @@ def add_dropped(
     with_flushed: bool = True,
 ) -> None:
     """Collect the data files that a version removed from the table."""
-    reads = collector.reads
-    reads.prefetch([version.delta_manifest_list], with_manifests=True)
-    entries = dropped_files(reads.entries(version.delta_manifest_list) or ())
+    manifest_cache = collector.manifest_cache
+    manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
+    entries = dropped_files(manifest_cache.entries(version.delta_manifest_list) or ())
     if not with_flushed:
         entries = without_flushed_files(entries)
     if entries:
-        needed_files = protected.files_needed(version.snapshot_id, reads, cache)
+        needed_files = protected.files_needed(version.snapshot_id, manifest_cache, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(
-    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
+    collector: FileCollector, version: Snapshot, protected: ProtectedVersions
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
-    name = snapshot.changelog_manifest_list
+    name = version.changelog_manifest_list
     if name is None or name in protected.others_changelogs:
         return
-    collector.reads.prefetch([name], with_manifests=True)
-    collector.add_changelog_files(collector.reads.added_entries(name))
-    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)
+    collector.manifest_cache.prefetch([name], with_manifests=True)
+    collector.add_changelog_files(collector.manifest_cache.added_entries(name))
+    collector.add_manifest_list(name, version.changelog_manifest_list_size)

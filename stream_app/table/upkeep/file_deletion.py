@@ -23,7 +23,7 @@ from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.version_files import NamedVersion, versions_below
 
 
@@ -52,30 +52,30 @@ class ProtectedVersions:
 
     Attributes:
         tags: the tagged snapshots by number, ascending.
-        others: branch → all of its snapshots, tags and long-lived changelogs. A branch shares the
-            snapshots up to its beginning with the branch from which it was created. After a
-            fast-forward the main branch shares all snapshots of the other branch, and each expires
-            them on its own.
+        other_branches: for each other branch, all of its snapshots, tags and long-lived changelogs.
+            A branch shares the snapshots up to its beginning with the branch from which it was
+            created. After a fast-forward the main branch shares all snapshots of the other branch,
+            and each expires them on its own.
     """
 
     tags: dict[int, Snapshot]
-    others: tuple[tuple[NamedVersion, ...], ...]
+    other_branches: tuple[tuple[NamedVersion, ...], ...]
 
     @property
     def others_changelogs(self) -> frozenset[str]:
         """The changelog lists of other branches; a tag does not keep its changelog."""
-        versions = (version for branch in self.others for version in branch)
+        versions = (version for branch in self.other_branches for version in branch)
         untagged = (version for version in versions if version.kind is not VersionKind.TAG)
         lists = (_snapshot_of(version).changelog_manifest_list for version in untagged)
         return frozenset(name for name in lists if name is not None)
 
     def snapshots_of_others(self) -> Iterator[Snapshot]:
         """Yield all versions of other branches."""
-        for branch in self.others:
+        for branch in self.other_branches:
             yield from map(_snapshot_of, branch)
 
     def files_needed(
-        self, snapshot_id: int, reads: ManifestReads, cache: NeededFilesCache
+        self, snapshot_id: int, manifest_cache: ManifestCache, cache: NeededFilesCache
     ) -> list[Collection[FileKey]]:
         """Return sets of retained files, which may include files that the snapshot's delta deletes.
 
@@ -83,19 +83,23 @@ class ProtectedVersions:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         tag_number = newest_tag_before(tuple(self.tags), snapshot_id)
-        needed_files = self.needed_by_others(reads, cache)
+        needed_files = self.needed_by_others(manifest_cache, cache)
         if tag_number is not None:
-            needed_files.append(_files_of_version(self.tags[tag_number], reads, cache))
+            needed_files.append(_files_of_version(self.tags[tag_number], manifest_cache, cache))
         return [version_files.data for version_files in needed_files]
 
-    def needed_by_others(self, reads: ManifestReads, cache: NeededFilesCache) -> list[NeededFiles]:
+    def needed_by_others(
+        self, manifest_cache: ManifestCache, cache: NeededFilesCache
+    ) -> list[NeededFiles]:
         """Return the files of other branches.
 
         Raises:
             CorruptFileError: as `files_needed`.
         """
         return [
-            needed for branch in self.others for needed in _files_of_branch(branch, reads, cache)
+            needed
+            for branch in self.other_branches
+            for needed in _files_of_branch(branch, manifest_cache, cache)
         ]
 
     def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
@@ -113,7 +117,7 @@ class ProtectedVersions:
 
 
 def _files_of_branch(
-    versions: Iterable[NamedVersion], reads: ManifestReads, cache: NeededFilesCache
+    versions: Iterable[NamedVersion], manifest_cache: ManifestCache, cache: NeededFilesCache
 ) -> Iterator[NeededFiles]:
     """Yield the files of a branch; for consecutive snapshots only the added files."""
     previous_id: int | None = None
@@ -121,13 +125,13 @@ def _files_of_branch(
         snapshot = _snapshot_of(version)
         try:
             if version.kind is VersionKind.CHANGELOG:
-                yield _files_added_by(snapshot, reads, cache, may_be_gone=True)
+                yield _files_added_by(snapshot, manifest_cache, cache, may_be_gone=True)
             elif version.kind is VersionKind.TAG or snapshot.snapshot_id - 1 != previous_id:
-                yield _files_of_version(snapshot, reads, cache)
+                yield _files_of_version(snapshot, manifest_cache, cache)
             else:
-                yield _files_added_by(snapshot, reads, cache)
+                yield _files_added_by(snapshot, manifest_cache, cache)
         except CorruptFileError:
-            if reads.table.file_io.exists(version.path):
+            if manifest_cache.table.file_io.exists(version.path):
                 raise
             continue  # the version expired after it was listed
         if version.kind is VersionKind.SNAPSHOT:
@@ -135,20 +139,26 @@ def _files_of_branch(
 
 
 def _files_of_version(
-    version: Snapshot, reads: ManifestReads, cache: NeededFilesCache
+    version: Snapshot, manifest_cache: ManifestCache, cache: NeededFilesCache
 ) -> NeededFiles:
     def read() -> NeededFiles:
-        return NeededFiles(reads.live_files(version), frozenset(reads.names(version)))
+        return NeededFiles(
+            manifest_cache.live_files(version), frozenset(manifest_cache.names(version))
+        )
 
     return cache.get(f"whole {version.delta_manifest_list}", read)
 
 
 def _files_added_by(
-    version: Snapshot, reads: ManifestReads, cache: NeededFilesCache, *, may_be_gone: bool = False
+    version: Snapshot,
+    manifest_cache: ManifestCache,
+    cache: NeededFilesCache,
+    *,
+    may_be_gone: bool = False,
 ) -> NeededFiles:
     def read() -> NeededFiles:
-        names = reads.names(version, may_be_gone=may_be_gone)
-        added_files = reads.added_files(version, may_be_gone=may_be_gone)
+        names = manifest_cache.names(version, may_be_gone=may_be_gone)
+        added_files = manifest_cache.added_files(version, may_be_gone=may_be_gone)
         return NeededFiles(added_files, frozenset(names))
 
     return cache.get(f"added {version.delta_manifest_list}", read)
@@ -245,21 +255,21 @@ class FileCollector:
         files: the collected files. Retain names before you add files.
     """
 
-    reads: ManifestReads
+    manifest_cache: ManifestCache
     files: FilesToDelete = field(default_factory=FilesToDelete)
 
     @property
     def _table(self) -> FileStoreTable:
-        return self.reads.table
+        return self.manifest_cache.table
 
     def keep_metadata_of(self, snapshots: Iterable[Snapshot], *, may_be_gone: bool = False) -> None:
-        """Retain metadata and index files of versions; see `ManifestReads.names`.
+        """Retain metadata and index files of versions; see `ManifestCache.names`.
 
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
         for snapshot in snapshots:
-            self.files.retain(self.reads.names(snapshot, may_be_gone=may_be_gone))
+            self.files.retain(self.manifest_cache.names(snapshot, may_be_gone=may_be_gone))
 
     def keep_files_of_others(
         self, protected: ProtectedVersions, cache: NeededFilesCache
@@ -269,7 +279,7 @@ class FileCollector:
         Raises:
             CorruptFileError: as `keep_metadata_of`.
         """
-        needed_files = protected.needed_by_others(self.reads, cache)
+        needed_files = protected.needed_by_others(self.manifest_cache, cache)
         for version_files in needed_files:
             self.files.retain(version_files.names)
         return [version_files.data for version_files in needed_files]
@@ -288,7 +298,7 @@ class FileCollector:
 
     def add_manifest_list(self, name: str | None, size: int | None) -> None:
         """Add a manifest list and its manifests, unless the list is gone."""
-        metas = None if name is None else self.reads.metas(name)
+        metas = None if name is None else self.manifest_cache.metas(name)
         if name is None or metas is None:
             return
         for meta in metas:
@@ -308,7 +318,7 @@ class FileCollector:
         paths = self._table.paths
         name = snapshot.index_manifest
         if name is not None:
-            for entry in self.reads.index_entries(name) or ():
+            for entry in self.manifest_cache.index_entries(name) or ():
                 file = entry.index_file
                 if self._is_new(file.file_name):
                     path = paths.index_file(entry.partition, entry.bucket, file)

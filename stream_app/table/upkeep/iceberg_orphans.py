@@ -76,7 +76,7 @@ class IcebergMetadataFiles:
                 "metadata files of Iceberg stay, because a catalog may name them: %s", error
             )
             return set(filter(is_metadata_file, names))
-        return set() if state is None else set(map(_name, state.files))
+        return set() if state is None else set(map(_name, state.metadata_paths))
 
 
 def _name(path: str) -> str:

@@ -126,12 +126,12 @@ class OrphanPlan:
 
     Attributes:
         folders: the folders of buckets and partitions that may be empty, the inner ones first.
-        versions: the number of versions that were read.
+        version_count: the number of versions that were read.
     """
 
     files: tuple[OrphanCandidate, ...]
     folders: tuple[str, ...]
-    versions: int
+    version_count: int
 
 
 def cutoff_ms(table: FileStoreTable, age_ms: int) -> int:
@@ -179,15 +179,15 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
         thread_count(table), lambda folder: _files(table, folder), bucket_folders
     )
     candidates += [candidate for listing in listings for candidate in listing]
-    used = _UsedNames(table)
+    name_collector = _UsedNameCollector(table)
     version_count = 0
     for root in roots:
         for version in versions_below(table.file_io, root):
-            used.add(version, of_branch=root != table.location)
+            name_collector.add(version, of_branch=root != table.location)
             version_count += 1
     if iceberg is not None:
-        used.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
-    removable = orphans(candidates, used.names, older_than_ms)
+        name_collector.names |= iceberg.used_names({candidate.name for candidate in iceberg_files})
+    removable = orphans(candidates, name_collector.names, older_than_ms)
     removable_paths = {file.path for file in removable}
     used_folders = {
         candidate.path.rpartition("/")[0]
@@ -197,7 +197,7 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     return OrphanPlan(
         files=tuple(removable),
         folders=tuple(emptied_folders(change_times, used_folders, older_than_ms)),
-        versions=version_count,
+        version_count=version_count,
     )
 
 
@@ -214,8 +214,8 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
         table.file_io.delete_empty_folder(folder)
 
 
-class _UsedNames:
-    """The names of all files that versions need; reads each manifest once."""
+class _UsedNameCollector:
+    """A collector of the names of all files that versions need; it reads each manifest once."""
 
     def __init__(self, table: FileStoreTable) -> None:
         self.names: set[str] = set()

@@ -56,7 +56,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.upkeep.tags import add_live_files
 from stream_app.table.versions.time_travel import Version, snapshot_of
 
@@ -293,9 +293,9 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
     """Return the files added after the target that neither the target nor another branch needs."""
     protected = protected_versions(table)
-    collector = FileCollector(ManifestReads(table))
+    collector = FileCollector(ManifestCache(table))
     needed_files = collector.keep_files_of_others(protected, needed_files_cache())
-    needed_files.append(collector.reads.live_files(target))
+    needed_files.append(collector.manifest_cache.live_files(target))
     collector.keep_metadata_of([target])
     readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
@@ -336,10 +336,10 @@ def _collect_added_files(
     protected: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
-    collector.reads.prefetch([version.delta_manifest_list], with_manifests=True)
+    collector.manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
     added_entries = [
         entry
-        for entry in collector.reads.entries(version.delta_manifest_list) or ()
+        for entry in collector.manifest_cache.entries(version.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))

@@ -58,7 +58,7 @@ class TagUpkeepReport:
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    files: int = 0
+    file_count: int = 0
     bytes: int = 0
 
 
@@ -102,28 +102,28 @@ class TagUpkeep:
             CommitError: other writers won every race for a snapshot.
         """
         rules = tag_rules(self.table)
-        created = () if rules is None else self._create(rules)
+        created_names = () if rules is None else self._create(rules)
         if rules is not None and makes_snapshots:
-            created += self._catch_up(rules)
+            created_names += self._catch_up(rules)
         while True:
-            deleted = self._surplus_tags(rules)
-            if not deleted:
-                return TagUpkeepReport(created=created)
+            deleted_names = self._surplus_tags(rules)
+            if not deleted_names:
+                return TagUpkeepReport(created=created_names)
             try:
-                plan = plan_tag_deletion(self.table, deleted)
+                plan = plan_tag_deletion(self.table, deleted_names)
             except UsageError:
                 continue  # another process has just deleted one of these tags
             break
         delete_tags(self.table, plan)
         return TagUpkeepReport(
-            created=created,
-            deleted=deleted,
-            files=plan.files.count,
+            created=created_names,
+            deleted=deleted_names,
+            file_count=plan.files.count,
             bytes=plan.files.byte_count,
         )
 
     def _catch_up(self, rules: TagRules) -> tuple[str, ...]:
-        created: tuple[str, ...] = ()
+        created_names: tuple[str, ...] = ()
         for _ in range(_MADE_SNAPSHOTS_MAX):
             if not self._lacks_snapshot(rules):
                 break
@@ -134,8 +134,8 @@ class TagUpkeep:
             names = self._create(rules)
             if not names:  # further snapshots would not help either
                 break
-            created += names
-        return created
+            created_names += names
+        return created_names
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
@@ -168,7 +168,7 @@ class TagUpkeep:
                 "stream_app writes none: set 'tag.automatic-creation' = 'process-time'"
             )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
-        created = []
+        created_names = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
         for due_tag in due_tags(rules, next_begin, times):
             created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
@@ -179,16 +179,16 @@ class TagUpkeep:
                 time_retained_ms=retained_ms,
             )
             try:
-                created += [due_tag.name] if create_tag(self.table, tag) else []
+                created_names += [due_tag.name] if create_tag(self.table, tag) else []
             except UsageError:  # the snapshot has expired, so the next one gets the tag
                 break
         else:
             # The created tags determine what is due next.
-            self._is_due_known = not created
+            self._is_due_known = not created_names
             self._examined_id = (
                 max(self._examined_id, *by_number) if by_number else self._examined_id
             )
-        return tuple(created)
+        return tuple(created_names)
 
     def _newest_automatic_tags(self, rules: TagRules) -> list[Tag]:
         """Return the newest automatic tag, which records the progress, or no tag."""
@@ -196,7 +196,7 @@ class TagUpkeep:
         dated_names = [
             (begin, name)
             for name in manager.names()
-            if (begin := rules.periods.begin_ms(name)) is not None
+            if (begin := rules.period_rule.begin_ms(name)) is not None
         ]
         tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]

@@ -32,7 +32,7 @@ from stream_app.model.options.tag_options import (
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
-from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_periods
+from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_period_rule
 from stream_app.planning.upkeep.unused_files import FileKey, nearest_numbers, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
@@ -43,7 +43,7 @@ from stream_app.table.upkeep.file_deletion import (
     needed_files_cache,
     protected_versions,
 )
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 
@@ -217,7 +217,7 @@ def _files(
     consecutive versions, so a neighbour has each file that any retained version has.
     """
     protected = protected_versions(table)
-    collector = FileCollector(ManifestReads(table))
+    collector = FileCollector(ManifestCache(table))
     numbers = {*retained_ids, *table.snapshots.ids()}
     neighbour_ids = {
         number for version in versions for number in nearest_numbers(version.snapshot_id, numbers)
@@ -227,8 +227,8 @@ def _files(
         for number in sorted(neighbour_ids)
     ]
     needed_files = collector.keep_files_of_others(protected, needed_files_cache())
-    needed_files += _flushed_changelogs(table, collector.reads)
-    needed_files += [collector.reads.live_files(version) for version in neighbours]
+    needed_files += _flushed_changelogs(table, collector.manifest_cache)
+    needed_files += [collector.manifest_cache.live_files(version) for version in neighbours]
     collector.keep_metadata_of(neighbours)
     if not table.options.writes_changelog:  # otherwise changelogs have their own lists
         changelogs = map(table.changelogs.changelog, table.changelogs.ids())
@@ -245,17 +245,19 @@ def add_live_files(
 ) -> None:
     """Add the data files of a version to delete, unless they are needed."""
     lists = (version.base_manifest_list, version.delta_manifest_list)
-    collector.reads.prefetch(lists, with_manifests=True)
-    entries = [entry for name in lists for entry in collector.reads.entries(name) or ()]
+    collector.manifest_cache.prefetch(lists, with_manifests=True)
+    entries = [entry for name in lists for entry in collector.manifest_cache.entries(name) or ()]
     collector.add_data_files(unprotected_entries(live_entries(entries), needed_files))
 
 
-def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> list[frozenset[FileKey]]:
+def _flushed_changelogs(
+    table: FileStoreTable, manifest_cache: ManifestCache
+) -> list[frozenset[FileKey]]:
     """Return the data files that serve as the changelog of long-lived changelogs."""
     if table.options.writes_changelog:
         return []
     changelogs = map(table.changelogs.changelog, table.changelogs.ids())
-    return [reads.added_files(changelog, may_be_gone=True) for changelog in changelogs]
+    return [manifest_cache.added_files(changelog, may_be_gone=True) for changelog in changelogs]
 
 
 def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
@@ -281,10 +283,10 @@ def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
 def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
     """Check that the snapshot has no other automatic tag, because Paimon fails on two of them."""
     rules = tag_rules(table)
-    if rules is None or rules.periods.begin_ms(name) is None:
+    if rules is None or rules.period_rule.begin_ms(name) is None:
         return
     for tag in table.tags.tags():
-        is_automatic = rules.periods.begin_ms(tag.name) is not None
+        is_automatic = rules.period_rule.begin_ms(tag.name) is not None
         if is_automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
             raise UsageError(
                 f"snapshot {snapshot.snapshot_id} already has the automatic tag {tag.name!r}, "
@@ -303,21 +305,21 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] not in ("process-time", "watermark"):
         return None
-    periods = tag_periods(
+    period_rule = tag_period_rule(
         options[TAG_CREATION_PERIOD],
         options[TAG_PERIOD_FORMATTER],
         options[TAG_CREATION_PERIOD_DURATION],
     )
     delay_ms = options[TAG_CREATION_DELAY]
-    if delay_ms >= periods.period_ms:
+    if delay_ms >= period_rule.period_ms:
         raise UsageError(
             f"option 'tag.creation-delay': {delay_ms} ms is not below the period of "
-            f"{periods.period_ms} ms",
+            f"{period_rule.period_ms} ms",
             where=table.location,
             fix="shorten the delay, or lengthen tag.creation-period",
         )
     return TagRules(
-        periods=periods,
+        period_rule=period_rule,
         delay_ms=delay_ms,
         completes=options[TAG_AUTOMATIC_COMPLETION],
         num_max=options[TAG_NUM_RETAINED_MAX],

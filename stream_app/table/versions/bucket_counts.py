@@ -44,6 +44,6 @@ def basis_of(table: FileStoreTable, snapshot: Snapshot) -> BucketBasis:
     index = snapshot.index_manifest
     counts: Mapping[bytes, int] = {}
     if table.kind_traits.has_bucket_number:
-        live = FileStoreScan(table).iterate_live(snapshot)
-        counts = counts_after({}, live, table.options.bucket)
+        live_entries = FileStoreScan(table).iterate_live(snapshot)
+        counts = counts_after({}, live_entries, table.options.bucket)
     return BucketBasis(routed_on=index, written_on=index, bucket_counts=counts)

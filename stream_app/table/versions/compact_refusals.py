@@ -22,7 +22,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(frozen=True, slots=True)
-class CompactableFiles:
+class CompactableFileCheck:
     """A check of one table's files, and of each schema once."""
 
     table: FileStoreTable
@@ -93,10 +93,10 @@ def compactable_entries(
     Raises:
         UnsupportedTableError: a file cannot be compacted.
     """
-    compactable = CompactableFiles(table)
+    compactable_check = CompactableFileCheck(table)
     partitions = None if buckets is None else {partition for partition, _ in buckets}
     for entry in FileStoreScan(table).iterate_live(snapshot):
         if partitions is None or entry.partition in partitions:
             if entry.file.schema_id <= table.schema.schema_id:
-                compactable.check(entry.file)
+                compactable_check.check(entry.file)
             yield entry

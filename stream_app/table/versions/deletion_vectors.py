@@ -44,7 +44,7 @@ def deletion_vectors(
 
 def index_changes(
     table: FileStoreTable,
-    live: Sequence[IndexManifestEntry],
+    live_entries: Sequence[IndexManifestEntry],
     bucket_id: BucketId,
     *,
     deleted_files: Collection[str] = (),
@@ -53,7 +53,7 @@ def index_changes(
     """Write the changed index files of a bucket, and return DELETE entries, then ADD entries.
 
     Args:
-        live: the live index files of the table, or of the bucket.
+        live_entries: the live index files of the table, or of the bucket.
         deleted_files: names of data files that a compaction or an overwrite deletes.
         deleted_rows: data file → rows to delete, in addition to those already deleted.
 
@@ -63,7 +63,7 @@ def index_changes(
     deleted_rows = deleted_rows or {}
     assert deleted_rows.keys().isdisjoint(deleted_files), "no rows are deleted from a deleted file"
     plan = choose_rewrites(
-        [entry for entry in live if entry.bucket_id == bucket_id],
+        [entry for entry in live_entries if entry.bucket_id == bucket_id],
         deleted_files=deleted_files,
         changed_files=deleted_rows.keys(),
         needs_one_file=table.kind_traits.has_buckets,
@@ -87,8 +87,8 @@ def new_index_manifest(
     table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
     """Write the next index manifest, and return its name; without changes the old name."""
-    previous = latest.index_manifest if latest else None
+    previous_name = latest.index_manifest if latest else None
     if not changes:
-        return previous
-    live = index_manifest(table, previous).entries
-    return write_index_manifest(table, combine_index(live, changes))
+        return previous_name
+    live_entries = index_manifest(table, previous_name).entries
+    return write_index_manifest(table, combine_index(live_entries, changes))

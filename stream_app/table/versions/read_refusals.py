@@ -63,13 +63,15 @@ def warn_of_unknown(table: FileStoreTable) -> None:
     warn_of_unknown_parts(table, "fields of its schema", table.schema.unknown_fields)
 
 
-def warn_of_unknown_parts(table: FileStoreTable, parts: str, unknown: Collection[str]) -> None:
+def warn_of_unknown_parts(
+    table: FileStoreTable, parts: str, unknown_names: Collection[str]
+) -> None:
     """Log unknown parts of a table by name, if there are any."""
-    if unknown:
+    if unknown_names:
         _LOG.warning(
             "%s has %s that stream_app does not know: %s; if they change what its rows mean, "
             "read it with Paimon's own readers",
             table.location,
             parts,
-            ", ".join(unknown),
+            ", ".join(unknown_names),
         )

@@ -32,7 +32,7 @@ def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
 def rows_that_wait(
     table: FileStoreTable,
     latest: Snapshot | None,
-    live: Sequence[ManifestEntry] | None = None,
+    live_entries: Sequence[ManifestEntry] | None = None,
     *,
     counts_newest: bool = False,
 ) -> int:
@@ -42,18 +42,18 @@ def rows_that_wait(
 
     Args:
         latest: the newest snapshot.
-        live: the live files of `latest`; None: read them if rows may wait.
+        live_entries: the live files of `latest`; None: read them if rows may wait.
         counts_newest: whether rows of a fresh epoch count too, because no compaction is under way.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.
     """
-    rule = table.visibility
-    if latest is None or rule is Visibility.ANY_LEVEL:
+    visibility = table.visibility
+    if latest is None or visibility is Visibility.ANY_LEVEL:
         return 0
-    if live is None:
-        live = FileStoreScan(table).live(latest)
-    row_count = sum(waiting_buckets(live, rule, table.options.num_levels).values())
+    if live_entries is None:
+        live_entries = FileStoreScan(table).live(latest)
+    row_count = sum(waiting_buckets(live_entries, visibility, table.options.num_levels).values())
     is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
     return rows_to_report(
         row_count,

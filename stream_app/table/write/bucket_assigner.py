@@ -50,7 +50,7 @@ class BucketAssigner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FixedBuckets:
+class FixedBucketAssigner:
     """The assigner for ``bucket`` ≥ 1: the hash of the bucket key modulo the number of buckets.
 
     Attributes:
@@ -86,7 +86,7 @@ class FixedBuckets:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutBuckets:
+class BucketUnawareAssigner:
     """The assigner for ``bucket = -1`` without a primary key: partitions have only ``bucket-0``."""
 
     schema: TableSchema
@@ -155,8 +155,8 @@ def row_codes(columns: list[pa.Array], row_count: int) -> Int64s:
     """Return a code for each row: int64 [n], at most n, and equal for rows with equal values."""
     codes = np.zeros(row_count, np.int64)
     for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+        encoded_column = column.dictionary_encode(null_encoding="encode")
+        codes = codes * len(encoded_column.dictionary) + encoded_column.indices.to_numpy()
         if codes.max(initial=0) > row_count:
             codes = np.unique(codes, return_inverse=True)[1]
     return codes

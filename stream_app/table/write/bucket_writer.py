@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import OldRows, WrittenFiles
+from stream_app.mergetree.file_access import OldRowLookup, WrittenFiles
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -32,8 +32,8 @@ class BucketWriter(Protocol):
         ...
 
 
-class MakesBucketWriter(Protocol):
-    """A maker of bucket writers."""
+class BucketWriterFactory(Protocol):
+    """A factory of bucket writers."""
 
     def __call__(
         self,
@@ -42,13 +42,13 @@ class MakesBucketWriter(Protocol):
         bucket: int,
         *,
         next_sequence_number: int,
-        old_rows: OldRows | None = None,
+        old_row_lookup: OldRowLookup | None = None,
     ) -> BucketWriter:
         """Return the writer of a bucket for one epoch.
 
         Args:
             next_sequence_number: a number greater than any in the bucket.
-            old_rows: finds the values that rows omit; None: look in the newest snapshot. Kinds
-                of tables whose rows omit no value ignore it.
+            old_row_lookup: finds the values that rows omit; None: look in the newest snapshot.
+                Kinds of tables whose rows omit no value ignore it.
         """
         ...

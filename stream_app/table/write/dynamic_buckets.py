@@ -1,8 +1,8 @@
 """Assigns buckets by an index of hashes, for ``bucket = -1`` and a key with all partition columns.
 
-Stage 1 of an epoch assigns buckets (`DynamicBuckets`), and stage 2 adds new keys to the index
-(`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new key's
-bucket on its own (`planning.buckets.open_buckets`).
+Stage 1 of an epoch assigns buckets (`DynamicBucketAssigner`), and stage 2 adds new keys to the
+index (`HashIndexWriter`). One shuffle between the stages suffices, because a task can choose a new
+key's bucket on its own (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
 """
@@ -77,19 +77,19 @@ HASH_CACHE = HashCache()
 
 def known_buckets(
     table: FileStoreTable,
-    files: Mapping[int, IndexManifestEntry],
+    index_entries: Mapping[int, IndexManifestEntry],
     hashes: Hashes,
     cache: HashCache = HASH_CACHE,
 ) -> npt.NDArray[np.int64]:
     """Return the bucket of each hash: int64 [n], -1 for an unknown hash.
 
     Args:
-        files: bucket → the file with the hashes of its keys, of one partition.
+        index_entries: bucket → the file with the hashes of its keys, of one partition.
         hashes: int32 [n], distinct and ascending.
     """
     buckets = np.full(len(hashes), -1, np.int64)
     unknown_indices = np.arange(len(hashes))
-    for bucket, entry in sorted(files.items()):
+    for bucket, entry in sorted(index_entries.items()):
         if not len(unknown_indices):
             break
         is_known = _is_in(hashes[unknown_indices], cache.read(table, entry))
@@ -121,27 +121,29 @@ def added_hashes(
     return all_hashes
 
 
-def _is_in(hashes: Hashes, others: Hashes) -> npt.NDArray[np.bool_]:
+def _is_in(hashes: Hashes, other_hashes: Hashes) -> npt.NDArray[np.bool_]:
     """Return whether each hash is in the other array; both arrays are ascending."""
-    indices = np.searchsorted(others, hashes)
-    indices[indices == len(others)] = 0
-    if not len(others):
+    indices = np.searchsorted(other_hashes, hashes)
+    indices[indices == len(other_hashes)] = 0
+    if not len(other_hashes):
         return np.zeros(len(hashes), np.bool_)
-    is_known: npt.NDArray[np.bool_] = others[indices] == hashes
+    is_known: npt.NDArray[np.bool_] = other_hashes[indices] == hashes
     return is_known
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicBuckets:
-    """Implements `BucketAssigner`.
+class DynamicBucketAssigner:
+    """The assigner for a hash index: a key's indexed bucket, or an open one for a new key.
+
+    Implements `BucketAssigner`.
 
     Attributes:
-        index: the name of the index manifest with the known hashes; None if no key has a bucket
+        index_manifest_name: the index manifest with the known hashes; None if no key has a bucket
             yet.
     """
 
     table: FileStoreTable
-    index: str | None
+    index_manifest_name: str | None
 
     @property
     def bucket_count(self) -> int:
@@ -179,7 +181,7 @@ class DynamicBuckets:
         return bucket_of_row
 
     def _manifest(self) -> IndexManifest:
-        return index_manifest(self.table, self.index)
+        return index_manifest(self.table, self.index_manifest_name)
 
     def _rules(self) -> DynamicBucketRules:
         return DynamicBucketRules.of_options(self.table.options)
@@ -187,16 +189,18 @@ class DynamicBuckets:
 
 @dataclass(slots=True)
 class HashIndexWriter:
-    """Implements `table_write.BucketIndex`: collects the hashes of a bucket's new rows.
+    """A writer that adds the hashes of a bucket's new rows to the hash index.
+
+    Implements `table_write.BucketIndex`.
 
     Attributes:
-        index: the name of the index manifest with the bucket's known hashes; None without one.
+        index_manifest_name: the index manifest with the bucket's known hashes; None without one.
     """
 
     table: FileStoreTable
     partition: bytes
     bucket: int
-    index: str | None
+    index_manifest_name: str | None
     _hashes: list[Hashes] = field(init=False, default_factory=list)
     _hash_count: int = field(init=False, default=0)
 
@@ -206,8 +210,8 @@ class HashIndexWriter:
         if kind_column := options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, kind_column)
         hashes = key_hashes(rows, self.table.schema)
-        if ignored := ignored_kinds(options):
-            hashes = hashes[accepted_mask(rows, ignored)]
+        if kinds := ignored_kinds(options):
+            hashes = hashes[accepted_mask(rows, kinds)]
         self._hashes.append(hashes)
         self._hash_count += len(hashes)
         if self._hash_count > _HASHES_MAX:
@@ -216,7 +220,7 @@ class HashIndexWriter:
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
         """See `table_write.BucketIndex.finish`."""
-        files = index_manifest(self.table, self.index).hashes.get(self.partition, {})
+        files = index_manifest(self.table, self.index_manifest_name).hashes.get(self.partition, {})
         old_entry = files.get(self.bucket)
         hashes = added_hashes(self.table, old_entry, self._distinct_hashes())
         if hashes is None:

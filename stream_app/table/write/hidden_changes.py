@@ -65,7 +65,9 @@ RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file:
 
 @dataclass(slots=True, kw_only=True)
 class HiddenChangesOfBucket:
-    """Implements `mergetree.file_access.HiddenChanges`.
+    """The hidden changes of one bucket, in files that its index names.
+
+    Implements `mergetree.file_access.HiddenChanges`.
 
     Attributes:
         late_ms: how much older than the newest change a merged file's changes may be.

@@ -21,7 +21,7 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.file_access import (
     KeyValueFileAccess,
     KeyValueFileWriter,
-    OldRows,
+    OldRowLookup,
     WrittenFiles,
 )
 from stream_app.mergetree.key_value_batch import rows_at
@@ -43,8 +43,11 @@ SHARES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class PostponedShares:
-    """Implements `BucketAssigner`: a key share takes the place of a bucket."""
+class PostponedShareAssigner:
+    """The assigner of rows to key shares, which take the place of buckets.
+
+    Implements `BucketAssigner`.
+    """
 
     schema: TableSchema
 
@@ -106,8 +109,8 @@ class PostponedWriter:
             )
         if options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, options[ROWKIND_FIELD])
-        if ignored := ignored_kinds(options):
-            rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, ignored)))
+        if kinds := ignored_kinds(options):
+            rows = rows_at(rows, np.flatnonzero(accepted_mask(rows, kinds)))
         if not rows.num_rows:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
@@ -138,10 +141,10 @@ def postponed_writer(
     bucket: int,
     *,
     next_sequence_number: int,
-    old_rows: OldRows | None = None,
+    old_row_lookup: OldRowLookup | None = None,
 ) -> PostponedWriter:
-    """Return the writer of a key share; see `MakesBucketWriter`."""
-    del old_rows
+    """Return the writer of a key share; see `BucketWriterFactory`."""
+    del old_row_lookup
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
     schema = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})

@@ -22,7 +22,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.merge_errors import merge_errors
-from stream_app.table.write.bucket_writer import BucketWriter, MakesBucketWriter
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriterFactory
 
 
 class BucketIndex(Protocol):
@@ -40,8 +40,8 @@ class BucketIndex(Protocol):
         ...
 
 
-class MakesBucketIndex(Protocol):
-    """A maker of bucket indexes."""
+class BucketIndexFactory(Protocol):
+    """A factory of bucket indexes."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
         """Return the index of a bucket for one epoch."""
@@ -54,10 +54,10 @@ class TableWrite:
     def __init__(
         self,
         table: FileStoreTable,
-        bucket_writer: MakesBucketWriter,
+        bucket_writer: BucketWriterFactory,
         *,
         next_sequence_number: int,
-        bucket_index: MakesBucketIndex | None = None,
+        bucket_index: BucketIndexFactory | None = None,
         bucket_counts: Mapping[bytes, int] | None = None,
     ) -> None:
         """Begin a task's share.
@@ -76,9 +76,9 @@ class TableWrite:
         self._writer: BucketWriter | None = None
         self._changes: list[BucketChange] = []
         self.refused: list[pa.RecordBatch] = []
-        """Rows of finished buckets that could not be written; see `WrittenFiles.refused`."""
+        """Rows of finished buckets that could not be written, with `fill_unchanged.REASON`."""
         self.late_changes = 0
-        """Changes to finished buckets that came too late; see `WrittenFiles.late_changes`."""
+        """The number of changes to finished buckets that came too late for their place."""
 
     def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
         """Write rows (`_VALUE_KIND` and the table's columns) of a bucket.
@@ -114,7 +114,7 @@ class TableWrite:
             self.refused += files.refused
             self.late_changes += files.late_changes
             if self._index is not None:
-                self._changes[-1] = replace(self._changes[-1], index=self._index.finish())
+                self._changes[-1] = replace(self._changes[-1], index_entries=self._index.finish())
         self._writer = self._bucket_id = None
 
     def prepare_commit(self) -> list[BucketChange]:

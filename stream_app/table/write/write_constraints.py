@@ -16,7 +16,7 @@ from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.bucket_counts import counts_after
-from stream_app.table.versions.compact_refusals import CompactableFiles
+from stream_app.table.versions.compact_refusals import CompactableFileCheck
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -28,16 +28,16 @@ class LiveFileCounts:
     safe, but any thread may read a count.
 
     Attributes:
-        files, bytes: the counts; None if unknown.
+        file_count, bytes: the counts; None if unknown.
     """
 
-    files: int | None = None
+    file_count: int | None = None
     bytes: int | None = None
 
-    def begin(self, live: Iterable[ManifestEntry]) -> None:
+    def begin(self, live_entries: Iterable[ManifestEntry]) -> None:
         """Begin with all live files of the table."""
-        self.files = self.bytes = 0
-        self.follow(live)
+        self.file_count = self.bytes = 0
+        self.follow(live_entries)
 
     def follow(self, entries: Iterable[ManifestEntry]) -> None:
         """Count files that another writer has added and removed."""
@@ -55,8 +55,8 @@ class LiveFileCounts:
             )
 
     def _add(self, file_count: int, byte_count: int) -> None:
-        if self.files is not None and self.bytes is not None:
-            self.files, self.bytes = self.files + file_count, self.bytes + byte_count
+        if self.file_count is not None and self.bytes is not None:
+            self.file_count, self.bytes = self.file_count + file_count, self.bytes + byte_count
 
 
 @dataclass(slots=True)
@@ -65,23 +65,23 @@ class WriteConstraints:
 
     Attributes:
         next_sequence_number: a number greater than any in a file; 0 without files.
-        live: the counts of the table's live files and bytes.
+        live_counts: the counts of the table's live files and bytes.
         bucket_counts: partition → its number of buckets, if that differs from the table's. A change
             replaces the object.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
-    live: LiveFileCounts = field(default_factory=LiveFileCounts)
+    live_counts: LiveFileCounts = field(default_factory=LiveFileCounts)
     bucket_counts: Mapping[bytes, int] = field(init=False, default_factory=dict)
-    _compactable: CompactableFiles | None = field(init=False)
+    _compactable_check: CompactableFileCheck | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._compactable = CompactableFiles(self.table)
+        self._compactable_check = CompactableFileCheck(self.table)
 
     def accept_all_files(self) -> None:
         """Accept files that this process cannot compact from this call on."""
-        self._compactable = None
+        self._compactable_check = None
 
     def read_live_files(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
         """Read all live files, unless new rows do not depend on them, because there may be many.
@@ -94,7 +94,7 @@ class WriteConstraints:
         if not self.table.schema.kind_traits.has_buckets:
             return ()
         entries = FileStoreScan(self.table).live(snapshot)
-        self.live.begin(entries)
+        self.live_counts.begin(entries)
         self._apply_entries(entries)
         return entries
 
@@ -110,8 +110,8 @@ class WriteConstraints:
     def _apply_entries(self, entries: Collection[ManifestEntry]) -> None:
         for entry in entries:
             self.add(entry.file)
-            if entry.kind is FileKind.ADD and self._compactable is not None:
-                self._compactable.check(entry.file)
+            if entry.kind is FileKind.ADD and self._compactable_check is not None:
+                self._compactable_check.check(entry.file)
         if self.table.kind_traits.has_bucket_number:
             table_count = self.table.options.bucket
             self.bucket_counts = counts_after(self.bucket_counts, entries, table_count)

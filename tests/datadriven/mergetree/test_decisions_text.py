@@ -100,7 +100,7 @@ def policy_of(case: Case) -> CompactStrategy:
 def time_of(case: Case) -> PickTime:
     return PickTime(
         full_age_ms=_optional(case, "full-age"),
-        idle_flushes=_optional(case, "idle") or 0,
+        idle_flush_count=_optional(case, "idle") or 0,
         expects_no_flush="expects_no_flush" in case.args,
     )
 
@@ -308,7 +308,7 @@ class Bucket:
             self.executor, local_ms=self.local_ms(case), full="full" in case.args
         )
         if not begun:
-            busy = "one is running" if self.manager.begun else "nothing is due"
+            busy = "one is running" if self.manager.begun_compaction else "nothing is due"
             return f"none begun: {busy}"
         request = self.executor.requests[-1][0]
         names = " ".join(file.file_name for file in request.unit.files)
@@ -326,7 +326,7 @@ class Bucket:
         else:
             outputs = tuple(self.merged(request.unit))
             future.set_result(request.change(removed=request.unit.files, added=outputs))
-        finished = self.manager.begun_if_done()
+        finished = self.manager.finished_compaction()
         return f"finished: {finished is not None and finished.future is future}"
 
     def merged(self, unit: CompactUnit) -> Iterable[DataFileMeta]:
@@ -336,12 +336,12 @@ class Bucket:
         yield file_of(f"c{self.file_count} {least}-{greatest} L{unit.output_level}")
 
     def apply(self, _: Case) -> None:
-        finished = self.manager.begun_if_done()
+        finished = self.manager.finished_compaction()
         assert finished is not None
         self.manager.apply(finished.future.result())
 
     def forget(self, _: Case) -> None:
-        self.manager.forget_begun()
+        self.manager.forget_begun_compaction()
 
     def restore(self, case: Case) -> None:
         self.manager.restore(

@@ -67,7 +67,7 @@ class HistoryInMemory:
         return HistoryRule(columns, LAYOUT, self.with_before)
 
     def find(self, keys: pa.RecordBatch, _names: Sequence[str]) -> RowsOfKeys:
-        """See `mergetree.file_access.OldRows`."""
+        """See `mergetree.file_access.OldRowLookup`."""
         key_indices, row_indices = rows_with_keys(keys, self.rows, ["id"])
         order = np.argsort(key_indices, kind="stable")
         return RowsOfKeys(key_indices[order], rows_at(self.rows, row_indices[order]))
@@ -83,9 +83,10 @@ class HistoryInMemory:
         is_kept = np.isin(rows.column(VALUE_KIND).to_numpy()[newest], [0, 2])
         self.rows = rows_at(rows, newest[is_kept])
         shown = [_shown(row) for row in written.to_pylist()]
-        if outcome.refused is not None:
+        if outcome.refused_messages is not None:
             shown += [
-                f"refused: {reason}" for reason in outcome.refused.column("reason").to_pylist()
+                f"refused: {reason}"
+                for reason in outcome.refused_messages.column("reason").to_pylist()
             ]
         return "\n".join(shown) or "nothing"
 

@@ -11,8 +11,8 @@ from tests.support.suite.datadriven import Case, run_file
 
 def way(case: Case) -> str:
     return source_to_read(
-        keys=int(case.args["keys"]),
-        file_rows=int(case.args["rows"]),
+        key_count=int(case.args["keys"]),
+        file_row_count=int(case.args["rows"]),
         file_size=int(case.args["bytes"]),
         has_copies="no-copies" not in case.args,
     ).name

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.changelog.before_rows import (
-    BeforeRows,
+from stream_app.mergetree.changelog.before_row_lookup import (
+    BeforeRowLookup,
     FullCompactionChangelog,
+    HigherLevelLookup,
     LookupChangelog,
-    RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
 from stream_app.mergetree.compact.compact_manager import files_above
@@ -118,7 +118,7 @@ def compact(case: Case) -> str:
         expire=RecordLevelExpire("ts", bound) if bound else None,
         fan_in=int(case.args.get("fan-in", 32)),
     )
-    above = RowsAbove(layout, files, files_above(runs, unit, files.key_of), files.key_of)
+    above = HigherLevelLookup(layout, files, files_above(runs, unit, files.key_of), files.key_of)
     task = CompactTask(
         request=request,
         rewriter=telling(case, merging, request, above),
@@ -136,10 +136,10 @@ def telling(
     case: Case,
     merging: CompactRewriter,
     request: CompactRequest,
-    above: RowsAbove,
+    above: HigherLevelLookup,
 ) -> Rewriter:
     layout = merging.layout
-    before: BeforeRows
+    before: BeforeRowLookup
     match case.args.get("changelog"):
         case "lookup":
             before = LookupChangelog(layout, request.max_level, above, keeps_newest=True)

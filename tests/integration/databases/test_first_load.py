@@ -21,7 +21,7 @@ from stream_app.checkpoint.load_plan import FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
-from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from tests.support.databases.going_on import going_on
 from tests.support.jobs.ingest_process import IngestProcess, write_conf
 from tests.support.jobs.ingest_server import IngestServer
@@ -372,7 +372,7 @@ def values_of(url: JdbcUrl, kinds: dict[str, str], table: str = "t") -> list[dic
         },
         keys=(),
     )
-    rows = DatabaseRows(url=url, queries={str(relation): relation.row_query(0)})
+    rows = DatabaseRowReader(url=url, queries={str(relation): relation.row_query(0)})
     batches = rows.read([(0, LoadPart(name="t", table="t", relation=str(relation)))])
     texts = [text for batch in batches for text in batch.column("value").to_pylist()]
     return [json.loads(text)["after"] for text in texts]

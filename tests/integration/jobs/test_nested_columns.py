@@ -85,7 +85,7 @@ def test_messages_become_rows_that_paimon_merges_on(
          "at": {"x": 1.0, "y": None}, "more": [{"v": 1}]},
     ]  # fmt: skip
     location = str(harness.table)
-    assert sound_report(open_file_store_table(location)).files
+    assert sound_report(open_file_store_table(location)).file_count
     merged = harness.java.read(location)
     harness.java.compact(harness.table)  # PyPaimon merges, but undoes nothing
     readers = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochs
+from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochRunner
 from tests.support.jobs.table_writer import by_content, read_rows
 from tests.support.jobs.two_table_job import TwoTables, reports
 from tests.support.tables.snapshot_chain import check_chain
@@ -17,15 +17,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def runner(spark: SparkSession) -> Iterator[DataFrameEpochs]:
+def runner(spark: SparkSession) -> Iterator[DataFrameEpochRunner]:
     """Epochs in this thread, which has no pool and no job's description before and after."""
-    yield DataFrameEpochs(spark)
+    yield DataFrameEpochRunner(spark)
     for name in ("spark.scheduler.pool", "spark.job.description"):
         spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
-    spark: SparkSession, runner: DataFrameEpochs, tmp_path: Path
+    spark: SparkSession, runner: DataFrameEpochRunner, tmp_path: Path
 ) -> None:
     tables = TwoTables(tmp_path)
     for epoch in range(2):
@@ -47,7 +47,11 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
         True,
         False,
     ]
-    assert (again.rounds.totals.messages, again.rounds.totals.changes, again.rounds.totals.bad) == (
+    assert (
+        again.round_runner.totals.messages,
+        again.round_runner.totals.changes,
+        again.round_runner.totals.bad,
+    ) == (
         51,
         50,
         1,

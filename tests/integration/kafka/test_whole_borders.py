@@ -13,7 +13,7 @@ from stream_app.app.table_setup.job_folder_access import open_folder
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.epochs.stream.whole_borders import WholeBorders
+from stream_app.epochs.stream.whole_borders import WholeEpochCutter
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
@@ -86,8 +86,8 @@ class Bank:
     def client(self) -> tuple[tuple[str, str], ...]:
         return tuple(client_options(self.broker.bootstrap, {}, ()).options.items())
 
-    def borders(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeBorders:
-        return WholeBorders(
+    def cutter(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeEpochCutter:
+        return WholeEpochCutter(
             reader=TransactionReader(
                 settings=ReaderSettings(client_settings=self.client),
                 transactions_of=debezium_transactions,
@@ -125,26 +125,26 @@ def test_a_half_transaction_waits_for_the_next_epoch(bank: Bank) -> None:
     bank.end(a=1, b=1)
     bank.begin()
     bank.change("a", 1)
-    borders = bank.borders()
-    first = borders.end(0, bank.ends(0, 0, 0), bank.newest(), never)
+    cutter = bank.cutter()
+    first = cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never)
     assert first == bank.ends(1, 1, 2)
     border = BorderLog(bank.checkpoint).border(0)
     assert border is not None
     assert border.is_whole
     assert border.progress.positions[bank.name].transaction == "1:1000"
-    assert borders.end(1, first, bank.newest(), never) == first, "nothing is whole yet"
+    assert cutter.choose_end(1, first, bank.newest(), never) == first, "nothing is whole yet"
     bank.change("b", 2)
     bank.end(a=1, b=1)
-    second = borders.end(1, first, bank.newest(), never)
+    second = cutter.choose_end(1, first, bank.newest(), never)
     assert second == bank.ends(2, 2, 4)
-    borders.close()
+    cutter.close()
     # The same border comes of a run that reads the messages again.
-    again = bank.borders()
-    assert again.end(1, first, bank.newest(), never) == second
+    again = bank.cutter()
+    assert again.choose_end(1, first, bank.newest(), never) == second
     border = BorderLog(bank.checkpoint).border(1)
     assert border is not None
     assert border.is_whole
-    assert again.end(2, second, bank.newest(), never) == second
+    assert again.choose_end(2, second, bank.newest(), never) == second
     again.close()
 
 
@@ -157,9 +157,9 @@ def test_an_epoch_grows_until_a_large_transaction_fits(
     bank.begin()
     bank.change("b", 1)
     bank.end(b=1)
-    borders = bank.borders(limit=10)
-    end = borders.end(0, bank.ends(0, 0, 0), bank.newest(), never)
-    borders.close()
+    cutter = bank.cutter(limit=10)
+    end = cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never)
+    cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 50}
     assert "and not 10: a transaction of the source is that large" in caplog.text
 
@@ -168,25 +168,25 @@ def test_epochs_of_one_message_grow_to_whole_transactions(bank: Bank) -> None:
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    borders = bank.borders(limit=1)
-    assert borders.end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
-    borders.close()
+    cutter = bank.cutter(limit=1)
+    assert cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), never) == bank.ends(1, 0, 2)
+    cutter.close()
 
 
 def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None:
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()
     bank.change("a", *range(1, 31))
-    borders, begin = bank.borders(limit=8), bank.ends(0, 0, 0)
-    assert borders.end(0, begin, bank.newest(), never) == begin
+    cutter, begin = bank.cutter(limit=8), bank.ends(0, 0, 0)
+    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
     bank.change("b", 31)
     bank.end(a=30, b=1)
     for _ in range(40):
         bank.begin()
         bank.change("b", 1)
         bank.end(b=1)
-    end = borders.end(0, begin, bank.newest(), never)
-    borders.close()
+    end = cutter.choose_end(0, begin, bank.newest(), never)
+    cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 30}, "whole"
 
 
@@ -197,27 +197,27 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1, b=1)
-    borders = bank.borders()
+    cutter = bank.cutter()
     for _ in range(2):  # as long as nothing comes behind it, the connector may have stopped
-        assert borders.end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
         bank.clock.millis += 1_000_000
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    assert borders.end(0, begin, bank.newest(), never) == begin
+    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
     bank.clock.millis += 61_000
-    assert borders.end(0, begin, bank.newest(), never) == bank.ends(2, 0, 4)
+    assert cutter.choose_end(0, begin, bank.newest(), never) == bank.ends(2, 0, 4)
     assert f"transaction {bank.name} 1 lacks 1 of 1 changes of b" in caplog.text
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    assert borders.end(1, bank.ends(2, 0, 4), bank.newest(), never) == bank.ends(3, 0, 6)
-    again = bank.borders()  # the next run knows it from the border
+    assert cutter.choose_end(1, bank.ends(2, 0, 4), bank.newest(), never) == bank.ends(3, 0, 6)
+    again = bank.cutter()  # the next run knows it from the border
     bank.begin()
     bank.change("b", 1)
     bank.end(b=1)
-    assert again.end(2, bank.ends(3, 0, 6), bank.newest(), never) == bank.ends(3, 1, 8)
-    for opened in (borders, again):
+    assert again.choose_end(2, bank.ends(3, 0, 6), bank.newest(), never) == bank.ends(3, 1, 8)
+    for opened in (cutter, again):
         opened.close()
     log = [BorderLog(bank.checkpoint).border(epoch) for epoch in range(3)]
     doubts = [None if border is None else border.doubt for border in log]
@@ -238,35 +238,35 @@ def test_a_job_without_the_topic_of_transactions_goes_on_and_says_so(bank: Bank)
     bank.change("a", 1)
     bank.end(a=1)
     newest = {topic: offset for topic, offset in bank.newest().items() if topic in begin}
-    borders = bank.borders()
-    assert borders.end(0, begin, newest, never) == begin
+    cutter = bank.cutter()
+    assert cutter.choose_end(0, begin, newest, never) == begin
     bank.clock.millis += 61_000
-    assert borders.end(0, begin, newest, never) == newest
+    assert cutter.choose_end(0, begin, newest, never) == newest
     border = BorderLog(bank.checkpoint).border(0)
     assert border is not None
     assert border.doubt is not None
     assert "does the job read the topic of transactions" in border.doubt.fix
-    borders.close()
+    cutter.close()
 
 
 def test_a_draining_job_leaves_what_is_not_whole(bank: Bank) -> None:
     begin = bank.ends(0, 0, 0)
     bank.begin()
     bank.change("a", 1)
-    borders = bank.borders(patience_s=None)
+    cutter = bank.cutter(patience_s=None)
     for _ in range(2):
-        assert borders.end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
         bank.clock.millis += 1_000_000
-    borders.close()
+    cutter.close()
 
 
 def test_a_stop_ends_the_reading(bank: Bank) -> None:
     bank.begin()
     bank.change("a", *range(1, 9))
-    borders = bank.borders()
+    cutter = bank.cutter()
     with pytest.raises(StoppedError):
-        borders.end(0, bank.ends(0, 0, 0), bank.newest(), lambda: True)
-    borders.close()
+        cutter.choose_end(0, bank.ends(0, 0, 0), bank.newest(), lambda: True)
+    cutter.close()
 
 
 def test_a_damaged_border_says_which_file(bank: Bank) -> None:

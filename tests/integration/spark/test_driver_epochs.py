@@ -17,8 +17,8 @@ from stream_app.epochs.stages.epoch_runner import EpochOutput
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.traits.kind_traits import CROSS_PARTITION_KEYED
-from stream_app.spark.jobs.driver_epochs import DriverEpochs
-from stream_app.spark.jobs.range_epochs import RangeEpochs
+from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
+from stream_app.spark.jobs.range_epochs import RangeEpochRunner
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.topic_reader import settings_for
 from tests.support.engines.routed_messages import a_plan
@@ -72,17 +72,17 @@ def jobs_of(spark: SparkSession) -> int:
 
 
 def written(
-    runner: DriverEpochs, messages: Sequence[OffsetRange], small: SmallTable
+    runner: DriverEpochRunner, messages: Sequence[OffsetRange], small: SmallTable
 ) -> tuple[EpochOutput, int, int]:
     """Return an epoch's rows, the messages that it read, and the number of its Spark jobs."""
     plan, before = plan_of(small), jobs_of(runner.spark)
     routed = runner.route(0, messages, plan)
     output = routed.write(plan)
-    return output, routed.messages, jobs_of(runner.spark) - before
+    return output, routed.message_count, jobs_of(runner.spark) - before
 
 
-def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverEpochs:
-    return DriverEpochs(RangeEpochs(spark, settings_for(broker.bootstrap), 2), most)
+def runner_of(spark: SparkSession, broker: EmbeddedBroker, most: int) -> DriverEpochRunner:
+    return DriverEpochRunner(RangeEpochRunner(spark, settings_for(broker.bootstrap), 2), most)
 
 
 def rows_of(small: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:

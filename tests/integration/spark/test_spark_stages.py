@@ -195,7 +195,7 @@ def test_a_task_that_is_done_again_gives_the_same_once(
     session = spark.newSession()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "40")
     part = plan.tables[0]
-    failing = replace(part, message_format=Pipeline(FailsOnce(part.message_format)))
+    failing = replace(part, pipeline=Pipeline(FailsOnce(part.pipeline)))
     collected = Collected(replace(plan, tables={0: failing}))
     run_epochs(source.read_stream(session), tmp_path, collected)
     assert [collected.values(key) for key in range(3)] == [

@@ -87,4 +87,4 @@ def test_the_command_compacts_as_java_does(
         rows = by_content(paimon_java.read(theirs))
         assert by_content(read_rows(table)) == by_content(paimon_java.read(ours)) == rows
         assert files(paimon_java, ours) == files(paimon_java, theirs)
-    assert sound_report(table).files
+    assert sound_report(table).file_count

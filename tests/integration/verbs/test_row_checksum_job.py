@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.versions.row_sum_records import base_sum_record
+from stream_app.table.versions.read_sum_record import base_sum_record
 from tests.support.jobs.job_harness import JobHarness, change
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java]
@@ -29,6 +29,6 @@ def test_the_checksum_follows_each_epoch(
     harness.run()
     table = open_file_store_table(str(harness.table))
     record = base_sum_record(table, table.snapshots.latest())
-    assert (record.is_whole, record.total.rows) == (True, len(harness.rows()))
+    assert (record.is_whole, record.total.row_count) == (True, len(harness.rows()))
     capsys.readouterr()
     assert main(["check", str(harness.table)]) == 0, capsys.readouterr().out

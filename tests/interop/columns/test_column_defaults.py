@@ -20,7 +20,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_file_store_table
-from stream_app.table.row_steps.column_defaults import defaults_step
+from stream_app.table.pipeline_steps.column_defaults import defaults_step
 from tests.support.jobs.table_writer import by_content
 from tests.support.judges.normal_rows import normal_rows
 from tests.support.judges.paimon_java import PaimonJava

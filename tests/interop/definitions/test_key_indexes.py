@@ -61,7 +61,7 @@ def index_of(table: FileStoreTable, kind: str) -> tuple[BucketChange, str]:
     entry = IndexManifestEntry(kind=FileKind.ADD, partition=EMPTY, bucket=0, index_file=file)
     path = table.paths.index_file(EMPTY, 0, file)
     table.file_io.write_bytes(path, b"no index!")
-    return BucketChange(partition=EMPTY, bucket=0, index=(entry,)), path
+    return BucketChange(partition=EMPTY, bucket=0, index_entries=(entry,)), path
 
 
 EMPTY = bytes(12)
@@ -114,5 +114,5 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     assert newest is not None
     entries = table.manifests.read_index_manifest(newest.index_manifest)
     indexes = [entry.index_file for entry in entries if entry.index_file.index_type == kind]
-    assert indexes == [change.index[0].index_file]
+    assert indexes == [change.index_entries[0].index_file]
     assert table.file_io.exists(index)

@@ -329,11 +329,11 @@ def test_the_folder_of_a_branch_is_the_branch(paimon_java: PaimonJava, tmp_path:
     branch_rows = normal_rows(stream_app.open_table(branch).read().read_all())
     assert by_content(branch_rows) == by_content(paimon_java.read(f"{path}$branch_x"))
     assert by_content(branch_rows) != by_content(paimon_java.read(path))
-    assert sound_report(open_file_store_table(branch)).versions == 3  # one is the tag
+    assert sound_report(open_file_store_table(branch)).version_count == 3  # one is the tag
     assert stream_app.open_table(branch).location == branch
     assert main(["check", branch]) == main(["inspect", branch, "files"]) == 0
     writable = open_for_writing(open_file_store_table(branch))
     assert (writable.location, writable.branch, writable.version_root) == (str(path), "x", branch)
     assert main(["expire-snapshots", branch]) == 0
     assert main(["remove-orphan-files", branch]) != 0, "the branch's files may be the table's"
-    assert sound_report(open_file_store_table(str(path))).branches == 1
+    assert sound_report(open_file_store_table(str(path))).branch_count == 1

@@ -98,7 +98,7 @@ def test_both_write_and_compact_a_branch(paimon_java: PaimonJava, table: Path) -
     paimon_java.compact(side)
     assert read(side) == java_rows(paimon_java, side)
     assert read(table) == java_rows(paimon_java, table) == before
-    assert sound_report(open_file_store_table(str(table))).branches == 1
+    assert sound_report(open_file_store_table(str(table))).branch_count == 1
 
 
 def test_the_main_branch_follows_a_branch(

@@ -195,7 +195,7 @@ class Tried:
             assert pypaimon.rust_names_with(step) == [], "try it, then"
             self.cells["PyPaimon", step] = self.cells["Rust", step] = NONE
         report = sound_report(self.table)
-        assert report.files
+        assert report.file_count
         self.cells["stream_app", "check"] = YES if report.replayed else FILES
 
     def _look(self, library: str, read: Callable[[Path], pa.Table]) -> None:

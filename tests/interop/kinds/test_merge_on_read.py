@@ -75,7 +75,7 @@ def test_rows_of_level_0_are_merged_with_those_above(
             paimon_java.compact(small.path)
             assert by_content(paimon_java.read(small.path)) == expected
             assert by_content(read_rows(small.table)) == expected
-    assert sound_report(small.table).files
+    assert sound_report(small.table).file_count
 
 
 def test_versions_are_compared_with_their_rows_of_level_0(tmp_path: Path) -> None:

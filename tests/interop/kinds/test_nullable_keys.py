@@ -97,7 +97,7 @@ def test_each_kind_of_table_takes_null_as_a_key(
     assert by_content(read_rows(small.table)) == by_content(model.rows.values())
     compact_fully(small)
     assert by_content(read_rows(small.table)) == by_content(model.rows.values())
-    assert sound_report(small.table).files
+    assert sound_report(small.table).file_count
 
 
 @pytest.mark.java
@@ -145,7 +145,7 @@ def test_we_read_go_on_with_and_compact_a_table_of_pypaimon(
         assert by_content(normal_rows(pypaimon.read(path))) == by_content(rows.values())
         compact_fully(small)
     report = sound_report(small.table)  # each row lies in the bucket of its key
-    assert report.files
+    assert report.file_count
 
 
 def test_conditions_and_changes_know_null_keys(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_null_key_moves_between_partitions(
     expected = [{"id": key, "p": "xyyx"[key], "v": key} for key in range(4)]
     expected += [{"id": None, "p": "x", "v": 3}]
     assert by_content(read_rows(job.table)) == by_content(expected)
-    assert sound_report(job.table).files
+    assert sound_report(job.table).file_count
 
 
 def test_the_option_is_for_tables_with_a_key_and_stays(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_row_of_the_later_snapshot_wins(
             compact(table, whole=epoch == 5)
         if not table.skips_level_0 or epoch in (2, 5, 7):
             assert by_content(read_rows(table)) == by_content(rows.values()), epoch
-    assert sound_report(table).files
+    assert sound_report(table).file_count
     compact(table, whole=True)
     assert by_content(paimon_java.read(table.location)) == by_content(rows.values())
     assert by_content(normal_rows(pypaimon.read(table.location))) == by_content(rows.values())

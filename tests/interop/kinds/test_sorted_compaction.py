@@ -18,7 +18,7 @@ from stream_app.model.files.compact_request import OrderStrategy, RowOrder
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.table.compact.append.row_sorting import RowSorting
+from stream_app.table.compact.append.row_sorter import RowSorter
 from stream_app.table.conditions.row_filter import row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
@@ -147,7 +147,7 @@ def test_ranges_on_disk_give_the_order_of_one_sort(strategy: OrderStrategy, seed
         yield from batches
 
     order = RowOrder(strategy, ("c", "b", "a"))
-    whole = list(RowSorting(order, columns, 1 << 30).rows(read, read, 1))
-    parts = list(RowSorting(order, columns, 1000).rows(read, read, 5000))
+    whole = list(RowSorter(order, columns, 1 << 30).rows(read, read, 1))
+    parts = list(RowSorter(order, columns, 1000).rows(read, read, 5000))
     assert len(parts) > 1
     assert pa.Table.from_batches(parts).equals(pa.Table.from_batches(whole))

@@ -321,7 +321,7 @@ def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:
 def test_a_branch_is_checked_as_a_table_of_its_own(tmp_path: Path) -> None:
     table, branch = with_a_branch(tmp_path)
     report = sound_report(table)
-    assert (report.branches, report.versions) == (1, 2)
+    assert (report.branch_count, report.version_count) == (1, 2)
     files = [entry.file.file_name for entry in FileStoreScan(branch.table).live(branch.latest)]
     branch.file_of(FileStoreScan(branch.table).live(branch.latest)[0]).unlink()
     (finding,) = findings_of(table, quick=True)
@@ -336,7 +336,7 @@ def test_files_that_a_branch_shares_with_the_table_are_checked_and_reported_once
     alone = sound_report(small.table)
     make_branch(small.table, "b", 3)
     report = sound_report(small.table)
-    assert (report.files, report.versions) == (alone.files, alone.versions + 1)
+    assert (report.file_count, report.version_count) == (alone.file_count, alone.version_count + 1)
     damage = Damage(small.table)
     live = FileStoreScan(small.table).live(small.table.snapshots.snapshot(3))
     damage.file_of(live[0]).unlink()

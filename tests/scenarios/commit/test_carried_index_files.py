@@ -51,7 +51,7 @@ def committed(
     change: BucketChange,
     index: Sequence[IndexManifestEntry],
 ) -> Snapshot:
-    change = replace(change, index=tuple(index))
+    change = replace(change, index_entries=tuple(index))
     return commit.commit_appends(ManifestCommittable(identifier=identifier, changes=(change,)))
 
 
@@ -92,7 +92,7 @@ def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) 
     committed(committer(table), 1, written(table, 3), [*removals, *marked(table, first, 0, 1)])
     before = index_files(table)
     change = written(table, 6)
-    change = replace(change, index=(*removals, *marked(table, first, 1, 2)))
+    change = replace(change, index_entries=(*removals, *marked(table, first, 1, 2)))
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
     assert error.value.files == {change.added[0].file_name}

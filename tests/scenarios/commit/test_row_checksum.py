@@ -21,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
-from stream_app.table.versions.row_sum_records import base_sum_record
+from stream_app.table.versions.read_sum_record import base_sum_record
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.small_table import Change, small_table
 
@@ -84,7 +84,7 @@ def test_every_epoch_carries_the_checksum_of_its_rows(tmp_path: Path, producer: 
     assert is_right(table)
     writer.write(SECOND)
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.rows == 8
+    assert base_sum_record(table, newest(table)).total.row_count == 8
     assert findings(table) == ([], [])
 
 
@@ -95,7 +95,7 @@ def test_rows_without_a_key_add_up_through_compactions(tmp_path: Path) -> None:
         writer.write(FIRST)
     writer.commit.compact_fully()
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.rows == 32
+    assert base_sum_record(table, newest(table)).total.row_count == 32
 
 
 def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     monday = serialize_row(["mon"], table.schema.partition_type.types)
     batch_commit(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.rows == 4
+    assert base_sum_record(table, newest(table)).total.row_count == 4
     batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
     assert base_sum_record(table, newest(table)) == EMPTY_TABLE
 

@@ -63,7 +63,7 @@ def buckets_of_keys(job: CrossPartitionJob) -> dict[int, tuple[str, int]]:
     assert rule is not None
     assert latest is not None
     types = table.schema.partition_type.types
-    for share in range(rule.shares):
+    for share in range(rule.share_count):
         index = KeyIndexes.of_table(table, rule).index_at(share, latest)
         for layer in index.layers:
             ids, codes = layer.keys.columns.column("id").to_pylist(), index.find(layer.keys)

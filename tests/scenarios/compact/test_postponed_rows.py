@@ -52,7 +52,7 @@ def moved_rows(table: FileStoreTable) -> int:
     moved = move_postponed(table)
     assert moved is not None
     assert moved.outcome.conflict is None
-    return moved.rows
+    return moved.row_count
 
 
 @pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])

@@ -115,8 +115,8 @@ def test_tables_of_a_database_that_would_count_twice_are_held(
     committer = tables.started(runner, holds_tables=True)
     assert run(committer, tables, runner) is None
     assert contents(tables) == before
-    assert committer.tables.held.by_name.keys() == {"b"}
-    assert f"starting-offsets = '{ENDS}'" in committer.tables.held.by_name["b"].reason
+    assert committer.tables.held_by_name.keys() == {"b"}
+    assert f"starting-offsets = '{ENDS}'" in committer.tables.held_by_name["b"].reason
     [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
     assert tables.tables[0].location in warning
     assert "a changelog has these changes twice" in warning

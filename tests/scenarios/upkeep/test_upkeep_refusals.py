@@ -17,7 +17,7 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_file_store_table
 from stream_app.table.upkeep.file_deletion import FileCollector
-from stream_app.table.upkeep.manifest_reads import ManifestReads
+from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.files.plain_object import plain_object
 from tests.support.histories.tagged_history import add_tag
@@ -124,7 +124,7 @@ def test_a_file_at_an_external_path_is_refused_and_not_counted_as_deleted(
     elsewhere: ManifestEntry = replace(
         entry, file=replace(entry.file, external_path="s3://elsewhere/f")
     )
-    collector = FileCollector(ManifestReads(table))
+    collector = FileCollector(ManifestCache(table))
     add = collector.add_data_files if kind == "data" else collector.add_changelog_files
     with pytest.raises(UnsupportedTableError, match="s3://elsewhere/f"):
         add([elsewhere])

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.round_commits import DecodedEpoch, SourceEpoch
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
@@ -79,7 +79,7 @@ def assert_right(tables: TwoTables) -> None:
     sound_report(table)
 
 
-def decoded(work: EpochRounds[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
+def decoded(work: RoundRunner[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
     source = SourceEpoch(epoch, parts(tables, epoch), f"end of {epoch}")
     return work.decode(source, work.tables.feeds)
 
@@ -105,7 +105,7 @@ class CountingRoutes(EpochHere):
 
 def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
-    work = opened(tables, runner).rounds
+    work = opened(tables, runner).round_runner
     first, second = decoded(work, tables, 0), decoded(work, tables, 1)
     work.finish(first, work.tables.feeds)
     third = decoded(work, tables, 2)
@@ -142,7 +142,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).rounds
+    work = opened(tables, runner).round_runner
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -158,11 +158,11 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).rounds
+    work = opened(tables, runner).round_runner
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
-    write = routed.routed.write
+    write = routed.routed_epoch.write
     writes: list[Any] = []
 
     def overtaken(plan: Any) -> Any:
@@ -172,7 +172,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
         writes.append(plan)
         return output
 
-    routed = replace(routed, routed=replace(routed.routed, write=overtaken))
+    routed = replace(routed, routed_epoch=replace(routed.routed_epoch, write=overtaken))
     work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(200, v="theirs"), "b": []})
@@ -292,7 +292,7 @@ def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Pa
             rows,
         ]
     )
-    check.source.add(check.assigner.assign(whole))
+    check.source_rows.add(check.assigner.assign(whole))
     assert list(check.findings(latest_of(table))) == []
 
 
@@ -301,7 +301,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
-    work = opened(tables, runner).rounds
+    work = opened(tables, runner).round_runner
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     second = decoded(work, tables, 1)
     runner.before_failure = lambda: work.finish(second, work.tables.feeds)
@@ -313,7 +313,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
 def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     tables.send(orders(1, 2), [])
-    work = opened(tables, runner).rounds
+    work = opened(tables, runner).round_runner
     runner.before_failure = lambda: None
     with pytest.raises(CorruptFileError):
         decoded(work, tables, 0)

@@ -103,9 +103,9 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
 def filtered(committer: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
     feed = committer.tables.feeds[1]
-    unfiltered = feed.format_of
+    unfiltered = feed.pipeline_of
 
-    def format_of(table: FileStoreTable) -> Pipeline:
+    def pipeline_of(table: FileStoreTable) -> Pipeline:
         decode = unfiltered(table)
         predicate = parse_predicate("n >= 0", table.schema.fields)
         step = FilterStep(
@@ -115,7 +115,7 @@ def filtered(committer: EpochCommitter[Parts]) -> None:
         )
         return decode.with_steps({StepPlace.FILTER_OF_ROWS: step})
 
-    feed.format_of = format_of
+    feed.pipeline_of = pipeline_of
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -131,7 +131,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
         tables.tables[1] = with_newest_schema(tables.tables[1])
         committer = tables.started(runner, holds_tables=True)
         filtered(committer)
-        assert committer.rounds.plan().tables.keys() == {0}
+        assert committer.round_runner.plan().tables.keys() == {0}
     run(committer, tables, runner, 2)
     waiting = tables.state().held_tables
     assert waiting.keys() == {"b"}
@@ -148,7 +148,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     filtered(committer)
     committer.tables.feeds[1].table_job.table = committer.tables.feeds[0].table_job.table
     with pytest.raises(UsageError):
-        committer.rounds.plan()
+        committer.round_runner.plan()
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:

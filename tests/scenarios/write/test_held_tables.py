@@ -14,7 +14,7 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.checkpoint.held_tables import resume
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.newcomers import NewcomerOutcome
+from stream_app.epochs.rounds.newcomer_creator import NewcomerOutcome
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.epoch_plan import TableMessages
@@ -120,7 +120,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     requests = RequestCounter()
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     committer = started(tables, runner, file_io=(files, None), tasks=1)
-    plan = committer.rounds.plan()
+    plan = committer.round_runner.plan()
     failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables[0]
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
@@ -240,7 +240,7 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     committer.while_idle()
     assert tables.state().held_tables["b"].tries == 1
 
-    committer.tables.feeds[1].quarantine.bad_records_max = None
+    committer.tables.feeds[1].quarantine_writer.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     committer.while_idle()
@@ -282,7 +282,7 @@ def test_an_older_copy_of_what_the_job_remembers_is_refused(tmp_path: Path) -> N
 
 
 class Second:
-    """Implements `Newcomers` and `MessageSplitter`: the second table appears."""
+    """Implements `NewcomerCreator` and `MessageSplitter`: the second table appears."""
 
     def __init__(self, feed: TableFeed) -> None:
         self.feed, self.table_count = feed, 1
@@ -315,8 +315,8 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
     tables, runner = two_tables(tmp_path)
     committer = started(tables, runner)
     second = Second(committer.tables.feeds.pop())
-    committer.rounds.newcomers = second
-    committer.rounds.settings = committer.rounds.settings.with_splitter(second)
+    committer.round_runner.newcomer_creator = second
+    committer.round_runner.settings = committer.round_runner.settings.with_splitter(second)
     run(committer, tables, runner, 0)
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
@@ -328,7 +328,7 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
 
 
 class Both(Second):
-    """Newcomers of which both tables appear."""
+    """A creator of which both tables appear."""
 
     def __init__(self, feeds: Sequence[TableFeed]) -> None:
         super().__init__(feeds[0])
@@ -344,8 +344,8 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     committer = started(tables, runner)
     both = Both([*committer.tables.feeds])
     committer.tables.feeds.clear()
-    committer.rounds.newcomers = both
-    committer.rounds.settings = committer.rounds.settings.with_splitter(both)
+    committer.round_runner.newcomer_creator = both
+    committer.round_runner.settings = committer.round_runner.settings.with_splitter(both)
     run(committer, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)
@@ -367,7 +367,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     manifests.rename(tmp_path / "away")
     again = started(tables, runner)
     again.while_idle()
-    assert again.tables.held.by_name.keys() == {"a"}
+    assert again.tables.held_by_name.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()

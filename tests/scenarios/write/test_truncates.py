@@ -39,7 +39,7 @@ def two_tables(folder: Path) -> TwoTables:
 
 def run(committer: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
-    runner = committer.rounds.runner
+    runner = committer.round_runner.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for number in range(epoch + 1) for part in tables.messages(number).to_batches()
@@ -200,11 +200,13 @@ class Shards:
 def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     committer = tables.started(EpochHere(), holds_tables=True)
-    committer.rounds.settings = committer.rounds.settings.with_splitter(Shards(("eu.t", "us.t")))
+    committer.round_runner.settings = committer.round_runner.settings.with_splitter(
+        Shards(("eu.t", "us.t"))
+    )
     run(committer, tables, 0)
     # A later process knows it, though the epoch has rows of one source table only.
     later = tables.started(EpochHere(), holds_tables=True)
-    later.rounds.settings = later.rounds.settings.with_splitter(Shards(("us.t",)))
+    later.round_runner.settings = later.round_runner.settings.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
     waiting = tables.state().held_tables

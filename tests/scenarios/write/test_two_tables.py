@@ -73,7 +73,10 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
         [report.counts.changes for report in reports(committer, index)] for index in (0, 1)
     )
     assert (orders, events) == ([20, 1], [9, 0])
-    assert (committer.rounds.totals.messages, committer.rounds.totals.changes) == (30, 30)
+    assert (committer.round_runner.totals.messages, committer.round_runner.totals.changes) == (
+        30,
+        30,
+    )
     for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
         offsets = [
             json.loads((snapshot.properties or {})[OFFSETS_PROPERTY])
@@ -110,11 +113,14 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     run(committer, tables, 1)
     first, second = (runner.plans[epoch].tables[0] for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
-    assert first.message_format is second.message_format
+    assert first.pipeline is second.pipeline
     job = committer.tables.feeds[0].table_job
     job.table = job.table.with_options({"ignore-update-before": "true"})
-    assert committer.rounds.plan().tables[0].table.schema.options["ignore-update-before"] == "true"
-    assert committer.rounds.plan().tables[0].message_format is not first.message_format
+    assert (
+        committer.round_runner.plan().tables[0].table.schema.options["ignore-update-before"]
+        == "true"
+    )
+    assert committer.round_runner.plan().tables[0].pipeline is not first.pipeline
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:

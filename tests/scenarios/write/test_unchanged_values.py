@@ -19,8 +19,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings
 from stream_app.epochs.stages.epoch_runner import EpochOutput, RoutedEpoch
@@ -71,8 +71,8 @@ class ToastJob:
         feed = TableFeed(
             name="t",
             table_job=TableJob(self.table, self._executor),
-            format_of=_format_of,
-            quarantine=QuarantineWriter(
+            pipeline_of=_pipeline_of,
+            quarantine_writer=QuarantineWriter(
                 JobFolder(str(self.folder / "bad"), self.table.file_io), None
             ),
             listener=Reports(),
@@ -83,9 +83,9 @@ class ToastJob:
             state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
         )
-        settings = EpochSettings(tasks=2, block_bytes=2000)
+        settings = EpochSettings(task_count=2, block_bytes=2000)
         return EpochCommitter(
-            EpochRounds(
+            RoundRunner(
                 tables=tables, settings=settings, runner=EpochHere(), clock=self.table.clock
             )
         )
@@ -131,7 +131,7 @@ class ToastJob:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _format_of(table: FileStoreTable) -> Pipeline:
+def _pipeline_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     return format_pipeline(
         "debezium-json",
@@ -205,7 +205,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     assert record["reason"] == (
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
-    counts = job.committer.rounds.totals
+    counts = job.committer.round_runner.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
     assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
@@ -296,6 +296,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.committer.rounds.runner = Overtaken()
+    job.committer.round_runner.runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

@@ -18,7 +18,7 @@ from stream_app.planning.read.stream_start import StartMode, StreamStart
 from stream_app.planning.read.stream_step import StreamStep
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, FollowSettings
-from stream_app.table.follow.followed_snapshot import earliest_changes
+from stream_app.table.follow.followed_snapshot import earliest_changes_id
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.announcements import holding_rollbacks
 from tests.simulation.actors.workers import seen_by
@@ -166,7 +166,7 @@ class Follower:
             after = max([run.progress - 1, *run.taken]) + 1  # forgotten while it ran
         begin = run.progress
         if begin is None:
-            earliest = earliest_changes(oracle.table)
+            earliest = earliest_changes_id(oracle.table)
             if after is None or (may_be_cut and earliest is not None and after < earliest):
                 self.forget()
                 self._check_rows(oracle, run)

@@ -57,8 +57,8 @@ class Database:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.job_tables, seen),
-            quarantine=QuarantineWriter(None, 0),
+            pipeline_of=lambda seen: job_pipeline(self.job_tables, seen),
+            quarantine_writer=QuarantineWriter(None, 0),
             listener=Reports(),
         )
 

@@ -34,7 +34,7 @@ class EpochHere:
     overlaps: bool = False
 
     def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> RoutedEpoch:
-        assigner = TaskAssigner(plan.settings.tasks)
+        assigner = TaskAssigner(plan.settings.task_count)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
             for block in route_in_task([part], plan):
@@ -62,7 +62,7 @@ class EpochHere:
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:
-    ordered = sorted(blocks, key=lambda block: block.position)
+    ordered = sorted(blocks, key=lambda block: block.sort_key)
     return write_in_task(
         (
             TaskBlock(block.table_index, block.kind, block.partition, block.bucket, block.data)

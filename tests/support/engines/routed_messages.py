@@ -52,11 +52,13 @@ def table_plan(schema: TableSchema | None = None, location: str = "/nowhere") ->
         ),
     )
     table = FileStoreTable(location, schema, LocalFileIO(), SystemClock())
-    return TablePlan(table=table, message_format=decode)
+    return TablePlan(table=table, pipeline=decode)
 
 
 def a_plan(schema: TableSchema | None = None, *, tasks: int = 3, **limits: Any) -> EpochPlan:
-    return EpochPlan(tables={0: table_plan(schema)}, settings=EpochSettings(tasks=tasks, **limits))
+    return EpochPlan(
+        tables={0: table_plan(schema)}, settings=EpochSettings(task_count=tasks, **limits)
+    )
 
 
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:

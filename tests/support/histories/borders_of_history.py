@@ -19,7 +19,7 @@ from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.transactions import EndMarkers, MessageTransactions
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.job_folder import JobFolder
-from stream_app.epochs.stream.whole_borders import WholeBorders
+from stream_app.epochs.stream.whole_borders import WholeEpochCutter
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.transactions.pending_messages import PendingMessages
 from stream_app.model.job_epoch import Offsets
@@ -144,7 +144,7 @@ class BordersOfHistory:
 
     def run(self) -> None:
         """Run epochs until all messages are in the tables."""
-        random, epoch, idle, borders = self.random, 0, 0, self._borders()
+        random, epoch, idle, cutter = self.random, 0, 0, self._cutter()
         self.begin = {topic: dict.fromkeys(ends, 0) for topic, ends in self.topics.newest().items()}
         while idle < _IDLE_MAX:
             self.topics.produce(random.choice((0, 1, 3, 10, 50)))
@@ -153,7 +153,7 @@ class BordersOfHistory:
                 topic: {**dict.fromkeys(ends, 0), **self.begin.get(topic, {})}
                 for topic, ends in newest.items()
             }
-            end = borders.end(epoch, known_offsets, newest, lambda: False)
+            end = cutter.choose_end(epoch, known_offsets, newest, lambda: False)
             self.clock.millis += random.choice((0, 0, 1000, 70_000))
             self._is_in_order(end, newest)
             is_idle = end == self.begin and epoch > 0
@@ -164,11 +164,11 @@ class BordersOfHistory:
                 self._check(epoch)
                 epoch += 1
             if is_crash or random.random() < 0.15:
-                borders = self._borders()
+                cutter = self._cutter()
         assert self.begin == self.topics.newest(), f"no epoch takes the rest: {self.begin}"
 
-    def _borders(self) -> WholeBorders:
-        return WholeBorders(
+    def _cutter(self) -> WholeEpochCutter:
+        return WholeEpochCutter(
             reader=self.topics,
             log=self.log,
             newest_offsets=self.topics.newest,

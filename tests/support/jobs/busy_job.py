@@ -17,6 +17,6 @@ class Busy:
         return [
             CompactionUnderWay(
                 partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
-                output_level=5, files=1, bytes=100,
+                output_level=5, file_count=1, bytes=100,
             )
         ]  # fmt: skip

@@ -39,7 +39,7 @@ def wait_for_plan(commit: StreamTableCommit) -> None:
     assert isinstance(coordinator, AppendCompactCoordinator)
 
     def is_idle() -> bool:
-        running = coordinator.planner_runs.running_round
+        running = coordinator.planner_runner.running_round
         return running is None or running.done()
 
     wait_until(is_idle)

@@ -25,10 +25,10 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile, state_or_empty
-from stream_app.epochs.rounds.broken_expectations import BrokenExpectations
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import IndependentTables
+from stream_app.epochs.rounds.expectation_judge import ExpectationJudge
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.fileio.local.local_file_io import LocalFileIO
@@ -103,12 +103,12 @@ class DatabaseJob:
             now_ms=self.clock.now_ms,
         )
         self.committer = EpochCommitter(
-            EpochRounds(
+            RoundRunner(
                 tables=tables,
-                settings=EpochSettings(tasks=2, holds_tables=True, splitter=splitter),
+                settings=EpochSettings(task_count=2, holds_tables=True, splitter=splitter),
                 runner=self.runner,
                 clock=self.clock,
-                newcomers=self.tables,
+                newcomer_creator=self.tables,
                 read_statements=statements_of(self.database, state, self.clock.now_ms),
             )
         )
@@ -194,9 +194,9 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             table_job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
-            quarantine=self._quarantine_writer(name),
+            pipeline_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
+            quarantine_writer=self._quarantine_writer(name),
             listener=Reports(),
-            expectations=BrokenExpectations(f"ods.{name}"),
+            expectation_judge=ExpectationJudge(f"ods.{name}"),
             evolution=evolution_of(self.database, name, table, self.state, self.clock.now_ms),
         )

@@ -18,8 +18,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.schema_evolution import SchemaEvolution
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
@@ -54,8 +54,8 @@ class Job:
         feed = TableFeed(
             name="t",
             table_job=TableJob(table, self.executor_of),
-            format_of=self._format_of,
-            quarantine=QuarantineWriter(
+            pipeline_of=self._pipeline_of,
+            quarantine_writer=QuarantineWriter(
                 JobFolder(f"{self.table.location}-bad", self.table.file_io), None
             ),
             listener=Reports(ends_at),
@@ -69,15 +69,18 @@ class Job:
         )
         runner = EpochHere(overlaps=overlaps)
         return EpochCommitter(
-            EpochRounds(
-                tables=tables, settings=EpochSettings(tasks=2), runner=runner, clock=table.clock
+            RoundRunner(
+                tables=tables,
+                settings=EpochSettings(task_count=2),
+                runner=runner,
+                clock=table.clock,
             )
         )
 
     def checkpoint(self) -> JobFolder:
         return JobFolder(f"{self.table.location}-checkpoint", self.table.file_io)
 
-    def _format_of(self, table: FileStoreTable) -> Pipeline:
+    def _pipeline_of(self, table: FileStoreTable) -> Pipeline:
         schema = table.schema
         return format_pipeline(
             "debezium-json",

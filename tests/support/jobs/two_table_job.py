@@ -20,13 +20,13 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_or_empty
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import (
     EpochTables,
     IndependentTables,
     LoadingTables,
     StoppingTables,
 )
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_plan import EpochSettings, TableMessages
@@ -137,8 +137,8 @@ class TwoTables:
             feed = TableFeed(
                 name=TOPICS[number],
                 table_job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
-                format_of=_format_of,
-                quarantine=QuarantineWriter(quarantine, bad_records_max),
+                pipeline_of=_pipeline_of,
+                quarantine_writer=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)
@@ -152,9 +152,11 @@ class TwoTables:
             state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
         )
-        settings = EpochSettings(tasks=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables)
+        settings = EpochSettings(
+            task_count=tasks, splitter=ByTopic(), holds_tables=joined.holds_tables
+        )
         return EpochCommitter(
-            EpochRounds(tables=joined, settings=settings, runner=runner, clock=clock)
+            RoundRunner(tables=joined, settings=settings, runner=runner, clock=clock)
         )
 
     def state(self) -> JobState:
@@ -226,7 +228,7 @@ def reports(committer: EpochCommitter[Any], table: int) -> list[EpochReport]:
     return listener.epochs
 
 
-def _format_of(table: FileStoreTable) -> Pipeline:
+def _pipeline_of(table: FileStoreTable) -> Pipeline:
     schema = table.schema
     setup = FormatSetup(
         columns=schema.fields,

@@ -72,5 +72,5 @@ def refusals_rows() -> list[list[str]]:
             )
             if part
         )
-        rows.append([f"`{key}`", refusal.values.text, purposes, f"{why}." if why else ""])
+        rows.append([f"`{key}`", refusal.value_rule.text, purposes, f"{why}." if why else ""])
     return rows

@@ -109,7 +109,7 @@ def made_column_problems(
     sync: SyncConfig, declaration: FormatDeclaration
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
-    tables = sync.table_rules.tables
+    tables = sync.table_rules.table_settings
     shared_problems = set()
     for key, problem in _text_problems(_configured_rules(sync, TableSettings()), declaration):
         shared_problems.add(problem)
@@ -194,7 +194,7 @@ def _applicable_rules(
         existing_names: the columns of an existing table, of which it keeps the made ones; None for
             a new table, which gets all made columns.
     """
-    rule = sync.table_rules.tables.get(name, TableSettings())
+    rule = sync.table_rules.table_settings.get(name, TableSettings())
     configured = _configured_rules(sync, rule)
     names = {*columns, *configured.made_columns.metadata}
     computed_columns, inapplicable = _applicable_definitions(

@@ -91,7 +91,7 @@ class WrittenChanges:
         """Add one epoch."""
         self.topics.update(topic for topic, _ in report.counts.ends)
         self.changes += report.counts.changes
-        self.files += report.files
+        self.files += report.file_count
         self.bytes += report.bytes
         if report.snapshots:
             self.snapshot_id = report.snapshots[-1].snapshot_id

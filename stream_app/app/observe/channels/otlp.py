@@ -73,7 +73,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.messages": counts.messages,
             "stream_app.changes": counts.changes,
             "stream_app.bad_records": counts.bad,
-            "stream_app.files": report.files,
+            "stream_app.files": report.file_count,
             "stream_app.bytes": report.bytes,
         }
         begin_ms = now_ms - _ms(report.durations.commit_s)

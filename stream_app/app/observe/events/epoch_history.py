@@ -95,7 +95,7 @@ class EpochHistory:
                 self.source_ms = max(self.source_ms or 0, int(source_time))
         violations = self._violations.setdefault(table, Counter())
         for violation, sighting in report.counts.violations.items():
-            violations[violation] += sighting.records
+            violations[violation] += sighting.record_count
         epochs = self._epochs.setdefault(table, deque(maxlen=EPOCHS_KEPT))
         epochs.append(
             PastEpoch(

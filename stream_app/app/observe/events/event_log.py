@@ -152,8 +152,8 @@ class EventLog:
             counts.messages / seconds if seconds else 0,
             counts.bad,
             counts.skipped,
-            report.files,
-            report.buckets,
+            report.file_count,
+            report.bucket_count,
             bytes_text(report.bytes),
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.durations.wait_s),
@@ -178,7 +178,7 @@ class EventLog:
             "progress",
             {
                 "epoch": progress.epoch,
-                "messages": progress.messages,
+                "messages": progress.message_count,
                 "lag": progress.lag,
                 "end_offsets": dict(progress.end_offsets),
             },
@@ -285,12 +285,12 @@ class EventLog:
                 self._warned_columns.add(column)
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
-            counts[kind.value][column[1]] += sighting.records
+            counts[kind.value][column[1]] += sighting.record_count
             count = partial(
                 JobMetrics.count_drift,
                 drift_kind=kind,
                 name=column[1],
-                record_count=sighting.records,
+                record_count=sighting.record_count,
             )
             self._update_metrics(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}

@@ -87,11 +87,11 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         **quarantined_event(report.quarantined),
         **columns,
         "violations": {
-            violation.expectation: sighting.records
+            violation.expectation: sighting.record_count
             for violation, sighting in counts.violations.items()
         },
-        "buckets": report.buckets,
-        "files": report.files,
+        "buckets": report.bucket_count,
+        "files": report.file_count,
         "bytes": report.bytes,
         "in_driver": report.in_driver,
         **{f"{name}_s": seconds for name, seconds in rounded_parts(report.durations).items()},

@@ -249,7 +249,7 @@ class JobMetrics:
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.table, part).inc(seconds)
         for violation, sighting in counts.violations.items():
-            self._violations.labels(self.table, *violation).inc(sighting.records)
+            self._violations.labels(self.table, *violation).inc(sighting.record_count)
         if report.quarantined:
             self._count_reasons(report.quarantined)
         self._add_part_seconds(report)

@@ -48,7 +48,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
 from stream_app.format.row_hash.row_sums import row_hashes
 from stream_app.process.local_disk import scratch_folder
-from stream_app.spark.load.database_rows import DatabaseRows
+from stream_app.spark.load.database_row_reader import DatabaseRowReader
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
@@ -198,7 +198,7 @@ class _DifferingRows:
                 lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
             )
             hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
-            state.source.add(state.assigner.assign(rows))
+            state.source_rows.add(state.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {
             key
@@ -225,7 +225,7 @@ class _DifferingRows:
                 query = relation.row_query(
                     now_ms, InCondition(digest, digests[start : start + _KEYS_MAX])
                 )
-                rows = DatabaseRows(url=database.url, queries={name: query})
+                rows = DatabaseRowReader(url=database.url, queries={name: query})
                 yield from rows.read([(0, part)])
 
 

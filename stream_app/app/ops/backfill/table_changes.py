@@ -132,9 +132,9 @@ class TableChanges:
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
         stored = self.state.stored_rows(self.snapshot, self._duplicates)
-        buckets = {*self.state.source.buckets, *(stored.buckets if self.is_whole else ())}
+        buckets = {*self.state.source_rows.buckets, *(stored.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
+            expected = self._in_scope(self.state.source_rows.rows(bucket, keep_deletes=True))
             stored_rows = self._in_scope(stored.rows(bucket))
             for differing in differences(self.state.compared_table.layout(), stored_rows, expected):
                 yield from self._count(bucket, self._as_changes(differing))

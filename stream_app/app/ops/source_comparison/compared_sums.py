@@ -135,7 +135,7 @@ def _groups_within_limit(groups: Sequence[int], *sides: Mapping[int, RowSum]) ->
     first_groups: list[int] = []
     rows = 0
     for group in groups:
-        rows += sum(sums.get(group, NO_ROWS).rows for sums in sides)
+        rows += sum(sums.get(group, NO_ROWS).row_count for sums in sides)
         if first_groups and rows > ROWS_MAX:
             break
         first_groups.append(group)

@@ -117,7 +117,7 @@ class Omissions:
                 "compared with what is left of them",
             }[kind]
             first = _place_text(*sighting.place)
-            count = f"; such records: {sighting.records}, the first is {first}"
+            count = f"; such records: {sighting.record_count}, the first is {first}"
             ignore_fix = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + count, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}")
 

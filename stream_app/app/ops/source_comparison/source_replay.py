@@ -28,7 +28,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.row_steps.narrowed_columns import column_times
+from stream_app.table.pipeline_steps.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
 """The number of changes in memory that are written together to the buckets' sorted runs."""
@@ -69,7 +69,7 @@ class SourceReplay:
         changes = decoded.changes
         if decoded.last_truncate is not None:  # the source truncated its table
             self._buffer, self.buffered_rows = [], 0
-            self._check.source.empty()
+            self._check.source_rows.empty()
             changes = changes.changes_after(decoded.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
@@ -79,13 +79,13 @@ class SourceReplay:
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
         if self.buffered_rows:
-            self._check.source.add(self._assigner.assign(concat_rows(self._buffer)))
+            self._check.source_rows.add(self._assigner.assign(concat_rows(self._buffer)))
         self._buffer, self.buffered_rows = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused_rows := self._check.source.refused:
+        if refused_rows := self._check.source_rows.refused:
             self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 

@@ -121,7 +121,7 @@ def _compaction_text(compaction: CompactionUnderWay) -> str:
     levels = " ".join(map(str, compaction.levels))
     return (
         f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
-        f"levels {levels} → {compaction.output_level}, {compaction.files} files, "
+        f"levels {levels} → {compaction.output_level}, {compaction.file_count} files, "
         f"{size_text(compaction.bytes)}"
     )
 

@@ -38,7 +38,7 @@ from stream_app.cdc.columns.json_lines import (
     parse_by_halves,
     parse_objects,
 )
-from stream_app.cdc.columns.nesting import are_too_deep
+from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.debezium.bson.compiled_rewriter import CompiledRewriter
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,

@@ -19,7 +19,7 @@ from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting, add_sighting
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread
-from stream_app.cdc.columns.nesting import NESTING_MAX, are_too_deep
+from stream_app.cdc.columns.nesting_limit import NESTING_MAX, are_too_deep
 from stream_app.cdc.debezium.decoding.decode_whole import decode_framed
 from stream_app.cdc.debezium.decoding.known_frames import FramedTails, KnownFrames
 from stream_app.cdc.debezium.decoding.one_record import images_of

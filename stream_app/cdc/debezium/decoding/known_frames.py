@@ -29,7 +29,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.columns.byte_patterns import BytePattern, byte_pattern
-from stream_app.cdc.columns.nesting import nests_too_deeply
+from stream_app.cdc.columns.nesting_limit import nests_too_deeply
 from stream_app.cdc.debezium.decoding.image_heads import HEAD_MIN, ImageHeads, find_heads
 from stream_app.cdc.debezium.decoding.one_record import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.json_message import refuse_constant

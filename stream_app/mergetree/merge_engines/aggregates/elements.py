@@ -127,15 +127,19 @@ def fold_elements(
     rebuilt = np.flatnonzero(is_rebuilt)
     if not len(rebuilt):
         return rows
-    positions = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
+    change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested = NestedColumn.of_column(column)
-    indices, owners = nested.elements(changes.rows[positions])
+    indices, owners = nested.elements(changes.rows[change_indices])
     numbers = np.cumsum(is_rebuilt) - 1
-    segments = np.repeat(numbers, changes.lengths)[positions]
-    is_late = changes.is_any(ChangeOp.ADD_OLDER)[positions]
-    ranks = np.where(is_late, -positions - 1, positions)
+    segments = np.repeat(numbers, changes.lengths)[change_indices]
+    is_late = changes.is_any(ChangeOp.ADD_OLDER)[change_indices]
+    ranks = np.where(is_late, -change_indices - 1, change_indices)
     elements = Elements(
-        indices, segments[owners], positions[owners], is_retract[positions][owners], ranks[owners]
+        indices,
+        segments[owners],
+        change_indices[owners],
+        is_retract[change_indices][owners],
+        ranks[owners],
     )
     folded = choose(nested, elements, len(rebuilt))
     rows[rebuilt] = len(column) + np.arange(len(rebuilt))

@@ -63,8 +63,8 @@ class SegmentElements:
         """Return the number of elements of each segment: int64 [count]."""
         return np.bincount(self.segments, minlength=count)
 
-    def positions(self) -> Int64s:
-        """Return the position of each element in its segment, from 0 on."""
+    def numbers(self) -> Int64s:
+        """Return the number of each element in its segment, from 0 on: int64 [m]."""
         starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
         sizes = np.diff(starts, append=len(self.segments))
         return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
@@ -88,7 +88,7 @@ def limited_update(
         sizes = present.sizes(len(changes.starts))
         is_full = sizes >= aggregate.count_limit
         added = added.where(valid[added.indices] & ~is_full[added.segments])
-        added = added.where(added.positions() < (aggregate.count_limit - sizes)[added.segments])
+        added = added.where(added.numbers() < (aggregate.count_limit - sizes)[added.segments])
         merged = present.where(is_full[present.segments] | valid[present.indices]).merge_with(added)
         if not aggregate.nested_key:
             return merged

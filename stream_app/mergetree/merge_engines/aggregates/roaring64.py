@@ -53,8 +53,8 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     """
     if data[0] == 0:
         return {}
-    index_of, position = _read_tree(data)
-    by_index = _read_containers(data, position)
+    index_of, byte_offset = _read_tree(data)
+    by_index = _read_containers(data, byte_offset)
     containers: dict[int, list[_Container]] = {}
     for key, index in sorted(index_of.items()):
         form, cardinality, body = by_index[index]
@@ -106,44 +106,44 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
     """
     (leaves_left,) = struct.unpack_from("<q", data, 1)
     index_of: dict[int, int] = {}
-    position = 9
+    byte_offset = 9
     while leaves_left:
-        form, prefix_bytes = data[position], data[position + 3]
-        position += 4 + prefix_bytes
+        form, prefix_bytes = data[byte_offset], data[byte_offset + 3]
+        byte_offset += 4 + prefix_bytes
         if form != _LEAF:
-            position += _NODES[form][1]
+            byte_offset += _NODES[form][1]
             continue
-        key = int.from_bytes(data[position : position + _KEY_BYTES], "big")
-        (index_of[key],) = struct.unpack_from("<q", data, position + _KEY_BYTES)
-        position += _KEY_BYTES + _INDEX_BYTES
+        key = int.from_bytes(data[byte_offset : byte_offset + _KEY_BYTES], "big")
+        (index_of[key],) = struct.unpack_from("<q", data, byte_offset + _KEY_BYTES)
+        byte_offset += _KEY_BYTES + _INDEX_BYTES
         leaves_left -= 1
-    return index_of, position
+    return index_of, byte_offset
 
 
-def _read_containers(data: bytes, position: int) -> dict[int, tuple[int, int, bytes]]:
+def _read_containers(data: bytes, byte_offset: int) -> dict[int, tuple[int, int, bytes]]:
     """Read the form, cardinality and body of each container, by index."""
     by_index = {}
-    (arrays,) = struct.unpack_from("<i", data, position)
-    position += 4
+    (arrays,) = struct.unpack_from("<i", data, byte_offset)
+    byte_offset += 4
     for array in range(arrays):
-        _, count = struct.unpack_from("<Bi", data, position)
-        position += 5
+        _, count = struct.unpack_from("<Bi", data, byte_offset)
+        byte_offset += 5
         for slot in range(count):
-            is_present = data[position]
-            position += 1
+            is_present = data[byte_offset]
+            byte_offset += 1
             if not is_present:
                 continue
-            form, cardinality = struct.unpack_from("<Bi", data, position)
-            position += 5
-            size = _body_bytes(form, cardinality, data, position)
-            by_index[array << 32 | slot] = form, cardinality, data[position : position + size]
-            position += size
+            form, cardinality = struct.unpack_from("<Bi", data, byte_offset)
+            byte_offset += 5
+            size = _body_bytes(form, cardinality, data, byte_offset)
+            by_index[array << 32 | slot] = form, cardinality, data[byte_offset : byte_offset + size]
+            byte_offset += size
     return by_index
 
 
-def _body_bytes(form: int, cardinality: int, data: bytes, position: int) -> int:
+def _body_bytes(form: int, cardinality: int, data: bytes, byte_offset: int) -> int:
     if form == _RUN:
-        return 2 + 4 * int.from_bytes(data[position : position + 2], "little")
+        return 2 + 4 * int.from_bytes(data[byte_offset : byte_offset + 2], "little")
     if form == _BITMAP:
         return _BITMAP_BYTES
     if form == _ARRAY:
@@ -179,21 +179,23 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
     cookie, high = struct.unpack_from("<HH", data)
     flags = 0
     if cookie == _RUN_COOKIE:
-        count, position = high + 1, 4 + (high + 8) // 8
-        flags = int.from_bytes(data[4:position], "little")
+        count, byte_offset = high + 1, 4 + (high + 8) // 8
+        flags = int.from_bytes(data[4:byte_offset], "little")
     else:
-        count, position = struct.unpack_from("<I", data, 4)[0], 8
-    heads = struct.unpack_from(f"<{2 * count}H", data, position)
-    position += 4 * count
+        count, byte_offset = struct.unpack_from("<I", data, 4)[0], 8
+    heads = struct.unpack_from(f"<{2 * count}H", data, byte_offset)
+    byte_offset += 4 * count
     if cookie != _RUN_COOKIE or count >= _NO_OFFSETS_BELOW:
-        position += 4 * count
+        byte_offset += 4 * count
     for index in range(count):
         cardinality = heads[2 * index + 1] + 1
         form = _BITMAP if cardinality > _ARRAY_MAX else _ARRAY
         form = _RUN if flags >> index & 1 else form
-        size = _body_bytes(form, cardinality, data, position)
-        yield _Container(heads[2 * index], form, cardinality, data[position : position + size])
-        position += size
+        size = _body_bytes(form, cardinality, data, byte_offset)
+        yield _Container(
+            heads[2 * index], form, cardinality, data[byte_offset : byte_offset + size]
+        )
+        byte_offset += size
 
 
 def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:

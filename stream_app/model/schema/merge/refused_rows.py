@@ -107,9 +107,9 @@ def retract_notices(refused_rows: Iterable[RefusedRows]) -> list[RetractNotice]:
     They are derived from the rows that the table refuses.
     """
     return [
-        RetractNotice(problem=f"{changes} fails: {refused.problem}", fix=refused.fix)
-        for refused in refused_rows
-        if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
+        RetractNotice(problem=f"{changes} fails: {rows.problem}", fix=rows.fix)
+        for rows in refused_rows
+        if rows not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(rows))
     ]
 
 
@@ -118,10 +118,10 @@ def cannot_retract(function: str) -> str:
     return f"the aggregate function {function} cannot undo a row of kind -U or -D"
 
 
-def _changes(refused: RefusedRows) -> str:
+def _changes(rows: RefusedRows) -> str:
     """Return a text about the refused changes; an update counts only if any -U row is refused."""
-    is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
-    fails_by_change = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
+    is_update = RowKind.UPDATE_BEFORE in rows.kinds and not rows.updates_alone
+    fails_by_change = {"an update": is_update, "a delete": RowKind.DELETE in rows.kinds}
     return " or ".join(change for change, fails in fails_by_change.items() if fails)
 
 

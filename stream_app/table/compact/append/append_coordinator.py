@@ -1,7 +1,7 @@
 """Coordinates the compactions of a table without keys and buckets, which join small files.
 
 `table.job.table_state` owns it, on the driver. Several tasks may run in one partition,
-each on its own files, and writes never wait for them. `planner_runs` plans tasks beside the job;
+each on its own files, and writes never wait for them. `planner_runner` plans tasks beside the job;
 the rest belongs to the caller's thread. `FailedAppendTasks` decides which failed tasks run again,
 and when.
 
@@ -28,7 +28,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.compact.append_compaction import Task
 from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
-from stream_app.table.compact.append.planner_runs import PlannerRuns
+from stream_app.table.compact.append.planner_runner import PlannerRunner
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.compact_coordinator import FullBounds
@@ -41,7 +41,7 @@ from stream_app.table.compact.compaction_metrics import (
     current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ PENDING_TASKS_MAX = 5000
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningTask:
     """A task whose result is not committed yet; `start_s` is in seconds of the steady clock."""
 
     request: CompactRequest
@@ -65,7 +65,10 @@ class _Running:
 
 
 class AppendCompactCoordinator:
-    """Implements `CompactCoordinator` by tasks, which it keeps by the name of their first file."""
+    """A coordinator of tasks, which it keeps by the name of their first file.
+
+    Implements `CompactCoordinator`.
+    """
 
     def __init__(
         self, table: FileStoreTable, executor: CompactExecutor, age_clock: Clock | None = None
@@ -74,11 +77,11 @@ class AppendCompactCoordinator:
         self.executor = executor
         self.age_clock = age_clock or SystemClock()
         self.failures = FailedAppendTasks(CompactionFailures(table.clock))
-        self.dropped = DroppedCompactions()
+        self.dropped_compactions = DroppedCompactionCounter()
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
-        self.planner_runs = PlannerRuns(table)
-        self._running: dict[str, _Running] = {}
+        self.planner_runner = PlannerRunner(table)
+        self._running_tasks: dict[str, _RunningTask] = {}
         self._partitions: frozenset[bytes] | None = None
         self._changed_id = 0
 
@@ -97,67 +100,67 @@ class AppendCompactCoordinator:
         if self._partitions != frozenset(partitions):
             # The restriction drops tasks that were planned for other partitions.
             self._partitions = frozenset(partitions)
-            self.planner_runs.request_round(starts_anew=True)
+            self.planner_runner.request_round(starts_anew=True)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
         changed_buckets = set(buckets)
         self._changed_id = snapshot.snapshot_id if snapshot else 0
-        for running in self._running.values():
-            running.is_overtaken |= running.bucket_id in changed_buckets
-        self.planner_runs.request_round()
+        for running_task in self._running_tasks.values():
+            running_task.is_overtaken |= running_task.bucket_id in changed_buckets
+        self.planner_runner.request_round()
 
     def known_buckets(self) -> set[BucketId]:
         """Return the buckets with running tasks."""
-        return {running.bucket_id for running in self._running.values()}
+        return {running_task.bucket_id for running_task in self._running_tasks.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
         if any(change.added for change in changes):
-            self.planner_runs.request_round()
+            self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again if there are new snapshots."""
-        self.planner_runs.set_last_snapshot(None)
+        self.planner_runner.set_last_snapshot(None)
         return self._start_tasks()
 
     def _start_tasks(self) -> int:
-        started = self._take_plan()
-        has_capacity = len(self._running) < PENDING_TASKS_MAX
-        is_due = self.planner_runs.is_due or bool(self.failures.due_tasks())
-        if self.planner_runs.running_round is None and has_capacity and is_due:
-            units = [running.request.unit for running in self._running.values()]
+        started_count = self._take_plan()
+        has_capacity = len(self._running_tasks) < PENDING_TASKS_MAX
+        is_due = self.planner_runner.is_due or bool(self.failures.due_tasks())
+        if self.planner_runner.running_round is None and has_capacity and is_due:
+            units = [running_task.request.unit for running_task in self._running_tasks.values()]
             running_names = {file.file_name for unit in units for file in unit.files}
             failed_tasks = self.failures.take_due_tasks()
-            self.planner_runs.begin(running_names | self.failures.skipped_files(), failed_tasks)
-        return started
+            self.planner_runner.begin(running_names | self.failures.skipped_files(), failed_tasks)
+        return started_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
         """Start compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.planner_runs.set_last_snapshot(bounds.last_snapshot)
+        self.planner_runner.set_last_snapshot(bounds.last_snapshot)
         self._start_tasks()
         return set()
 
     def is_idle(self) -> bool:
         """Return whether no task runs, is planned, or waits for its commit."""
-        return self.planner_runs.running_round is None and not self._running
+        return self.planner_runner.running_round is None and not self._running_tasks
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return the tasks that wait for a thread or run. Any thread may call it."""
         return [
             compaction_under_way(
-                self.table.paths.partition_path(running.request.partition),
-                running.request.bucket,
-                running.request.unit,
-                running.future,
+                self.table.paths.partition_path(running_task.request.partition),
+                running_task.request.bucket,
+                running_task.request.unit,
+                running_task.future,
             )
-            for running in list(self._running.values())
-            if not running.future.done()
+            for running_task in list(self._running_tasks.values())
+            if not running_task.future.done()
         ]
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return 0, because readers see the rows of such a table at once."""
         return 0
 
@@ -166,55 +169,59 @@ class AppendCompactCoordinator:
         return current_metrics(
             (),
             [
-                OpenCompaction(running.future, running.start_s)
-                for running in list(self._running.values())
+                OpenCompaction(running_task.future, running_task.start_s)
+                for running_task in list(self._running_tasks.values())
             ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
-            dropped=self.dropped.total,
+            dropped=self.dropped_compactions.total,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Wait until a task or the planning ends; return at once if neither runs."""
-        futures: list[Future[Any]] = [running.future for running in self._running.values()]
-        if self.planner_runs.running_round is not None:
-            futures.append(self.planner_runs.running_round)
+        futures: list[Future[Any]] = [
+            running_task.future for running_task in self._running_tasks.values()
+        ]
+        if self.planner_runner.running_round is not None:
+            futures.append(self.planner_runner.running_round)
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
         It also starts newly planned tasks, for callers that only wait.
         """
         self._start_tasks()
         results = []
-        for name, running in list(self._running.items()):
-            if not running.future.done():
+        for name, running_task in list(self._running_tasks.items()):
+            if not running_task.future.done():
                 continue
-            error = running.future.exception()
+            error = running_task.future.exception()
             if error is None:
-                unit, change = running.request.unit, running.future.result()
-                results.append(FinishedCompaction(unit, change, running.is_overtaken))
+                unit, change = running_task.request.unit, running_task.future.result()
+                results.append(FinishedCompaction(unit, change, running_task.is_overtaken))
             else:
-                del self._running[name]
+                del self._running_tasks[name]
                 self.failures.note(
-                    running.request, self.table.paths.bucket_folder(*running.bucket_id), error
+                    running_task.request,
+                    self.table.paths.bucket_folder(*running_task.bucket_id),
+                    error,
                 )
         return results
 
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note committed results, whose small files the planner may pick again."""
         for compaction in compactions:
-            del self._running[_first_file_name(compaction.change)]
+            del self._running_tasks[_first_file_name(compaction.change)]
             self.failures.bucket_failures.forget(compaction.bucket_id)
-            self.dropped.forget(compaction.bucket_id)
-        self.planner_runs.request_round()
+            self.dropped_compactions.forget(compaction.bucket_id)
+        self.planner_runner.request_round()
 
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
         for compaction in compactions:
-            self._running[_first_file_name(compaction.change)].is_in_doubt = True
+            self._running_tasks[_first_file_name(compaction.change)].is_in_doubt = True
 
     def discard(
         self,
@@ -227,13 +234,13 @@ class AppendCompactCoordinator:
         Files of a result in doubt stay, because a snapshot may name them.
         """
         for compaction in compactions:
-            running = self._running.pop(_first_file_name(compaction.change))
-            self.dropped.note(
+            running_task = self._running_tasks.pop(_first_file_name(compaction.change))
+            self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
-            if not running.is_in_doubt:
+            if not running_task.is_in_doubt:
                 self.table.discard([compaction.change])
-        self.planner_runs.request_round(starts_anew=True)
+        self.planner_runner.request_round(starts_anew=True)
 
     def _take_plan(self) -> int:
         """Submit the planned tasks to the executor once the plan is ready.
@@ -241,7 +248,7 @@ class AppendCompactCoordinator:
         Raises:
             UnsupportedTableError: the table has a file that cannot be compacted.
         """
-        plan = self.planner_runs.take_plan()
+        plan = self.planner_runner.take_plan()
         if plan is None:
             return 0
         tasks = [
@@ -255,7 +262,9 @@ class AppendCompactCoordinator:
             request = append_request(partition, 0, files, SMALL_FILES)
             future = self.executor.submit(request)
             start_s = self.age_clock.steady_seconds()
-            self._running[files[0].file_name] = _Running(request, future, start_s, is_overtaken)
+            self._running_tasks[files[0].file_name] = _RunningTask(
+                request, future, start_s, is_overtaken
+            )
         return len(tasks)
 
 
@@ -265,7 +274,7 @@ def _first_file_name(change: BucketChange) -> str:
 
 @dataclass(slots=True)
 class FailedAppendTasks:
-    """Implements `FailedCompactions`: the failed tasks, until they are planned again.
+    """The failed tasks, until they are planned again. Implements `FailedCompactions`.
 
     Attributes:
         bucket_failures: the failures by bucket, which decide when a retry is due.
@@ -281,14 +290,14 @@ class FailedAppendTasks:
         files = request.unit.files
         self.bucket_failures.note(bucket_id, where, error)
         error_path = error.where if isinstance(error, CorruptFileError) else ""
-        damaged = {file.file_name for file in files if file.file_name in error_path}
-        if damaged:
-            self._damaged |= {name: (bucket_id, error) for name in damaged}
+        damaged_names = {file.file_name for file in files if file.file_name in error_path}
+        if damaged_names:
+            self._damaged |= {name: (bucket_id, error) for name in damaged_names}
             _LOG.error(
                 "%s: left as it is until the job is started again; the files beside it continue",
-                ", ".join(sorted(damaged)),
+                ", ".join(sorted(damaged_names)),
             )
-        undamaged = tuple(file for file in files if file.file_name not in damaged)
+        undamaged = tuple(file for file in files if file.file_name not in damaged_names)
         if undamaged:
             self._failed_tasks.append((request.partition, undamaged))
 

@@ -1,6 +1,6 @@
 """Finds small files of a table without keys and buckets, and plans which of them are joined.
 
-`planner_runs` runs it in a thread, because a table may have a million files, and reading their
+`planner_runner` runs it in a thread, because a table may have a million files, and reading their
 manifests must not delay the job. The first round reads the newest snapshot manifest by manifest.
 Later rounds read the delta of each following snapshot.
 
@@ -33,7 +33,7 @@ from stream_app.planning.compact.append_compaction import (
 )
 from stream_app.table.compact.append.append_task import SMALL_FILES, append_request
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.compact_refusals import CompactableFiles, compactable_entries
+from stream_app.table.versions.compact_refusals import CompactableFileCheck, compactable_entries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 Deletions = dict[str, tuple[str, int | None]]
@@ -98,10 +98,10 @@ class AppendCompactPlanner:
     _sub_coordinators: dict[bytes, SubCoordinator] = field(init=False, default_factory=dict)
     _deletions: Deletions = field(init=False, default_factory=dict)
     _index_manifest: str | None = field(init=False, default=None)
-    _compactable: CompactableFiles = field(init=False)
+    _compactable_check: CompactableFileCheck = field(init=False)
 
     def __post_init__(self) -> None:
-        self._compactable = CompactableFiles(self.table)
+        self._compactable_check = CompactableFileCheck(self.table)
 
     def plan(
         self,
@@ -178,7 +178,7 @@ class AppendCompactPlanner:
 
     def _is_small(self, file: DataFileMeta, excluded_names: Collection[str]) -> bool:
         if file.schema_id <= self.table.schema.schema_id:
-            self._compactable.check(file)
+            self._compactable_check.check(file)
         return file.file_name not in excluded_names and is_candidate(
             self.table.schema, file, self._deletions
         )
@@ -230,9 +230,9 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
         return True
     if file.file_name not in deletions:
         return False
-    deleted = deletions[file.file_name][1]
+    deleted_count = deletions[file.file_name][1]
     max_share = schema.core_options[COMPACTION_DELETE_RATIO_THRESHOLD]
-    return deleted is None or deleted > file.row_count * max_share
+    return deleted_count is None or deleted_count > file.row_count * max_share
 
 
 def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
@@ -248,7 +248,7 @@ def small_file_requests(
     *,
     full: bool = False,  # noqa: ARG001 - there are no levels to fill
 ) -> list[CompactRequest]:
-    """Plan one round over all small files of a snapshot; see `PlansCompactions`.
+    """Plan one round over all small files of a snapshot; see `CompactionPlanner`.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.

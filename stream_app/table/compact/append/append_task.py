@@ -26,7 +26,7 @@ from stream_app.model.files.manifest_entry import files_of_buckets
 from stream_app.model.near_names import did_you_mean
 from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.append.row_sorting import RowSorting
+from stream_app.table.compact.append.row_sorter import RowSorter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import compactable_entries
 from stream_app.table.versions.deletion_vectors import deletion_vectors
@@ -71,8 +71,8 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
     if request.order is not None:
         columns = table.schema.fields.project(request.order.columns)
         sort_column_files = table.bucket_files(*bucket_id, columns=columns)
-        sorting = RowSorting(request.order, table.schema.fields, table.options[WRITE_BUFFER_SIZE])
-        rows = sorting.rows(
+        sorter = RowSorter(request.order, table.schema.fields, table.options[WRITE_BUFFER_SIZE])
+        rows = sorter.rows(
             partial(_live_rows, bucket_files, files, vectors),
             partial(_live_rows, sort_column_files, files, vectors),
             request.unit.total_size,

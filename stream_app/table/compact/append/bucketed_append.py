@@ -39,7 +39,7 @@ from stream_app.table.versions.compact_refusals import compactable_entries
 
 @dataclass(slots=True)
 class NeighbourPicker:
-    """Implements `Picker` for the files of a bucket without keys.
+    """A picker of neighbours among the files of a bucket without keys. Implements `Picker`.
 
     Attributes:
         queue: files that a compaction may still pick, in the order of their rows.
@@ -53,29 +53,29 @@ class NeighbourPicker:
         """See `Picker.rewrite_all`."""
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
-    def next_neighbours(self, *, full: bool) -> Files:
+    def take_neighbours(self, *, full: bool) -> Files:
         """Take the next neighbours from the queue; empty if no compaction is worthwhile.
 
         Args:
             full: whether to take all files after the large ones at the bucket's beginning.
         """
         if full:
-            picked = pick_full_rewrite(
+            neighbours = pick_full_rewrite(
                 self.queue,
                 compaction_file_size=self.schema.compaction_file_size,
                 rewrite_all=self.rewrite_all,
             )
-            self.queue = () if picked else self.queue
-            return picked
+            self.queue = () if neighbours else self.queue
+            return neighbours
         # Files that can never be joined leave the queue as well.
-        picked, self.queue = pick_compact_before(
+        neighbours, self.queue = pick_compact_before(
             self.queue,
             target_file_size=self.schema.target_file_size,
             min_file_num=self.schema.core_options[COMPACTION_MIN_FILE_NUM],
         )
-        return picked
+        return neighbours
 
-    def next_unit(
+    def pick_unit(
         self,
         levels: Levels,  # noqa: ARG002 - the queue has the files that may still be joined
         *,
@@ -83,10 +83,10 @@ class NeighbourPicker:
         full: bool,
         expects_no_flush: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:
-        """See `Picker.next_unit`."""
-        picked = self.next_neighbours(full=full)
-        reason = "full compaction" if full else f"{len(picked)} neighbours"
-        return CompactUnit(0, picked, reason) if picked else None
+        """See `Picker.pick_unit`."""
+        neighbours = self.take_neighbours(full=full)
+        reason = "full compaction" if full else f"{len(neighbours)} neighbours"
+        return CompactUnit(0, neighbours, reason) if neighbours else None
 
     def note_new(self, file: DataFileMeta, /) -> None:
         """See `Picker.note_new`."""
@@ -103,10 +103,10 @@ class NeighbourPicker:
         self.queue = files_in_row_order((*self.queue, *unit.files))
 
     def note_restored(
-        self, _old_levels: Levels, new_levels: Levels, running: CompactUnit | None, /
+        self, _old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
     ) -> None:
         """See `Picker.note_restored`."""
-        names = {file.file_name for file in running.files} if running else set()
+        names = {file.file_name for file in running_unit.files} if running_unit else set()
         self.queue = files_in_row_order(
             file for file in new_levels.all_files() if file.file_name not in names
         )
@@ -137,7 +137,7 @@ def neighbour_requests(
     *,
     full: bool = False,
 ) -> list[CompactRequest]:
-    """Plan the joins of neighbours in each bucket of a snapshot; see `PlansCompactions`.
+    """Plan the joins of neighbours in each bucket of a snapshot; see `CompactionPlanner`.
 
     Args:
         full: whether to rewrite all files after the large ones at each bucket's beginning.
@@ -149,14 +149,14 @@ def neighbour_requests(
         return []
     entries = compactable_entries(table, snapshot, buckets)
     return [
-        append_request(*bucket_id, picked, "full" if full else SMALL_FILES)
+        append_request(*bucket_id, neighbours, "full" if full else SMALL_FILES)
         for bucket_id, files in files_of_buckets(entries).items()
-        for picked in _neighbour_groups(
+        for neighbours in _neighbour_groups(
             NeighbourPicker(table.schema, files_in_row_order(files)), full=full
         )
     ]
 
 
 def _neighbour_groups(picker: NeighbourPicker, *, full: bool) -> Iterator[Files]:
-    while picked := picker.next_neighbours(full=full):
-        yield picked
+    while neighbours := picker.take_neighbours(full=full):
+        yield neighbours

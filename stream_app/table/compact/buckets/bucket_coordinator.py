@@ -21,7 +21,7 @@ from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.compact.waiting_rows import Visibility, waiting_rows
+from stream_app.planning.compact.waiting_rows import Visibility, waiting_row_count
 from stream_app.table.compact.auto_policy import AutoPolicy, PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.buckets.idle_buckets import IdleBuckets, LiveBucket
@@ -36,7 +36,7 @@ from stream_app.table.compact.compaction_metrics import (
     current_metrics,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
-from stream_app.table.compact.dropped_compactions import DroppedCompactions
+from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -45,7 +45,7 @@ ManagerOfBucket = Callable[[FileStoreTable, BucketId, LiveBucket], CompactManage
 
 @dataclass(slots=True)
 class BucketCoordinator:
-    """The managers of a table's buckets, one for each. Implements `CompactCoordinator`.
+    """A coordinator of the managers of a table's buckets. Implements `CompactCoordinator`.
 
     Attributes:
         manager_of: makes the manager of a bucket with the given files.
@@ -57,7 +57,9 @@ class BucketCoordinator:
     manager_of: ManagerOfBucket
     age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
-    dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
+    dropped_compactions: DroppedCompactionCounter = field(
+        init=False, default_factory=DroppedCompactionCounter
+    )
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _idle_buckets: IdleBuckets = field(init=False, default_factory=IdleBuckets)
@@ -79,15 +81,15 @@ class BucketCoordinator:
         other buckets in packed form, until an epoch writes to them or another writer commits.
         """
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
-        live: dict[BucketId, LiveBucket] = {}
+        live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live = files_by_bucket(
+            live_buckets = files_by_bucket(
                 self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
             )
         for bucket_id in missing_buckets:
-            files = live.pop(bucket_id) if bucket_id in live else self._idle_buckets.take(bucket_id)
-            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, files)
-        self._idle_buckets.keep(live)
+            live_bucket = live_buckets.pop(bucket_id, None) or self._idle_buckets.take(bucket_id)
+            self._managers[bucket_id] = self.manager_of(self.table, bucket_id, live_bucket)
+        self._idle_buckets.keep(live_buckets)
 
     def _neighbours(self, buckets: Collection[BucketId]) -> set[BucketId]:
         """Return the unknown buckets of the same partitions; empty if they are too many to keep."""
@@ -118,7 +120,7 @@ class BucketCoordinator:
         Running compactions continue.
         """
         stale_buckets = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
-        self._rest_times.note_filled(stale_buckets, rows=0)
+        self._rest_times.note_filled(stale_buckets, row_count=0)
         self._read_levels(stale_buckets, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
@@ -128,14 +130,14 @@ class BucketCoordinator:
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Add an epoch's level-0 files to the known buckets."""
         changes = list(changes)
-        rows = 0
+        row_count = 0
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
-                rows += file.row_count
+                row_count += file.row_count
         if self._policy is not None:
             self._policy.note_epoch(changes, self.table.clock.steady_seconds())
-        self._rest_times.note_filled((change.bucket_id for change in changes), rows=rows)
+        self._rest_times.note_filled((change.bucket_id for change in changes), row_count=row_count)
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
         """Start due compactions, most sorted runs first, and return their number.
@@ -152,7 +154,7 @@ class BucketCoordinator:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
                 continue
-            if self._policy is not None and manager.begun is None:
+            if self._policy is not None and manager.begun_compaction is None:
                 self._policy.fit(bucket_id, manager)
             is_resting = expects_no_flush or self._rest_times.is_resting(bucket_id)
             if manager.trigger_compaction(
@@ -160,7 +162,7 @@ class BucketCoordinator:
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
                 started += 1
-            if manager.begun is None:
+            if manager.begun_compaction is None:
                 # The bucket needs no compaction: another job may have compacted it.
                 self.failures.forget(bucket_id)
         return started
@@ -174,33 +176,35 @@ class BucketCoordinator:
         later_buckets = set()
         for bucket_id in bounds.buckets:
             manager = self._managers[bucket_id]
-            if manager.begun is not None or self.failures.must_wait(bucket_id):
+            if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
             else:
                 if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
                     self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                if manager.begun is None:
+                if manager.begun_compaction is None:
                     self.failures.forget(bucket_id)
         return later_buckets
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
-        unfinished = []
+        compactions = []
         for (partition, bucket), manager in list(self._managers.items()):
-            begun = manager.begun
-            if begun is not None and not begun.future.done():
+            compaction = manager.begun_compaction
+            if compaction is not None and not compaction.future.done():
                 path = self.table.paths.partition_path(partition)
-                unfinished.append(compaction_under_way(path, bucket, begun.unit, begun.future))
-        return unfinished
+                compactions.append(
+                    compaction_under_way(path, bucket, compaction.unit, compaction.future)
+                )
+        return compactions
 
-    def waiting_rows(self) -> int:
+    def waiting_row_count(self) -> int:
         """Return how many rows of known buckets wait for a compaction. Any thread may call it."""
         visibility = self.table.visibility
         num_levels = self.table.options.num_levels
         if visibility is Visibility.ANY_LEVEL:
             return 0
         return sum(
-            waiting_rows(manager.levels.level_sorted_runs(), visibility, num_levels)
+            waiting_row_count(manager.levels.level_sorted_runs(), visibility, num_levels)
             for manager in list(self._managers.values())
         )
 
@@ -209,17 +213,17 @@ class BucketCoordinator:
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
         open_compactions = [
-            OpenCompaction(begun.future, self._start_s.get(bucket_id, now_s))
+            OpenCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
-            if (begun := manager.begun)
+            if (compaction := manager.begun_compaction)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
             open_compactions,
             now_s=now_s,
             failed=self.failures.total,
-            dropped=self.dropped.total,
-            waiting_rows=self._rest_times.rows_to_report(self.waiting_rows()),
+            dropped=self.dropped_compactions.total,
+            waiting_rows=self._rest_times.rows_to_report(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:
@@ -232,28 +236,28 @@ class BucketCoordinator:
         if futures and not any(future.done() for future in futures):
             self.table.clock.wait_for_any(futures, timeout_s)
 
-    def finished_compactions(self) -> list[FinishedCompaction]:
+    def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         results = []
         for bucket_id, manager in self._managers.items():
-            begun = manager.begun_if_done()
-            if begun is None:
+            compaction = manager.finished_compaction()
+            if compaction is None:
                 continue
-            error = begun.future.exception()
+            error = compaction.future.exception()
             if error is None:
-                change = begun.future.result()
-                results.append(FinishedCompaction(begun.unit, change, manager.is_overtaken))
+                change = compaction.future.result()
+                results.append(FinishedCompaction(compaction.unit, change, manager.is_overtaken))
                 self.failures.forget(bucket_id)
                 continue
             self.failures.note(bucket_id, self.table.paths.bucket_folder(*bucket_id), error)
-            manager.forget_begun()
+            manager.forget_begun_compaction()
         return results
 
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results are committed, and update the levels."""
         for compaction in compactions:
             self._in_doubt.discard(compaction.bucket_id)
-            self.dropped.forget(compaction.bucket_id)
+            self.dropped_compactions.forget(compaction.bucket_id)
             self._managers[compaction.bucket_id].apply(compaction.change)
             if self._policy is not None:
                 self._policy.note_compacted(compaction.change)
@@ -271,13 +275,13 @@ class BucketCoordinator:
         """
         compactions = list(compactions)
         for compaction in compactions:
-            self.dropped.note(
+            self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
             if compaction.bucket_id not in self._in_doubt:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket_id)
-            self._managers[compaction.bucket_id].forget_begun()
+            self._managers[compaction.bucket_id].forget_begun_compaction()
         self._read_levels([compaction.bucket_id for compaction in compactions], snapshot)
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
@@ -288,8 +292,8 @@ class BucketCoordinator:
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
-            if manager.begun is not None:
-                yield manager.begun.future
+            if manager.begun_compaction is not None:
+                yield manager.begun_compaction.future
 
 
 def files_by_bucket(

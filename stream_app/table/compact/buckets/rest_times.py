@@ -1,7 +1,7 @@
 """Keeps the time at which each bucket last got files, in tables whose rows wait for compactions.
 
 `bucket_coordinator` asks whether a bucket rests, so that its waiting rows become due, and which
-waiting rows the metrics show. The module knows no files and no levels.
+waiting rows the metrics show. It sees no files and no levels.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class RestTimes:
     _filled_at_s: dict[BucketId, float] = field(init=False, default_factory=dict)
     _newest_fill: tuple[float, int] = field(init=False, default=(-math.inf, 0))
 
-    def note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
+    def note_filled(self, buckets: Iterable[BucketId], *, row_count: int) -> None:
         """Note that buckets got files from an epoch with this many rows, or from another writer."""
         if self.visibility is not Visibility.ANY_LEVEL:
             now_s = self.clock.steady_seconds()
             self._filled_at_s.update(dict.fromkeys(buckets, now_s))
-            self._newest_fill = (now_s, rows) if rows else self._newest_fill
+            self._newest_fill = (now_s, row_count) if row_count else self._newest_fill
 
     def is_resting(self, bucket_id: BucketId) -> bool:
         """Return whether the bucket rests."""
@@ -41,8 +41,8 @@ class RestTimes:
         filled_at_s = self._filled_at_s.get(bucket_id, -math.inf)
         return self.clock.steady_seconds() - filled_at_s >= REST_S
 
-    def rows_to_report(self, waiting_rows: int) -> int:
+    def rows_to_report(self, waiting_row_count: int) -> int:
         """Return the waiting rows without the newest epoch's, whose compaction has just begun."""
-        filled_at_s, newest_rows = self._newest_fill
+        filled_at_s, newest_row_count = self._newest_fill
         age_s = self.clock.steady_seconds() - filled_at_s
-        return rows_to_report(waiting_rows, newest_count=newest_rows, age_s=age_s)
+        return rows_to_report(waiting_row_count, newest_count=newest_row_count, age_s=age_s)

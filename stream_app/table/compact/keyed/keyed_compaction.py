@@ -17,12 +17,12 @@ import numpy as np
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.changelog.before_rows import (
-    BeforeRows,
+from stream_app.mergetree.changelog.before_row_lookup import (
+    BeforeRowLookup,
     FirstRowChangelog,
     FullCompactionChangelog,
+    HigherLevelLookup,
     LookupChangelog,
-    RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
@@ -52,11 +52,11 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
     if table.merges_by_vectors:
         return _rewrite_with_vectors(table, request)
     merging_rewriter = merge_rewriter(table, table.bucket_files(*request.bucket_id))
-    before_rows = _before_rows(table, request, _rows_above(table, request, {}))
+    before_row_lookup = _before_row_lookup(table, request, _higher_level_lookup(table, request, {}))
     rewriter = (
         merging_rewriter
-        if before_rows is None
-        else _changelog_rewriter(table, merging_rewriter, before_rows)
+        if before_row_lookup is None
+        else _changelog_rewriter(table, merging_rewriter, before_row_lookup)
     )
     return _run_task(table, request, rewriter, expired_rows_check(table))
 
@@ -83,9 +83,9 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     merging_rewriter = merge_rewriter(
         table, replace(table.bucket_files(*bucket_id), vectors=vectors)
     )
-    rows_above = _rows_above(table, request, vectors)
-    before_rows = _before_rows(table, request, rows_above)
-    assert before_rows is not None, "deletion vectors need the rows before a compaction"
+    higher_level_lookup = _higher_level_lookup(table, request, vectors)
+    before_row_lookup = _before_row_lookup(table, request, higher_level_lookup)
+    assert before_row_lookup is not None, "deletion vectors need the rows before a compaction"
     has_expired_rows = expired_rows_check(table)
     is_full = request.unit.output_level == request.max_level
 
@@ -93,28 +93,35 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
         return (is_full and file.file_name in vectors) or has_expired_rows(file)
 
     change = _run_task(
-        table, request, _changelog_rewriter(table, merging_rewriter, before_rows), must_rewrite
+        table,
+        request,
+        _changelog_rewriter(table, merging_rewriter, before_row_lookup),
+        must_rewrite,
     )
     try:
         has_64_bits = table.options[DELETION_VECTORS_BITMAP64]
-        deleted = {
+        deleted_vectors = {
             name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=has_64_bits)
-            for name, positions in rows_above.positions_read.items()
+            for name, positions in higher_level_lookup.positions_read.items()
         }
         removed_names = {file.file_name for file in change.removed}
         removed_names -= {file.file_name for file in change.added}
         changes = index_changes(
-            table, live_entries, bucket_id, deleted_files=removed_names, deleted_rows=deleted
+            table,
+            live_entries,
+            bucket_id,
+            deleted_files=removed_names,
+            deleted_rows=deleted_vectors,
         )
     except BaseException:
         table.discard([change])
         raise
-    return replace(change, index=tuple(changes))
+    return replace(change, index_entries=tuple(changes))
 
 
-def _rows_above(
+def _higher_level_lookup(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
-) -> RowsAbove:
+) -> HigherLevelLookup:
     """Return the access to rows of higher levels, or only to their keys if these suffice."""
     columns, system_columns = table.schema.fields, SYSTEM_COLUMNS
     if _needs_keys_only(table):
@@ -132,7 +139,7 @@ def _rows_above(
         copies=lookup_copies(table),
     )
     layout = table.layout(columns, system_columns=system_columns)
-    return RowsAbove(layout, reader, request.files_above, table.key_of)
+    return HigherLevelLookup(layout, reader, request.files_above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:
@@ -148,13 +155,13 @@ def _needs_keys_only(table: FileStoreTable) -> bool:
     return traits.needs_lookup or needs_positions_only
 
 
-def _before_rows(
-    table: FileStoreTable, request: CompactRequest, rows_above: RowsAbove
-) -> BeforeRows | None:
+def _before_row_lookup(
+    table: FileStoreTable, request: CompactRequest, higher_level_lookup: HigherLevelLookup
+) -> BeforeRowLookup | None:
     """Return the source of the rows before a compaction; None if it needs none."""
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
-        return FirstRowChangelog(request.max_level, rows_above)
+        return FirstRowChangelog(request.max_level, higher_level_lookup)
     if options.producer.by_full_compaction:
         return FullCompactionChangelog(request.max_level)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
@@ -163,7 +170,7 @@ def _before_rows(
         return LookupChangelog(
             table.layout(),
             request.max_level,
-            rows_above,
+            higher_level_lookup,
             keeps_newest=keeps_newest and not table.schema.sequence_fields,
             deletes_older=table.merges_by_vectors,
             needs_keys_only=_needs_keys_only(table),
@@ -172,12 +179,12 @@ def _before_rows(
 
 
 def _changelog_rewriter(
-    table: FileStoreTable, rewriter: CompactRewriter, before_rows: BeforeRows
+    table: FileStoreTable, rewriter: CompactRewriter, before_row_lookup: BeforeRowLookup
 ) -> ChangelogRewriter:
     options = table.options
     return ChangelogRewriter(
         rewriter,
-        before_rows,
+        before_row_lookup,
         writes_changelog=options.producer.by_compaction,
         drops_moved_deletes=table.merges_by_vectors,
         records_unchanged=not options[CHANGELOG_ROW_DEDUPLICATE],

@@ -70,12 +70,12 @@ def _advice(case: Case) -> str:
     for line in case.input_lines:
         partition, rows, _, size, _ = line.split()
         sizes.append(
-            BucketSize(partition=partition.encode(), rows=int(rows), bytes=int(size) << 20)
+            BucketSize(partition=partition.encode(), row_count=int(rows), bytes=int(size) << 20)
         )
     arguments = {"width": "1", "target": "2000000", **case.args}
     advice = bucket_advice(
         sizes,
-        buckets=int(arguments["bucket"]),
+        bucket_count=int(arguments["bucket"]),
         width=int(arguments["width"]),
         target_rows=int(arguments["target"]),
     )
@@ -119,8 +119,9 @@ def _rescale(case: Case) -> str:
     wanted = case.args["to"]
     planned = planned_rescales(_entries(case), None if wanted == "auto" else int(wanted))
     return "\n".join(
-        f"{partition.partition.decode()}: {partition.old_buckets} to {partition.new_buckets}, "
-        f"{partition.files} files, {partition.bytes >> 20} mb"
+        f"{partition.partition.decode()}: {partition.old_bucket_count} to "
+        f"{partition.new_bucket_count}, "
+        f"{partition.file_count} files, {partition.bytes >> 20} mb"
         for partition in planned
     )
 

@@ -15,7 +15,7 @@ from stream_app.planning.compact.waiting_rows import (
     Visibility,
     rows_to_report,
     visibility_of,
-    waiting_rows,
+    waiting_row_count,
     waiting_text,
 )
 from tests.support.suite.datadriven import Case, run_file
@@ -38,7 +38,7 @@ def _waiting(case: Case, line: str) -> int:
         a_file(f"f{number}", level=level, row_count=rows)
         for number, (level, rows) in enumerate(pairs)
     ]
-    return waiting_rows(files, rule_of(case), CoreOptions(case.args).num_levels)
+    return waiting_row_count(files, rule_of(case), CoreOptions(case.args).num_levels)
 
 
 def counted(case: Case) -> str:

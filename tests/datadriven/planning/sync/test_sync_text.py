@@ -103,7 +103,7 @@ def _new(case: Case) -> str:
         },
         sync_primary_keys_from_source_schema=case.args.get("from-source", "true") == "true",
         options=_pairs(case.args.get("options", "")),
-        tables={
+        table_settings={
             "own": TableSettings(
                 primary_keys=_names(case, "own-primary-keys"),
                 partition_keys=_names(case, "own-partition-keys"),

@@ -11,7 +11,7 @@ from stream_app.model.tag import Tag
 from stream_app.planning.upkeep.rollback_numbers import rollback_numbers
 from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
-    TagPeriods,
+    TagPeriodRule,
     TagRules,
     due_ms,
     due_tags,
@@ -19,7 +19,7 @@ from stream_app.planning.upkeep.tag_creation import (
     first_snapshot,
     lacks_snapshot,
     surplus_tags,
-    tag_periods,
+    tag_period_rule,
 )
 from stream_app.planning.upkeep.unused_files import nearest_numbers
 from tests.support.suite.datadriven import Case, run_file
@@ -38,9 +38,9 @@ def _time(millis: int | None) -> str:
     return datetime.fromtimestamp(millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _periods(case: Case) -> TagPeriods:
+def _period_rule(case: Case) -> TagPeriodRule:
     duration = case.args.get("duration")
-    return tag_periods(
+    return tag_period_rule(
         case.args.get("period", "daily"),
         case.args.get("style", "with_dashes"),
         None if duration is None else parse_duration_ms(duration),
@@ -49,7 +49,7 @@ def _periods(case: Case) -> TagPeriods:
 
 def _rules(case: Case) -> TagRules:
     return TagRules(
-        periods=_periods(case),
+        period_rule=_period_rule(case),
         delay_ms=parse_duration_ms(case.args.get("delay", "0 ms")),
         completes="completes" in case.args,
         num_max=int(case.args["max"]) if "max" in case.args else None,
@@ -97,8 +97,8 @@ def _lacks(case: Case) -> str:
 
 
 def _names(case: Case) -> str:
-    periods = _periods(case)
-    return "\n".join(f"{line}: {_time(periods.begin_ms(line))}" for line in case.input_lines)
+    period_rule = _period_rule(case)
+    return "\n".join(f"{line}: {_time(period_rule.begin_ms(line))}" for line in case.input_lines)
 
 
 def _over(case: Case) -> str:

@@ -158,7 +158,7 @@ def _followed(case: Case) -> str:
             impossible = live.apply(delta)
             names = " ".join(sorted(e.file.file_name for e in live.bucket(BucketId(b"", 0))))
             wrong = "".join(f", impossible: {e.kind.name} {e.file.file_name}" for e in impossible)
-            lines.append(f"{names or 'none'} ({live.rows} rows){wrong}")
+            lines.append(f"{names or 'none'} ({live.row_count} rows){wrong}")
             delta = []
             continue
         kind = FileKind.ADD if line[0] == "+" else FileKind.DELETE

@@ -47,7 +47,9 @@ def events_of(receiver: HttpReceiver) -> list[dict[str, Any]]:
 
 def a_report(epoch: int, **counts: Any) -> EpochReport:
     ends = {("shop.orders", 1): PartitionEnd(41, None)}
-    return EpochReport(epoch=epoch, counts=DecodeCounts(ends=ends, **counts), files=2, bytes=1000)
+    return EpochReport(
+        epoch=epoch, counts=DecodeCounts(ends=ends, **counts), file_count=2, bytes=1000
+    )
 
 
 def run(

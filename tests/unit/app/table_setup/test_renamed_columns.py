@@ -66,8 +66,8 @@ def test_a_rename_and_its_rows_may_come_in_one_repeated_epoch(tmp_path: Path) ->
     assert names(job) == ["id", "note", "n"]
     assert notes(job) == {key: f"v{key}" for key in range(1, 5)}
     renames = state_or_empty(job.checkpoint).renames
-    assert job.committer.rounds.read_statements is not None
-    job.committer.rounds.read_statements(pa.Table.from_batches([job.messages(0, 5)]))
+    assert job.committer.round_runner.read_statements is not None
+    job.committer.round_runner.read_statements(pa.Table.from_batches([job.messages(0, 5)]))
     assert state_or_empty(job.checkpoint).renames == renames
 
 

@@ -12,8 +12,8 @@ from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
 from stream_app.epochs.rounds.epoch_committer import EpochCommitter
-from stream_app.epochs.rounds.epoch_rounds import EpochRounds
 from stream_app.epochs.rounds.epoch_tables import StoppingTables
+from stream_app.epochs.rounds.round_runner import RoundRunner
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.epoch_plan import EpochSettings
 from stream_app.quarantine.quarantine_writer import QuarantineWriter
@@ -44,8 +44,8 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     feed = TableFeed(
         name="t",
         table_job=TableJob(table.table, CompactHere),
-        format_of=no_epoch,
-        quarantine=QuarantineWriter(None, 0),
+        pipeline_of=no_epoch,
+        quarantine_writer=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),
     )
     checkpoint, clock = (
@@ -58,9 +58,9 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
         state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
     )
-    settings = EpochSettings(tasks=1)
+    settings = EpochSettings(task_count=1)
     return EpochCommitter(
-        EpochRounds(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
+        RoundRunner(tables=tables, settings=settings, runner=EpochHere(), clock=clock)
     )
 
 

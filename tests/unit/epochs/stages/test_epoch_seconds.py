@@ -36,8 +36,8 @@ class SlowFormat:
 def test_a_task_measures_reading_apart_from_decoding() -> None:
     clock, plan = StandingClock(), a_plan()
     of_table = plan.tables[0]
-    slow_decoder = SlowFormat(of_table.message_format, clock)
-    slow = replace(of_table, message_format=Pipeline(slow_decoder))
+    slow_decoder = SlowFormat(of_table.pipeline, clock)
+    slow = replace(of_table, pipeline=Pipeline(slow_decoder))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for offset in (0, 2):

@@ -56,7 +56,7 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     first, second = (
         pickle.loads(pickle.dumps(epoch_plan)).tables[0] for epoch_plan in (plan, later)
     )
-    assert second.message_format is first.message_format
+    assert second.pipeline is first.pipeline
     assert second.next_sequence_number == 7
     assert second.table == plan.tables[0].table, "with its file system"
 
@@ -64,7 +64,7 @@ def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
 def test_a_plan_of_many_tables_is_small() -> None:
     plans = {index: table_plan() for index in range(1000) if index != 130}
     single, many = (
-        EpochPlan(tables=tables, settings=EpochSettings(tasks=1))
+        EpochPlan(tables=tables, settings=EpochSettings(task_count=1))
         for tables in ({0: plans[0]}, plans)
     )
     data = pickle.dumps(many)
@@ -85,7 +85,7 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
         )
         for index in range(2)
     }
-    sent = EpochPlan(tables=tables, settings=EpochSettings(tasks=1))
+    sent = EpochPlan(tables=tables, settings=EpochSettings(task_count=1))
     shipped = pickle.loads(pickle.dumps(sent))
     first, second = (shipped.tables[number].table for number in range(2))
     assert first.file_io == second.file_io
@@ -100,7 +100,7 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
         for batches in tasks
         for batch in block_rows(
             route_in_task(batches, pickle.loads(pickle.dumps(plan)), StandingClock()),
-            plan.settings.tasks,
+            plan.settings.task_count,
         )
         for row in batch.to_pylist()
     ]
@@ -319,7 +319,7 @@ class ByOffset:
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
     part = table_plan(a_schema(keys=("k",), partition_keys=(), buckets=1))
-    settings = EpochSettings(tasks=6, splitter=ByOffset(6))
+    settings = EpochSettings(task_count=6, splitter=ByOffset(6))
     plan = EpochPlan(tables=dict.fromkeys(range(6), part), settings=settings)
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(60))])
     changes = [block for block in blocks if block["kind"] == BlockKind.CHANGES]
@@ -332,7 +332,7 @@ def test_tables_of_one_bucket_are_spread_over_tasks() -> None:
 def test_messages_of_a_table_that_takes_no_part_are_left_out() -> None:
     part = table_plan()
     plan = EpochPlan(
-        tables={0: part, 2: part}, settings=EpochSettings(tasks=2, splitter=ByOffset(3))
+        tables={0: part, 2: part}, settings=EpochSettings(task_count=2, splitter=ByOffset(3))
     )
     blocks = blocks_of(plan, [batch_of(a_message(offset) for offset in range(9))])
     counts = {

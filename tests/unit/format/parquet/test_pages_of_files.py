@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.errors import CorruptFileError
-from stream_app.filestore.data.part_filter import PartsOfCondition
+from stream_app.filestore.data.part_filter import ConditionPartFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.data_files.parquet_reader import numbered_batches
 from stream_app.format.file_parts import PartChoice, PartStats
@@ -130,7 +130,7 @@ def choice_of(condition: pc.Expression) -> PartChoice:
         in f"{condition} ".replace("(", " ").replace(")", " ").replace(",", " ")
     ]
     columns = RowType(tuple(column for column in COLUMNS if column.name in names))
-    parts = PartsOfCondition(StatsFilter(condition, columns), frozenset(names))
+    parts = ConditionPartFilter(StatsFilter(condition, columns), frozenset(names))
     choice = parts.of_file((column, column) for column in COLUMNS)
     assert choice is not None
     return choice

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.changelog.before_rows import FirstRowChangelog, RowsAbove
+from stream_app.mergetree.changelog.before_row_lookup import FirstRowChangelog, HigherLevelLookup
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
 from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
@@ -83,7 +83,9 @@ class Bucket:
         compacted = CompactUnit(2, tuple(unit), "")
         runs = Levels([*unit, *above], num_levels=6, key_of=self.files.key_of).level_sorted_runs()
         looked_up = files_above(runs, compacted, self.files.key_of)
-        keys = RowsAbove(layout, KeyFiles(self.files, layout, opened), looked_up, self.files.key_of)
+        keys = HigherLevelLookup(
+            layout, KeyFiles(self.files, layout, opened), looked_up, self.files.key_of
+        )
         rewriter = ChangelogRewriter(
             CompactRewriter(self.files.layout, FirstRow(), self.files),
             FirstRowChangelog(5, keys),

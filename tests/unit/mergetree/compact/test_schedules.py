@@ -131,16 +131,16 @@ class BucketModel:
 
     def settle(self, *, lost: bool) -> None:
         """The finished compaction is committed, or dropped because of a conflict."""
-        finished = self.manager.begun_if_done()
+        finished = self.manager.finished_compaction()
         if finished is None:
             return
         future = finished.future
         if future.exception() is not None:
-            self.manager.forget_begun()
+            self.manager.forget_begun_compaction()
         elif lost:
             for file in future.result().written:
                 self.files.delete(file)
-            self.manager.forget_begun()
+            self.manager.forget_begun_compaction()
             self.restore()
         else:
             result = future.result()
@@ -240,10 +240,10 @@ def test_compaction_comes_to_rest_at_the_trigger(data: st.DataObject) -> None:
         bucket.flush(rows)
     for _ in range(50):
         bucket.trigger(full=False)
-        if not bucket.manager.begun:
+        if not bucket.manager.begun_compaction:
             break
         bucket.settle(lost=False)
-    assert not bucket.manager.begun, "it must end"
+    assert not bucket.manager.begun_compaction, "it must end"
     assert bucket.manager.levels.sorted_run_count <= bucket.policy.run_count_trigger
     bucket.check()
     bucket.picker.rewrite_all = False

@@ -27,7 +27,7 @@ Row = tuple[str, int, str | None, str | None]
 
 
 class Table:
-    """Implements `OldRows` with a dictionary and the files of the writer."""
+    """Implements `OldRowLookup` with a dictionary and the files of the writer."""
 
     def __init__(self, files: MemoryFiles, rows: dict[int, dict[str, Any]]) -> None:
         self.files, self.rows = files, rows
@@ -86,7 +86,7 @@ def written(
     )
     writer = MergeTreeWriter(
         layout=LAYOUT, buffer=buffer, merge_function=Deduplicate(), files=files,
-        next_sequence_number=100, writes_changelog=changelog, old_rows=table,
+        next_sequence_number=100, writes_changelog=changelog, old_row_lookup=table,
     )  # fmt: skip
     first = 0
     for rows in batches:

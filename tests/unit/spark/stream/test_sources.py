@@ -16,7 +16,7 @@ OK = b'{"topic":"t","partition":0,"offset":5,"key":null,"value":"v"}'
 
 
 def test_defaults_of_the_kafka_source() -> None:
-    options = KafkaSource(bootstrap_servers="h:1", topics=("a", "b")).options(cores=6)
+    options = KafkaSource(bootstrap_servers="h:1", topics=("a", "b")).options(core_count=6)
     assert options["subscribe"] == "a,b"
     assert options["minPartitions"] == "6"
     assert options["startingOffsets"] == "earliest"
@@ -37,7 +37,7 @@ def test_the_users_options_win() -> None:
         fail_on_data_loss=False,
         kafka_options={"isolation.level": "read_uncommitted", "security.protocol": "SSL"},
     )
-    options = source.options(cores=6)
+    options = source.options(core_count=6)
     assert options["kafka.isolation.level"] == "read_uncommitted"
     assert options["kafka.security.protocol"] == "SSL"
     assert options["subscribePattern"] == "^(?:a.*)$"

@@ -50,15 +50,15 @@ def test_every_epoch_is_reported_once_however_fast_they_end() -> None:
         stop_requested=threading.Event(),
         query=query,
     )
-    running.report(stream.new_progress())
+    running.report(stream.take_progress())
     query.finishes(7, 4)
     query.finishes(8, 4)
     query.finishes(9, 2)
-    running.report(stream.new_progress())
-    running.report(stream.new_progress())
-    assert [(report.epoch, report.messages) for report in reports] == [(7, 4), (8, 4), (9, 2)]
+    running.report(stream.take_progress())
+    running.report(stream.take_progress())
+    assert [(report.epoch, report.message_count) for report in reports] == [(7, 4), (8, 4), (9, 2)]
     query.finishes(10, 1)
     query.finishes(11, 0)
-    running.report(stream.new_progress())
+    running.report(stream.take_progress())
     assert [report.epoch for report in reports] == [7, 8, 9, 10]
     assert [report.epoch for report in idle] == [11]

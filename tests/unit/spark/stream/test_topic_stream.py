@@ -28,7 +28,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Topics:
-    """A cluster of one topic; the test appends to it. Implements `SourceOffsets`."""
+    """A cluster of one topic; the test appends to it. Implements `SourceOffsetReader`."""
 
     newest: dict[str, int]
     oldest: dict[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def checkpoint(tmp_path: Path) -> JobFolder:
 def stream_of(checkpoint: JobFolder, topics: Topics, sink: Sink, rules: EpochRules) -> TopicStream:
     return TopicStream(
         rules=rules,
-        source=topics,
+        offset_reader=topics,
         epoch_log=EpochLog(checkpoint, can_reread=True),
         writer=EpochLogWriter(checkpoint, epochs_kept=3),
         process_epoch=sink,
@@ -114,7 +114,7 @@ def drain(
     finally:
         stream.stop()
     assert topics.is_closed
-    return stream.new_progress()
+    return stream.take_progress()
 
 
 def names(checkpoint: JobFolder, part: str) -> list[str]:
@@ -126,7 +126,7 @@ def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder)
     sink = Sink(on_epoch=lambda _: topics.newest.update({"0": 99}))
     reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
     assert sink.epochs == [(0, [(0, 1, 3), (1, 0, 1)]), (1, [(0, 3, 5), (1, 1, 2)])]
-    assert [(report.epoch, report.messages, report.lag) for report in reports] == [
+    assert [(report.epoch, report.message_count, report.lag) for report in reports] == [
         (0, 3, 3),
         (1, 3, 0),
     ]
@@ -135,7 +135,7 @@ def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder)
     drain(checkpoint, topics, again)
     assert again.epochs == [(2, [(0, 5, 99)])]
     [idle] = drain(checkpoint, topics, Sink())
-    assert (idle.epoch, idle.messages, idle.lag) == (2, 0, 0)
+    assert (idle.epoch, idle.message_count, idle.lag) == (2, 0, 0)
 
 
 def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: JobFolder) -> None:

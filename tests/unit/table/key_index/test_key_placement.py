@@ -89,7 +89,7 @@ def test_a_partition_has_no_more_buckets_than_allowed(
 ) -> None:
     """Paimon's engines do not bound these tables."""
     assigner = Assigner(tmp_path, dynamic_bucket__max_buckets=most)
-    assert assigner.placement.rule.shares == min(int(most), 2)
+    assert assigner.placement.rule.share_count == min(int(most), 2)
     assert assigner.buckets(*((1, key, key) for key in range(8))) == buckets
 
 

@@ -17,7 +17,7 @@ import pytest
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import encode_row, python_value, serialize_row
 from stream_app.format.bucket_hash import murmur_hash
-from stream_app.table.write.bucket_assigner import FixedBuckets
+from stream_app.table.write.bucket_assigner import FixedBucketAssigner
 from tests.support.engines.routed_messages import a_schema
 
 ALL_KEY_TYPES: dict[str, list[Any]] = {
@@ -63,7 +63,7 @@ def test_a_row_goes_to_its_partition_and_bucket(partition_keys: tuple[str, ...],
         want[partition, abs(math.fmod(key_hash, 7)), str(rows.slice(row, 1).to_pylist())] += 1
     got = Counter(
         (partition, bucket, str(part.slice(row, 1).to_pylist()))
-        for partition, bucket, part in FixedBuckets(schema).assign(rows)
+        for partition, bucket, part in FixedBucketAssigner(schema).assign(rows)
         for row in range(part.num_rows)
     )
     assert got == want

@@ -69,14 +69,14 @@ def _name_and_rest(text: str, example: str) -> tuple[str, str]:
     return match[1] or match[2] or match[3], match[4]
 
 
-def _split_position(text: str) -> tuple[str, change.Position | None]:
+def _split_position(text: str) -> tuple[str, change.ColumnPosition | None]:
     match = _POSITION.fullmatch(text)
     if match is None:
         return text, None
     if match["end"]:
-        return match["rest"], change.Position(change.MoveType(match["end"].lower()))
+        return match["rest"], change.ColumnPosition(change.MoveType(match["end"].lower()))
     column = match[4] or match[5] or match[6]
-    return match["rest"], change.Position(change.MoveType(match["side"].lower()), column)
+    return match["rest"], change.ColumnPosition(change.MoveType(match["side"].lower()), column)
 
 
 def _key_and_value(text: str, example: str) -> tuple[str, str]:

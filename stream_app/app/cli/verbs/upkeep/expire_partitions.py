@@ -78,8 +78,8 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
         (
             table.paths.partition_path(partition.partition),
             time_text(partition.time_ms, zone=""),
-            str(partition.files),
-            str(partition.rows),
+            str(partition.file_count),
+            str(partition.row_count),
             size_text(partition.bytes),
         )
         for partition in expiry.partitions

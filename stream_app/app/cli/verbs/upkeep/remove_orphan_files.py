@@ -60,7 +60,7 @@ def _plan_lines(table: FileStoreTable, orphans: OrphanPlan, age: str) -> Iterato
     yield (
         f"{count_text(len(orphans.files), 'file')} older than {age}, {size_text(size)}, "
         f"and {count_text(len(orphans.folders), 'empty folder')}: named by none of "
-        f"{count_text(orphans.versions, 'version')}"
+        f"{count_text(orphans.version_count, 'version')}"
     )
 
 

@@ -114,7 +114,7 @@ def new_option(
 ) -> SetOption | None:
     """Return the change of the option ``bucket`` when a whole table is rescaled, or None."""
     if bucket_count is None and not table.schema.partition_keys and plan:
-        bucket_count = plan[0].new_buckets
+        bucket_count = plan[0].new_bucket_count
     if bucket_count is None or table.kind_traits.postpones:
         return None
     option = SetOption("bucket", str(bucket_count))
@@ -130,10 +130,10 @@ def _plan_lines(
     if not plan:
         yield "all partitions have their number of buckets"
     for planned in plan:
-        files_text = f"{count_text(planned.files, 'file')}, {size_text(planned.bytes)}"
-        buckets_text = count_text(planned.new_buckets, "bucket")
+        files_text = f"{count_text(planned.file_count, 'file')}, {size_text(planned.bytes)}"
+        buckets_text = count_text(planned.new_bucket_count, "bucket")
         name = _partition_name(table, planned)
-        yield f"{name}: {planned.old_buckets} → {buckets_text} ({files_text})"
+        yield f"{name}: {planned.old_bucket_count} → {buckets_text} ({files_text})"
     if plan and table.schema.history is not None:
         yield (
             "their hidden changes are dropped: changes that arrive late, from before the rescale, "

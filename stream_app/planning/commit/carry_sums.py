@@ -1,0 +1,72 @@
+"""Carries the checksum of a table's rows from snapshot to snapshot.
+
+A record counts from its origin. With origin 0, the empty table, its sums are those of all rows. A
+commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
+continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
+sums that it read, minus that version's record, plus the newest record.
+
+`table.commit.record_sums` calls it. It takes and returns plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
+from stream_app.model.checksum.sum_record import SumRecord
+
+PARTITIONS_MAX = 64
+"""Partitions with sums of their own: a snapshot's file must stay small."""
+
+
+def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecord:
+    """Return the record after changes of partitions."""
+    total = sum(changes.values(), record.total)
+    partitions = record.partitions
+    if partitions is not None:
+        sums = {
+            name: partitions.get(name, NO_ROWS) + changes.get(name, NO_ROWS)
+            for name in {**partitions, **changes}
+        }
+        nonzero = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
+        partitions = nonzero if len(nonzero) <= PARTITIONS_MAX else None
+    return SumRecord(origin=record.origin, total=total, partitions=partitions)
+
+
+def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumRecord | None:
+    """Return the record after the deletion of partitions; None if their sums are unknown."""
+    if not record.is_whole or record.partitions is None:
+        return None
+    partitions = record.partitions
+    return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped})
+
+
+def rebase(
+    read_record: SumRecord, older_record: SumRecord, newest_record: SumRecord
+) -> SumRecord | None:
+    """Compute the newest snapshot's record from the sums of all rows at an older one.
+
+    Args:
+        read_record: the sums of all rows at the older snapshot.
+        older_record: the older snapshot's own record.
+
+    Returns:
+        The record; None if the records count from different snapshots.
+    """
+    if older_record.origin != newest_record.origin:
+        return None
+    sides = (read_record.partitions, older_record.partitions, newest_record.partitions)
+    partitions = None
+    if all(side is not None for side in sides):
+        names = {name for side in sides for name in side or ()}
+        read_sums, older_sums, newest_sums = (side or {} for side in sides)
+        sums = {
+            name: read_sums.get(name, NO_ROWS)
+            - older_sums.get(name, NO_ROWS)
+            + newest_sums.get(name, NO_ROWS)
+            for name in names
+        }
+        partitions = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
+    return SumRecord(
+        total=read_record.total - older_record.total + newest_record.total, partitions=partitions
+    )

@@ -1,0 +1,1 @@
+"""Steps of the decoding pipeline that judge rows by their table; `cdc.pipeline` orders them."""

@@ -1,0 +1,37 @@
+"""Reads a table's checksum from a snapshot (`planning.commit.carry_sums`).
+
+`table.commit.record_sums` carries the record to the next snapshot.
+"""
+
+from __future__ import annotations
+
+from stream_app.format.snapshot_properties.sums_json import decode_record
+from stream_app.model.checksum.sum_conditions import have_same_texts
+from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+
+
+def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
+    """Return the record that a snapshot carries; None without one.
+
+    Raises:
+        CorruptFileError: the record cannot be read.
+    """
+    text = (snapshot.properties or {}).get(ROW_SUM_PROPERTY)
+    return None if text is None else decode_record(text)
+
+
+def base_sum_record(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
+    """Return the record on which a commit is based; a new one if the snapshot has none.
+
+    Raises:
+        CorruptFileError: the record cannot be read.
+    """
+    if latest is None:
+        return EMPTY_TABLE
+    record = sum_record_of(latest)
+    if record is not None and latest.schema_id != table.schema.schema_id:
+        older_schema = table.schemas.schema(latest.schema_id)
+        record = record if have_same_texts(older_schema, table.schema) else None
+    return record or SumRecord(origin=latest.snapshot_id, partitions={})
