@@ -35,9 +35,9 @@ from stream_app.clock import SystemClock
 from stream_app.epochs.stream.epoch_pace import FixedPace
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.librdkafka import library
 from stream_app.kafka.next_offsets import next_end
+from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.kafka_source import KafkaSource
@@ -50,9 +50,9 @@ _IDLE_TRIGGER_S = 0.1
 Stop = Callable[[], object]
 
 
-def offsets_of(bootstrap: str, topic: str) -> ClusterOffsets:
+def offsets_of(bootstrap: str, topic: str) -> OffsetClient:
     options = client_options(bootstrap, {}, library().features).options
-    return ClusterOffsets(options, topics=(topic,))
+    return OffsetClient(options, topics=(topic,))
 
 
 class PlannedTopic(DataSource):

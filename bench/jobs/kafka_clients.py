@@ -70,7 +70,7 @@ def fill(broker: EmbeddedBroker, messages: int) -> None:
 
 def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
     options = client_options(bootstrap, {}, library().features).options
-    reader = RangeReader(ReaderSettings(client=tuple(options.items())))
+    reader = RangeReader(ReaderSettings(client_settings=tuple(options.items())))
 
     def native() -> None:
         batches = reader.read([OffsetRange(TOPIC, 0, 0, messages)])

@@ -133,7 +133,7 @@ class PartitionRegister(Protocol):
     def add_partitions(
         self, identifier: Identifier, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """See `CatalogEnvironment.add_partitions`."""
+        """Add partitions to the catalog's list; partitions in the list stay unchanged."""
         ...
 
 
@@ -143,13 +143,13 @@ class LockedEnvironment:
 
     Attributes:
         lock: the catalog's lock; None: commits rely on the file system, as on a local disk.
-        partitions: the catalog's list of partitions; None without one.
+        partition_register: the catalog's list of partitions; None without one.
     """
 
     identifier: Identifier
     register: TableRegister
     lock: CatalogLock | None
-    partitions: PartitionRegister | None = None
+    partition_register: PartitionRegister | None = None
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(
@@ -178,8 +178,8 @@ class LockedEnvironment:
 
     def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
         """See `CatalogEnvironment.add_partitions`."""
-        if self.partitions is not None:
-            self.partitions.add_partitions(self.identifier, partitions)
+        if self.partition_register is not None:
+            self.partition_register.add_partitions(self.identifier, partitions)
 
 
 def is_unfinished(schemas: SchemaManager, owner: str) -> bool:

@@ -155,10 +155,10 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield option.key, f"{error.problem} ({error.fix})"
 
 
-def _accepts_option(kind: KindOptions, key: str) -> bool:
+def _accepts_option(kind_options: KindOptions, key: str) -> bool:
     if key.startswith(HEADER_PREFIX):
-        return kind.has_headers
-    return key in {option.key for option in (METASTORE, WAREHOUSE, *kind.options)}
+        return kind_options.has_headers
+    return key in {option.key for option in (METASTORE, WAREHOUSE, *kind_options.options)}
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:

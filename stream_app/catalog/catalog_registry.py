@@ -34,7 +34,7 @@ from stream_app.catalog.hive.hive_lock import HiveLock
 from stream_app.catalog.hive.hive_site import addresses, check_supported, timeout_ms, with_hive_site
 from stream_app.catalog.hive.hive_table import HiveLayout
 from stream_app.catalog.hive.metastore_client import MetastoreClient
-from stream_app.catalog.jdbc.connections import Connections
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool
 from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
 from stream_app.catalog.rest.rest_catalog import RestCatalog
@@ -81,16 +81,16 @@ def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
     login = {"user": JDBC_USER.read(options), "password": JDBC_PASSWORD.read(options)}
     login = {key: value for key, value in login.items() if value}
     url = parse_jdbc_url(URI.read(options), URI.key, login=login)
-    connections = Connections(url, CLIENT_POOL_SIZE.read(options))
+    connection_pool = ConnectionPool(url, CLIENT_POOL_SIZE.read(options))
     lock = JdbcLock(
-        connections=connections,
+        connection_pool=connection_pool,
         catalog_key=CATALOG_KEY.read(options),
         clock=clock,
         max_sleep_ms=LOCK_CHECK_MAX_SLEEP.read(options),
         timeout_ms=LOCK_ACQUIRE_TIMEOUT.read(options),
     )
     catalog = JdbcCatalog(
-        connections=connections,
+        connection_pool=connection_pool,
         catalog_key=CATALOG_KEY.read(options),
         warehouse=WAREHOUSE.read(options),
         lock=lock if has_lock(options) else None,

@@ -118,36 +118,37 @@ class DecodedBatch:
 
     Attributes:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
-        skipped: number of messages without a row: tombstones, heartbeats, transaction markers,
-            schema changes, logical messages (op m), truncates.
+        skipped_count: number of messages without a row: tombstones, heartbeats, transaction
+            markers, schema changes, logical messages (op m), truncates.
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
-        decoder_errors: number of bad records at which the decoder failed instead of judging them.
+        decoder_error_count: number of bad records at which the decoder failed instead of judging
+            them.
         drift: unknown, missing and cut columns of records that were decoded.
-        violations: number of records that violate each expectation, whatever its action is.
+        violations: records that violate each expectation, whatever its action is.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         description: the source table as messages describe it, if it differs from the table.
-        records: name of a source table → number of its records with rows; only `OwnMessages` counts
-            them.
-        other_records: number of bad records of source tables that the table does not accept.
+        record_counts: name of a source table → number of its records with rows; only
+            `OwnMessageDecoder` counts them.
+        other_record_count: number of bad records of source tables that the table does not accept.
         refusal: why the batch is not decoded, if the job must first learn its source table; only
-            `OwnMessages` sets it.
-        truncated: position of the last message that empties the table, or None. The rows of earlier
-            messages are included nevertheless.
+            `OwnMessageDecoder` sets it.
+        last_truncate: position of the last message that empties the table, or None. The rows of
+            earlier messages are included nevertheless.
     """
 
     changes: ChangeBatch
     bad: pa.RecordBatch
-    skipped: int
-    decoder_errors: int = 0
+    skipped_count: int
+    decoder_error_count: int = 0
     tables: Mapping[str, int] = field(default_factory=dict)
     drift: Mapping[DriftedColumn, Sighting] = field(default_factory=dict)
     violations: Mapping[Violation, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     description: SourceTable | None = None
-    truncated: int | None = None
-    records: Mapping[str, int] = field(default_factory=dict)
-    other_records: int = 0
+    last_truncate: int | None = None
+    record_counts: Mapping[str, int] = field(default_factory=dict)
+    other_record_count: int = 0
     refusal: WrongSourceError | None = None
 
     def with_bad_records(
@@ -184,7 +185,9 @@ def results_in_batch(decoded: DecodedBatch, message_index: Int32s) -> DecodedBat
         drift=_sightings_in_batch(decoded.drift, message_index),
         violations=_sightings_in_batch(decoded.violations, message_index),
         schemas={key: int(message_index[position]) for key, position in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(message_index[decoded.truncated]),
+        last_truncate=None
+        if decoded.last_truncate is None
+        else int(message_index[decoded.last_truncate]),
     )
 
 
@@ -192,28 +195,28 @@ def _sightings_in_batch(
     sightings: Mapping[_SightedT, Sighting], message_index: Int32s
 ) -> dict[_SightedT, Sighting]:
     return {
-        key: Sighting(sighting.records, int(message_index[sighting.first]))
+        key: Sighting(sighting.record_count, int(message_index[sighting.first_position]))
         for key, sighting in sightings.items()
     }
 
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """Join the results of two parts of a batch, with positions in the whole batch, without
-    `OwnMessages`'s counts.
+    `OwnMessageDecoder`'s counts.
     """
     descriptions = [part.description for part in (left, right) if part.description is not None]
-    truncations = [part.truncated for part in (left, right) if part.truncated is not None]
+    truncates = [part.last_truncate for part in (left, right) if part.last_truncate is not None]
     return DecodedBatch(
         changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
         bad=pa.concat_batches([left.bad, right.bad]),
-        skipped=left.skipped + right.skipped,
-        decoder_errors=left.decoder_errors + right.decoder_errors,
+        skipped_count=left.skipped_count + right.skipped_count,
+        decoder_error_count=left.decoder_error_count + right.decoder_error_count,
         tables=_earliest_positions(left.tables, right.tables),
         drift=join_sightings(left.drift, right.drift),
         violations=join_sightings(left.violations, right.violations),
         schemas=_earliest_positions(left.schemas, right.schemas),
         description=functools.reduce(merged_source_table, descriptions) if descriptions else None,
-        truncated=max(truncations, default=None),
+        last_truncate=max(truncates, default=None),
     )
 
 
@@ -268,10 +271,10 @@ def replace_columns(
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
     """Return a batch of `change_schema` without rows."""
-    empty = pa.RecordBatch.from_arrays(
+    no_rows = pa.RecordBatch.from_arrays(
         [pa.array([], data_type) for data_type in schema.types], schema=schema
     )
-    return ChangeBatch(rows=empty, message_index=np.empty(0, np.int32))
+    return ChangeBatch(rows=no_rows, message_index=np.empty(0, np.int32))
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:

@@ -29,7 +29,7 @@ TYPE_MAPPING = "type-mapping"
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
-"""The option with the names that columns have in the source; see `steps.column_aliases`."""
+"""The option with the names that columns have in the source; see `pipeline_steps.alias_step`."""
 
 
 class DriftKind(enum.Enum):
@@ -78,15 +78,15 @@ _SightedT = TypeVar("_SightedT")
 class Drift:
     """The columns by which one record differs from the table."""
 
-    unknown: frozenset[str]
-    missing: frozenset[str]
-    cut: frozenset[str] = frozenset()
+    unknown_columns: frozenset[str]
+    missing_columns: frozenset[str]
+    cut_columns: frozenset[str] = frozenset()
 
     def columns(self) -> Iterable[DriftedColumn]:
         """Yield all columns that differ."""
-        yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
-        yield from ((DriftKind.MISSING, name) for name in self.missing)
-        yield from ((DriftKind.CUT, name) for name in self.cut)
+        yield from ((DriftKind.UNKNOWN, name) for name in self.unknown_columns)
+        yield from ((DriftKind.MISSING, name) for name in self.missing_columns)
+        yield from ((DriftKind.CUT, name) for name in self.cut_columns)
 
 
 NO_DRIFT = Drift(frozenset(), frozenset())
@@ -105,11 +105,15 @@ def drift_of(
         before, after: the fields of the images; None for a missing image.
         ignored_prefix: the prefix of fields that the format adds to an image.
     """
-    unknown = (set(before or ()) | set(after or ())) - columns
+    unknown_columns = (set(before or ()) | set(after or ())) - columns
     if ignored_prefix is not None:
-        unknown = {name for name in unknown if not name.startswith(ignored_prefix)}
-    missing = frozenset() if after is None else columns.difference(after)
-    return Drift(frozenset(unknown), missing) if unknown or missing else NO_DRIFT
+        unknown_columns = {name for name in unknown_columns if not name.startswith(ignored_prefix)}
+    missing_columns = frozenset() if after is None else columns.difference(after)
+    return (
+        Drift(frozenset(unknown_columns), missing_columns)
+        if unknown_columns or missing_columns
+        else NO_DRIFT
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +129,22 @@ class ColumnPolicy:
     """The table's columns, and how records with other columns are treated."""
 
     columns: frozenset[str]
-    unknown: DriftReaction
-    missing: DriftReaction
-    cut: DriftReaction = DriftReaction.WARN
+    unknown_reaction: DriftReaction
+    missing_reaction: DriftReaction
+    cut_reaction: DriftReaction = DriftReaction.WARN
 
     @property
     def examines_records(self) -> bool:
         """Whether the policy may refuse records, so that each record must be examined."""
-        return self.unknown in _REFUSING_REACTIONS or self.missing in _REFUSING_REACTIONS
+        return (
+            self.unknown_reaction in _REFUSING_REACTIONS
+            or self.missing_reaction in _REFUSING_REACTIONS
+        )
 
     @property
     def reports_drift(self) -> bool:
         """Whether any drift must be reported."""
-        return {self.unknown, self.missing} != {DriftReaction.IGNORE}
+        return {self.unknown_reaction, self.missing_reaction} != {DriftReaction.IGNORE}
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
         """Return why the record is refused, or None. A reason that stops the job comes first."""
@@ -147,8 +154,12 @@ class ColumnPolicy:
                 reaction is DriftReaction.STOP,
             )
             for names, problem, reaction in (
-                (drift.unknown, "is not in the table (unknown-columns", self.unknown),
-                (drift.missing, "is missing (missing-columns", self.missing),
+                (
+                    drift.unknown_columns,
+                    "is not in the table (unknown-columns",
+                    self.unknown_reaction,
+                ),
+                (drift.missing_columns, "is missing (missing-columns", self.missing_reaction),
             )
             if names and reaction in _REFUSING_REACTIONS
         ]
@@ -159,9 +170,9 @@ class ColumnPolicy:
     ) -> dict[DriftedColumn, Sighting]:
         """Return the columns that a reaction reports: all except the ignored ones."""
         reactions = {
-            DriftKind.UNKNOWN: self.unknown,
-            DriftKind.MISSING: self.missing,
-            DriftKind.CUT: self.cut,
+            DriftKind.UNKNOWN: self.unknown_reaction,
+            DriftKind.MISSING: self.missing_reaction,
+            DriftKind.CUT: self.cut_reaction,
         }
         return {
             column: sighting
@@ -175,16 +186,17 @@ class Sighting:
     """Records with the same unknown, missing or cut column, or with the same violation.
 
     Attributes:
-        records: number of records.
-        first: position of the first record in the batch of messages.
+        first_position: position of the first record in the batch of messages.
     """
 
-    records: int
-    first: int
+    record_count: int
+    first_position: int
 
     def plus(self, other: Sighting) -> Sighting:
         """Add another sighting."""
-        return Sighting(self.records + other.records, min(self.first, other.first))
+        return Sighting(
+            self.record_count + other.record_count, min(self.first_position, other.first_position)
+        )
 
 
 def join_sightings(

@@ -48,10 +48,10 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
     """
     spelling_of: dict[str, str] = {}
     for name in names:
-        other = spelling_of.setdefault(name.lower(), name)
-        if other != name:
+        other_name = spelling_of.setdefault(name.lower(), name)
+        if other_name != name:
             raise WrongSourceError(
-                f"the columns {other!r} and {name!r} of the source would both become "
+                f"the columns {other_name!r} and {name!r} of the source would both become "
                 f"{name.lower()!r}",
                 fix="rename one of them at the source, or set sync.case-sensitive = true",
             )
@@ -73,8 +73,8 @@ def lower_case_table(table: SourceTable) -> SourceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class LowerCaseDescription:
-    """A description of messages with lower-case names; see `SourceFacts.describe`.
+class LowerCaseDescriber:
+    """A reader of a table from messages, with lower-case names; see `SourceFacts.describe`.
 
     It describes each message separately, because messages may spell a column differently.
     """
@@ -82,7 +82,7 @@ class LowerCaseDescription:
     describe: Describe
 
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-        """See `SourceFacts.describe`."""
+        """Return the table that the messages describe; None if none describes it."""
         descriptions = (
             self.describe(messages.slice(row, 1), options) for row in range(messages.num_rows)
         )
@@ -92,7 +92,7 @@ class LowerCaseDescription:
 
 @dataclass(slots=True, kw_only=True)
 class LowerCaseFormat:
-    """Implements `message_format.MessageFormat`.
+    """A format whose rows have column names in lower case. Implements `MessageFormat`.
 
     Attributes:
         make: makes the format of a setup.
@@ -122,30 +122,30 @@ class LowerCaseFormat:
             origin = None if code == NO_TABLE else origins.tables[code]
             part = self._decode_table(origin, messages.take(pa.array(rows)))
             parts.append(results_in_batch(part, rows.astype(np.int32)))
-        joined = functools.reduce(join_results, parts)
-        return replace(joined, bad=joined.bad.sort_by(BAD_RECORD_ORDER))
+        joined_batch = functools.reduce(join_results, parts)
+        return replace(joined_batch, bad=joined_batch.bad.sort_by(BAD_RECORD_ORDER))
 
     def _decode_table(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode one source table's messages up to a new spelling, then continue from there."""
         spelling_of = self._spellings.setdefault(origin, {})
-        joined: DecodedBatch | None = None
+        joined_batch: DecodedBatch | None = None
         begin = 0
         tried_names: set[str] = set()
         if messages.num_rows:
             self._learn(spelling_of, messages, 0, ())
         while True:
-            unread = messages.slice(begin)
-            decoded = self._decode_by_spelling(spelling_of, unread)
-            row, names = self._find_new_spelling(spelling_of, unread, decoded)
+            unread_messages = messages.slice(begin)
+            decoded = self._decode_by_spelling(spelling_of, unread_messages)
+            row, names = self._find_new_spelling(spelling_of, unread_messages, decoded)
             if row is not None:
-                decoded = self._decode_by_spelling(spelling_of, unread.slice(0, row))
+                decoded = self._decode_by_spelling(spelling_of, unread_messages.slice(0, row))
             decoded = results_in_batch(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
-            joined = decoded if joined is None else join_results(joined, decoded)
+            joined_batch = decoded if joined_batch is None else join_results(joined_batch, decoded)
             if row is None:
-                return joined
+                return joined_batch
             tried_names = tried_names if row == 0 else set()
             # A message that has a column in two spellings is decoded again by each of them.
-            self._learn(spelling_of, unread, row, [*names, *tried_names])
+            self._learn(spelling_of, unread_messages, row, [*names, *tried_names])
             tried_names.update(names)
             begin += row
 
@@ -158,18 +158,18 @@ class LowerCaseFormat:
         record is bad if its key has another name than the known one.
         """
         first_rows: dict[str, int] = {
-            name: sighting.first
+            name: sighting.first_position
             for (kind, name), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
         }
-        bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
-        for row in pc.index_in(bad, messages.column("offset")).to_pylist():
+        bad_offsets = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
+        for row in pc.index_in(bad_offsets, messages.column("offset")).to_pylist():
             for name in self._column_names(messages, row):
                 known_name = spelling_of.get(name.lower(), name)
                 if known_name != name and name.lower() in self.setup.columns.names:
                     first_rows[name] = min(row, first_rows.get(name, row))
-        earliest = min(first_rows.values(), default=None)
-        return earliest, sorted(name for name, row in first_rows.items() if row == earliest)
+        first_row = min(first_rows.values(), default=None)
+        return first_row, sorted(name for name, row in first_rows.items() if row == first_row)
 
     def _learn(
         self, spelling_of: dict[str, str], messages: pa.RecordBatch, row: int, names: Iterable[str]
@@ -186,7 +186,7 @@ class LowerCaseFormat:
 
     def _column_names(self, messages: pa.RecordBatch, row: int) -> list[str]:
         message = with_all_columns(messages.slice(row, 1))
-        table = self.describe(message, self.setup.mapping or NO_MAPPING_OPTIONS)
+        table = self.describe(message, self.setup.mapping_options or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
 
     def _decode_by_spelling(

@@ -57,7 +57,7 @@ class FormatSetup:
             update of the key always does.
         traits: further settings that decide how messages are decoded.
         renamed: name that the source used earlier → the table's column.
-        mapping: the mapping of types; None if the table does not follow its source.
+        mapping_options: the mapping of types; None if the table does not follow its source.
     """
 
     columns: RowType
@@ -67,7 +67,7 @@ class FormatSetup:
     keep_update_before: bool
     traits: TableTraits = NO_TRAITS
     renamed: Mapping[str, str] = field(default_factory=dict)
-    mapping: MappingOptions | None = None
+    mapping_options: MappingOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

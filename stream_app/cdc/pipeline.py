@@ -1,6 +1,6 @@
 """Turns messages into rows of a table: a decoder, followed by steps in a fixed order.
 
-1. `OwnMessages` chooses the messages, in a job of one table.
+1. `OwnMessageDecoder` chooses the messages, in a job of one table.
 2. A decoder, which is a format, turns them into changes.
 3. Each step adapts the results to what the table takes. `StepPlace` has their order.
 
@@ -28,7 +28,11 @@ from stream_app.cdc.change_batch import (
     results_in_batch,
 )
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, OwnMessages, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import (
+    EVERY_SOURCE,
+    OwnMessageDecoder,
+    SourceChoice,
+)
 from stream_app.errors import StreamAppError
 
 _SHOWN_MAX = 200
@@ -82,17 +86,17 @@ class Step(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Implements `message_format.MessageFormat`.
+    """A decoder, followed by steps that adapt its results. Implements `MessageFormat`.
 
     Attributes:
         decoder: reads the messages; without messages it returns the schema of its rows.
         steps: in the order of their places.
-        own_messages: chooses the messages; None takes all messages.
+        own_message_decoder: chooses the messages; None takes all messages.
     """
 
     decoder: MessageFormat
     steps: Mapping[StepPlace, Step] = field(default_factory=dict)
-    own_messages: OwnMessages | None = None
+    own_message_decoder: OwnMessageDecoder | None = None
 
     def with_steps(self, added_steps: Mapping[StepPlace, Step | None]) -> Pipeline:
         """Return the same pipeline with further steps; ignores steps that are None."""
@@ -105,7 +109,7 @@ class Pipeline:
     @property
     def choice(self) -> SourceChoice:
         """The rule that chooses the messages."""
-        return EVERY_SOURCE if self.own_messages is None else self.own_messages.choice
+        return EVERY_SOURCE if self.own_message_decoder is None else self.own_message_decoder.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -113,9 +117,9 @@ class Pipeline:
         Raises:
             StreamAppError: the decoder or a step stops the job.
         """
-        if self.own_messages is None:
+        if self.own_message_decoder is None:
             return self._decode_isolating(messages)
-        return self.own_messages.decode_accepted(messages, self._decode_isolating)
+        return self.own_message_decoder.decode_accepted(messages, self._decode_isolating)
 
     def _decode_isolating(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages; a message at which the decoder or a step fails becomes a bad record."""
@@ -131,7 +135,9 @@ class Pipeline:
         if messages.num_rows == 1:
             schema = self._decode_with_steps(messages.slice(0, 0)).changes.rows.schema
             bad = bad_records(messages, {0: reason})
-            return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
+            return DecodedBatch(
+                changes=no_changes(schema), bad=bad, skipped_count=0, decoder_error_count=1
+            )
         half = messages.num_rows // 2
         left, right = (
             self._decode_isolating(part) for part in (messages.slice(0, half), messages.slice(half))

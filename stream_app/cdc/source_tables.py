@@ -28,16 +28,16 @@ class Origins:
         tables: the distinct source tables.
         codes: int32 [n]; position in `tables`, or `NO_TABLE` for a message that cannot be read or
             means no row, e.g. a tombstone, a heartbeat or a transaction marker.
-        unassigned: position of a message → why it cannot be assigned to a table.
+        unassigned_reasons: position of a message → why it cannot be assigned to a table.
     """
 
     tables: tuple[Origin, ...]
     codes: Int32s
-    unassigned: Mapping[int, str] = field(default_factory=dict)
+    unassigned_reasons: Mapping[int, str] = field(default_factory=dict)
 
 
 def origins_of(
-    database: pa.Array, schema: pa.Array, table: pa.Array, unassigned: Mapping[int, str]
+    database: pa.Array, schema: pa.Array, table: pa.Array, unassigned_reasons: Mapping[int, str]
 ) -> Origins:
     """Return the origins of n messages, by the names in each.
 
@@ -49,14 +49,14 @@ def origins_of(
     names = [_as_strings(column) for column in (database, schema, table)]
     named_rows = np.flatnonzero(valid_of(names[2]))
     if not len(named_rows):
-        return Origins(tables=(), codes=codes, unassigned=unassigned)
+        return Origins(tables=(), codes=codes, unassigned_reasons=unassigned_reasons)
     known_names = [column.take(pa.array(named_rows)) for column in names]
-    joined = pc.binary_join_element_wise(
+    joined_names = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
-    tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
-    codes[named_rows] = joined.indices.to_numpy()
-    return Origins(tables=tables, codes=codes, unassigned=unassigned)
+    tables = tuple(Origin(*text.split("\0")) for text in joined_names.dictionary.to_pylist())
+    codes[named_rows] = joined_names.indices.to_numpy()
+    return Origins(tables=tables, codes=codes, unassigned_reasons=unassigned_reasons)
 
 
 def origins_with_clusters(
@@ -129,10 +129,10 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
         first_rows = np.zeros(1, np.int64)
     else:
         columns = [column.cast(pa.string()) for column in columns]
-        joined = pc.binary_join_element_wise(
+        joined_names = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
-        codes = joined.dictionary_encode().indices.to_numpy()
+        codes = joined_names.dictionary_encode().indices.to_numpy()
         first_rows = np.sort(np.unique(codes, return_index=True)[1])
     first_by_name: dict[str, int] = {}
     for row in first_rows.tolist():  # a loop over tables

@@ -71,7 +71,7 @@ def _encode(border: Border) -> dict[str, Any]:
     return {
         "newest": {
             source: {"position": asdict(end.position), "at": end.log_position, "log": end.log}
-            for source, end in border.progress.newest.items()
+            for source, end in border.progress.newest_transactions.items()
         },
         "topics": topics,
         "advances": border.advances,

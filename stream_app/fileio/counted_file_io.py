@@ -30,8 +30,8 @@ _KIND_OF = {
 
 
 @dataclass(slots=True)
-class StoreRequests:
-    """The numbers of a process's requests by kind; thread-safe."""
+class RequestCounter:
+    """A counter of a process's requests by kind; thread-safe."""
 
     _counts: Counter[str] = field(init=False, default_factory=Counter)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -51,14 +51,16 @@ class StoreRequests:
 class CountedFileIO:
     """A wrapper of another `FileIO` that counts the requests that `_KIND_OF` names."""
 
-    files: FileIO
-    requests: StoreRequests = field(default_factory=StoreRequests, compare=False, repr=False)
+    file_io: FileIO
+    request_counter: RequestCounter = field(
+        default_factory=RequestCounter, compare=False, repr=False
+    )
 
     def __reduce__(self) -> tuple[type[CountedFileIO], tuple[FileIO]]:
-        return CountedFileIO, (self.files,)
+        return CountedFileIO, (self.file_io,)
 
     def __getattr__(self, operation: str) -> Any:
-        call = getattr(self.files, operation)
+        call = getattr(self.file_io, operation)
         kind = _KIND_OF.get(operation)
         return call if kind is None else partial(self._count_request, kind, call)
 
@@ -66,15 +68,15 @@ class CountedFileIO:
         try:
             result = call(*args)
         except FileNotFoundError:
-            self.requests.add({kind: 1})
+            self.request_counter.add({kind: 1})
             raise
         except OSError:
-            self.requests.add({kind: 1, kind + ERRORS: 1})
+            self.request_counter.add({kind: 1, kind + ERRORS: 1})
             raise
-        self.requests.add({kind: 1})
+        self.request_counter.add({kind: 1})
         return result
 
 
-def counting_file_io(files: FileIO, requests: StoreRequests) -> FileIO:
+def counting_file_io(file_io: FileIO, request_counter: RequestCounter) -> FileIO:
     """Wrap a file system so that its requests are counted."""
-    return cast(FileIO, CountedFileIO(files, requests))
+    return cast(FileIO, CountedFileIO(file_io, request_counter))

@@ -80,8 +80,8 @@ def unknown_store_options(options: Iterable[str], stores: Sequence[Store] = STOR
 
 def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
     """Return the options that belong to a store."""
-    others = set(unknown_store_options(options))
-    return {key: value for key, value in options.items() if key not in others}
+    other_keys = set(unknown_store_options(options))
+    return {key: value for key, value in options.items() if key not in other_keys}
 
 
 def check_store_options(options: Mapping[str, str], location: str) -> None:

@@ -174,36 +174,36 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
         raise _corrupt(f"a row of {len(types)} columns cannot be decoded: {error}") from error
 
 
-def _decode(data: bytes, position: int, data_type: DataType) -> object:
-    """Decode the value whose slot is at a position."""
+def _decode(data: bytes, byte_offset: int, data_type: DataType) -> object:
+    """Decode the value whose slot is at a byte offset."""
     root = data_type.root
     if root in _SLOT_FORMATS:
-        return struct.unpack_from(_SLOT_FORMATS[root], data, position)[0]
+        return struct.unpack_from(_SLOT_FORMATS[root], data, byte_offset)[0]
     if root in STRING_ROOTS:
-        return _decode_bytes(data, position).decode()
+        return _decode_bytes(data, byte_offset).decode()
     if root in BINARY_ROOTS:
-        return _decode_bytes(data, position)
-    low, offset = struct.unpack_from("<II", data, position)
+        return _decode_bytes(data, byte_offset)
+    low, offset = struct.unpack_from("<II", data, byte_offset)
     if root is TypeRoot.DECIMAL:
         if has_long_form(data_type):
             unscaled = int.from_bytes(_slice(data, offset, low), "big", signed=True)
         else:
-            unscaled = struct.unpack_from("<q", data, position)[0]
+            unscaled = struct.unpack_from("<q", data, byte_offset)[0]
         return scaled_decimal(unscaled, data_type.scale)
     if has_long_form(data_type):
         ms = struct.unpack_from("<q", data, offset)[0]
         return int(ms * NANOS_OF_MILLI + low)
-    return int(struct.unpack_from("<q", data, position)[0] * NANOS_OF_MILLI)
+    return int(struct.unpack_from("<q", data, byte_offset)[0] * NANOS_OF_MILLI)
 
 
-def _decode_bytes(data: bytes, position: int) -> bytes:
-    mark = data[position + INLINE_BYTES_MAX]
+def _decode_bytes(data: bytes, byte_offset: int) -> bytes:
+    mark = data[byte_offset + INLINE_BYTES_MAX]
     if mark & _INLINE_MARK:
         length = mark & ~_INLINE_MARK
         if length > INLINE_BYTES_MAX:
             raise _corrupt(f"a slot claims to hold {length} bytes")
-        return data[position : position + length]
-    length, offset = struct.unpack_from("<II", data, position)
+        return data[byte_offset : byte_offset + length]
+    length, offset = struct.unpack_from("<II", data, byte_offset)
     return _slice(data, offset, length)
 
 

@@ -290,12 +290,14 @@ def _bounds(
     # Strings compare by code points here and by UTF-8 bytes in Paimon; the order is the same.
     minimum, maximum = min(lows), max(highs)
     if data_type.root in STRING_ROOTS and mode.characters_max is not None:
-        truncated = _truncate_max(maximum, mode.characters_max)
-        return (None if truncated is None else minimum[: mode.characters_max]), truncated
+        truncated_maximum = _truncate_max(maximum, mode.characters_max)
+        return (
+            None if truncated_maximum is None else minimum[: mode.characters_max]
+        ), truncated_maximum
     return minimum, maximum
 
 
-def has_usable_bounds(footer: pq.FileMetaData, position: int, data_type: DataType) -> bool:
+def has_usable_bounds(footer: pq.FileMetaData, column_index: int, data_type: DataType) -> bool:
     """Return whether Paimon uses Parquet's bounds of a column."""
     # Paimon 1.4 keeps no bounds of binary columns, and INT96 timestamps have no order in Parquet.
     if data_type.root in BINARY_ROOTS:
@@ -303,7 +305,7 @@ def has_usable_bounds(footer: pq.FileMetaData, position: int, data_type: DataTyp
     if data_type.root not in TIMESTAMP_ROOTS:
         return True
     unit = timestamp_unit(data_type.precision)
-    return unit in _NANOS_OF_UNIT and footer.schema.column(position).physical_type == "INT64"
+    return unit in _NANOS_OF_UNIT and footer.schema.column(column_index).physical_type == "INT64"
 
 
 def _python_value(raw: Any, data_type: DataType) -> Any:

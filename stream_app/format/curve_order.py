@@ -31,19 +31,22 @@ def ordered_words(values: pa.Array, data_type: DataType) -> Words:
     Only the upper 64 bits of a DECIMAL of more than 18 digits count.
     """
     words = np.zeros(len(values), dtype=np.uint64)
-    valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    present = values.drop_null()
+    is_valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    present_values = values.drop_null()
     if data_type.root in STRING_ROOTS | BINARY_ROOTS:
-        text = text_words(present)
+        text = text_words(present_values)
         prefix = text.words_at[text.starts].byteswap()
-        words[valid] = prefix & _PREFIX_MASKS[np.minimum(text.lengths, 8)]
+        words[is_valid] = prefix & _PREFIX_MASKS[np.minimum(text.lengths, 8)]
     elif data_type.root is TypeRoot.DECIMAL:
-        halves = np.frombuffer(present.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+        halves = np.frombuffer(present_values.buffers()[1], dtype=np.uint64).reshape(-1, 2)
         upper = int(data_type.precision > 18)
-        words[valid] = halves[present.offset : present.offset + len(present), upper] ^ _SIGN
+        words[is_valid] = (
+            halves[present_values.offset : present_values.offset + len(present_values), upper]
+            ^ _SIGN
+        )
     else:
-        numbers = sort_keys(index_numbers(present, data_type), data_type)
-        words[valid] = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
+        numbers = sort_keys(index_numbers(present_values, data_type), data_type)
+        words[is_valid] = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
     return words
 
 

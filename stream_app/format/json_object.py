@@ -25,8 +25,10 @@ _T = TypeVar("_T")
 
 def encode_object(value: Mapping[str, object]) -> bytes:
     """Encode an object as indented JSON like Java's, without keys whose value is None."""
-    present = {key: item for key, item in value.items() if item is not None}
-    return orjson.dumps({**present, DIGEST: _digest(present)}, option=orjson.OPT_INDENT_2)
+    present_items = {key: item for key, item in value.items() if item is not None}
+    return orjson.dumps(
+        {**present_items, DIGEST: _digest(present_items)}, option=orjson.OPT_INDENT_2
+    )
 
 
 def _digest(value: Mapping[str, object]) -> str:

@@ -171,13 +171,13 @@ class ClientOptions:
 
     Attributes:
         options: the options of librdkafka.
-        ignored: Java's names without a meaning here → why.
+        ignored_reasons: Java's names without a meaning here → why.
         problems: Java's names that cannot be translated → why, and what would work. When empty, the
             native reader can replace Java's.
     """
 
     options: Mapping[str, str] = field(repr=False)
-    ignored: Mapping[str, str]
+    ignored_reasons: Mapping[str, str]
     problems: Mapping[str, str]
 
 
@@ -198,7 +198,7 @@ def client_options(
             "(pip install --no-binary confluent-kafka, with librdkafka and libsasl2)"
         )
     options = dict(DEFAULT_OPTIONS)
-    ignored = {}
+    ignored_reasons = {}
     for key, value in java_options.items():
         if key in SECURITY_KEYS:
             continue
@@ -206,12 +206,12 @@ def client_options(
             name = RENAMED_OPTIONS.get(key, key)
             options[name] = _within_bounds(name, value)
         elif key in IGNORED_OPTIONS:
-            ignored[key] = IGNORED_OPTIONS[key]
+            ignored_reasons[key] = IGNORED_OPTIONS[key]
         else:
             problems[key] = REFUSED_OPTIONS.get(key) or _unknown_problem(key)
     options |= security.options
     options["bootstrap.servers"] = bootstrap_servers
-    return ClientOptions(options=options, ignored=ignored, problems=problems)
+    return ClientOptions(options=options, ignored_reasons=ignored_reasons, problems=problems)
 
 
 def _within_bounds(name: str, value: str) -> str:

@@ -1,6 +1,6 @@
 """Calls librdkafka's C interface, as far as planning and reading offset ranges needs it.
 
-`range_reader`, `message_columns`, `message_stamps` and `cluster_offsets` use it. The library is the
+`range_reader`, `message_columns`, `message_stamps` and `offset_client` use it. The library is the
 one in confluent-kafka. Its Python classes are not used, because a Python object for each
 message costs more than all of librdkafka's work (docs/performance/decoding.md). All functions are
 in the public header, whose binary interface is stable within a major version.
@@ -62,7 +62,7 @@ SEE_BROKERS = (
 )
 
 
-def login_refused(text: str, where: str, hosts_text: str) -> WrongSourceError:
+def refused_login_error(text: str, where: str, hosts_text: str) -> WrongSourceError:
     """Return the error of a client that cannot log in from these hosts."""
     return WrongSourceError(
         f"Kafka's client cannot log in: {text}",
@@ -72,7 +72,7 @@ def login_refused(text: str, where: str, hosts_text: str) -> WrongSourceError:
     )
 
 
-def reading_forbidden(topic: str, text: str, where: str) -> WrongSourceError:
+def forbidden_read_error(topic: str, text: str, where: str) -> WrongSourceError:
     """Return the error of a user without the right to read."""
     return WrongSourceError(
         f"the user may not read the topic {topic} ({text})",
@@ -320,7 +320,7 @@ class KafkaClient:
         )
         return code or (begin.value, end.value)
 
-    def errors(self) -> Iterable[tuple[int, str]]:
+    def take_errors(self) -> Iterable[tuple[int, str]]:
         """Yield codes and texts of broker errors since the last call."""
         while event := self._library.queue_poll(self._events, 0):
             code = self._library.event_error(event)
@@ -331,8 +331,8 @@ class KafkaClient:
 
     def text(self, code: int) -> str:
         """Return the text of a code."""
-        encoded: bytes = self._library.err2str(code)
-        return encoded.decode()
+        encoded_text: bytes = self._library.err2str(code)
+        return encoded_text.decode()
 
     def close(self) -> None:
         """End the client's threads and connections; all partitions must have been stopped."""

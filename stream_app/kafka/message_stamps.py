@@ -30,8 +30,8 @@ Timestamps = Callable[[Int64s], Int64s]
 """Addresses of messages without an error [n] → milliseconds since 1970 [n]; -1 without one."""
 
 
-class MessageStamps:
-    """The timestamps of one reader's messages.
+class TimestampReader:
+    """A reader of messages' timestamps, for one `RangeReader`.
 
     Args:
         by_calls: asks librdkafka for the timestamp of each message.
@@ -57,9 +57,9 @@ class MessageStamps:
         return stamps
 
 
-def message_stamps() -> MessageStamps:
-    """Read timestamps for a new reader; librdkafka must be installed."""
-    return MessageStamps(library().timestamps, _library_word())
+def timestamp_reader() -> TimestampReader:
+    """Return the timestamps' reader of a new `RangeReader`; librdkafka must be installed."""
+    return TimestampReader(library().timestamps, _library_word())
 
 
 def stamp_word(by_calls: Timestamps) -> int | None:

@@ -1,6 +1,6 @@
 """Decides where a job's first epoch begins, and where each epoch ends.
 
-`spark.stream.topic_stream` calls it with the answers of `cluster_offsets`. The rules are those of
+`spark.stream.topic_stream` calls it with the answers of `offset_client`. The rules are those of
 Spark's Kafka source, so either reader continues the other's checkpoint.
 
 Source: Spark `kafka010/KafkaMicroBatchStream.scala`, `KafkaOffsetReaderAdmin.scala`.
@@ -21,30 +21,32 @@ _OLDEST, _NEWEST = -2, -1
 
 def offsets_text(offsets: Offsets) -> str:
     """Encode offsets as in Spark's checkpoint: JSON, sorted by topic and partition."""
-    ordered = {
+    sorted_offsets = {
         topic: dict(sorted(partitions.items(), key=lambda item: int(item[0])))
         for topic, partitions in sorted(offsets.items())
     }
-    return json.dumps(ordered, separators=(",", ":"))
+    return json.dumps(sorted_offsets, separators=(",", ":"))
 
 
-def first_offsets(starting_offsets: str, oldest: Offsets, newest: Offsets) -> Offsets:
+def first_offsets(
+    starting_offsets: str, oldest_offsets: Offsets, newest_offsets: Offsets
+) -> Offsets:
     """Return the offsets at which a new job begins.
 
     Args:
         starting_offsets: ``earliest``, ``latest``, or offsets as JSON, with -2 for the oldest and
             -1 for the newest.
-        oldest, newest: the ends of each partition.
+        oldest_offsets, newest_offsets: the ends of each partition.
 
     Raises:
         WrongSourceError: the JSON names other partitions than there are.
     """
     if starting_offsets == "earliest":
-        return oldest
+        return oldest_offsets
     if starting_offsets == "latest":
-        return newest
+        return newest_offsets
     offsets: Offsets = json.loads(starting_offsets)
-    named_partitions, existing_partitions = _partitions_of(offsets), _partitions_of(newest)
+    named_partitions, existing_partitions = _partitions_of(offsets), _partitions_of(newest_offsets)
     if named_partitions != existing_partitions:
         problems = [
             f"{topic}/{partition} is not there"
@@ -62,8 +64,8 @@ def first_offsets(starting_offsets: str, oldest: Offsets, newest: Offsets) -> Of
     return {
         topic: {
             partition: {
-                _OLDEST: oldest[topic].get(partition, 0),
-                _NEWEST: newest[topic][partition],
+                _OLDEST: oldest_offsets[topic].get(partition, 0),
+                _NEWEST: newest_offsets[topic][partition],
             }.get(offset, offset)
             for partition, offset in partitions.items()
         }

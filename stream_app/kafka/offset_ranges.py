@@ -88,13 +88,13 @@ def begins_for(begin: Offsets, end: Offsets) -> Offsets:
     }
 
 
-def messages_behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
-    """Return the number of messages from a position up to the ends, by topic and partition.
+def messages_behind(reached_offsets: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
+    """Return the number of messages from the reached offsets up to the ends, by partition.
 
-    A partition that the position lacks is new: see `ranges_between`.
+    A partition without a reached offset is new: see `ranges_between`.
     """
     return {
-        (topic, partition): max(0, end - position.get(topic, {}).get(partition, 0))
+        (topic, partition): max(0, end - reached_offsets.get(topic, {}).get(partition, 0))
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     }
@@ -140,17 +140,17 @@ def share_out(ranges: Sequence[OffsetRange], task_count: int) -> list[list[Offse
     return [sorted(share) for share in shares]
 
 
-def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
+def lost_ranges(reached_offsets: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
     """Return the ranges of offsets that topics dropped before the job read them.
 
     Args:
-        position: the offsets up to which the job has read.
+        reached_offsets: the offsets up to which the job has read.
         begins: (topic, partition) → the offset of the oldest record.
     """
     return [
         OffsetRange(topic, partition, read_to, begin)
         for (topic, partition), begin in sorted(begins.items())
-        if (read_to := position.get(topic, {}).get(str(partition), begin)) < begin
+        if (read_to := reached_offsets.get(topic, {}).get(str(partition), begin)) < begin
     ]
 
 
@@ -158,25 +158,25 @@ def lost_ranges(position: Offsets, begins: PartitionOffsets) -> list[OffsetRange
 class JobOffsets:
     """The end offsets of a job's newest begun epoch and of its committed epochs."""
 
-    begun: Offsets
-    committed: Offsets
+    begun_offsets: Offsets
+    committed_offsets: Offsets
 
-    def lag(self, newest: Offsets) -> dict[tuple[str, str], int]:
+    def lag(self, newest_offsets: Offsets) -> dict[tuple[str, str], int]:
         """Return the number of messages of each partition that the tables do not have yet.
 
         Args:
-            newest: the topics' known end offsets. Epochs may have begun since.
+            newest_offsets: the topics' known end offsets. Epochs may have begun since.
         """
         return {
-            **messages_behind(self.committed, self.begun),
-            **messages_behind(self.committed, self._begun_or_later(newest)),
+            **messages_behind(self.committed_offsets, self.begun_offsets),
+            **messages_behind(self.committed_offsets, self._begun_or_later(newest_offsets)),
         }
 
-    def _begun_or_later(self, newest: Offsets) -> Offsets:
+    def _begun_or_later(self, newest_offsets: Offsets) -> Offsets:
         return {
             topic: {
-                partition: max(end, self.begun.get(topic, {}).get(partition, end))
+                partition: max(end, self.begun_offsets.get(topic, {}).get(partition, end))
                 for partition, end in partitions.items()
             }
-            for topic, partitions in newest.items()
+            for topic, partitions in newest_offsets.items()
         }

@@ -33,13 +33,13 @@ from stream_app.kafka.librdkafka import (
     LOGIN_CODES,
     SEE_BROKERS,
     KafkaCode,
-    login_refused,
-    reading_forbidden,
+    forbidden_read_error,
+    refused_login_error,
 )
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
-from stream_app.kafka.message_stamps import message_stamps
+from stream_app.kafka.message_stamps import timestamp_reader
 from stream_app.kafka.offset_ranges import OffsetRange, join_ranges
-from stream_app.kafka.schema_headers import HeaderHeads
+from stream_app.kafka.schema_headers import HeaderMover
 from stream_app.kafka.several_clusters import ClientSettings, open_client
 
 _LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class ReaderSettings:
     """The settings of a reader, by which a process keeps its readers; they can be pickled.
 
     Attributes:
-        client: librdkafka's options and their values; they may hold passwords.
+        client_settings: librdkafka's options and their values; they may hold passwords.
         clusters: names of further clusters, with the options of their clients.
         headers: the headers that name a message's schema, or None to read no headers.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
@@ -70,7 +70,7 @@ class ReaderSettings:
             whether offsets are lost; None lets it decide.
     """
 
-    client: ClientSettings = field(repr=False)
+    client_settings: ClientSettings = field(repr=False)
     clusters: tuple[tuple[str, ClientSettings], ...] = field(default=(), repr=False)
     headers: SchemaHeaders | None = None
     fails_on_loss: bool = True
@@ -115,9 +115,9 @@ class RangeReader:
     def __init__(self, settings: ReaderSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self._clock = clock or SystemClock()
-        self._client = open_client(settings.client, settings.clusters)
-        self._stamps = message_stamps()
-        self._heads = HeaderHeads(settings.headers)
+        self._client = open_client(settings.client_settings, settings.clusters)
+        self._timestamp_reader = timestamp_reader()
+        self._header_mover = HeaderMover(settings.headers)
         self._started_ranges: deque[OffsetRange] = deque()
         self._batch_size = _FIRST_MESSAGES
         self._has_answered = False
@@ -145,7 +145,7 @@ class RangeReader:
                 self._stop_first_range()
             if has_failed:  # stale cluster metadata may be the cause
                 self._client.close()
-                self._client = open_client(self.settings.client, self.settings.clusters)
+                self._client = open_client(self.settings.client_settings, self.settings.clusters)
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return the oldest offset of a partition, and the one after the newest that may be read.
@@ -206,9 +206,9 @@ class RangeReader:
                     range_fields = MessageFields(*(column[is_in_range] for column in fields))
                 now_s = self._clock.steady_seconds()
                 self._check_gaps(range_fields.offsets, progress)
-                stamps = self._stamps.timestamps(pointers[is_in_range])
+                stamps = self._timestamp_reader.timestamps(pointers[is_in_range])
                 batch = message_batch(*progress.target.kafka_partition, range_fields, stamps)
-                batch = self._heads.prepend(batch, pointers[is_in_range])
+                batch = self._header_mover.prepend(batch, pointers[is_in_range])
                 progress.advance(int(range_fields.offsets[-1]) + 1, now_s)
             self._judge_other_messages(fields, progress)
             return batch
@@ -261,12 +261,12 @@ class RangeReader:
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
         target = progress.target
-        oldest, newest = self._watermarks(target)
-        available = f"the partition has the offsets {oldest} to {newest}"
-        if progress.next_offset >= newest or oldest >= target.end:
+        oldest_offset, newest_offset = self._watermarks(target)
+        available = f"the partition has the offsets {oldest_offset} to {newest_offset}"
+        if progress.next_offset >= newest_offset or oldest_offset >= target.end:
             self._skip_lost(progress, target.end, available)
             return
-        offset = max(oldest, progress.next_offset)
+        offset = max(oldest_offset, progress.next_offset)
         if offset > progress.next_offset or progress.has_restarted:
             # If the offset exists after all, the topic was recreated in between.
             self._skip_lost(progress, offset, available)
@@ -295,18 +295,18 @@ class RangeReader:
     def _watermarks(self, target: OffsetRange) -> tuple[int, int]:
         watermarks = self._client.watermarks(target.topic, target.partition, timeout_ms=_ANSWER_MS)
         if isinstance(watermarks, int):
-            for code, text in self._client.errors():
+            for code, text in self._client.take_errors():
                 if code in LOGIN_CODES:
-                    raise login_refused(text, str(target), "executors")
+                    raise refused_login_error(text, str(target), "executors")
             raise self._failure(target, watermarks)
         return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
         """Decide whether to give up, because no message has arrived."""
-        for code, text in self._client.errors():
+        for code, text in self._client.take_errors():
             progress.last_error = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, str(progress.target), "executors")
+                raise refused_login_error(text, str(progress.target), "executors")
         waited_s = self._clock.steady_seconds() - progress.reached_s
         fails_after_s = self.settings.fails_after_s
         if fails_after_s is not None and waited_s > fails_after_s:
@@ -346,7 +346,7 @@ class RangeReader:
     def _failure(self, target: OffsetRange, code: int) -> SourceError:
         text, where = self._client.text(code), str(target)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return reading_forbidden(target.topic, text, where)
+            return forbidden_read_error(target.topic, text, where)
         if code in GONE_CODES:
             return WrongSourceError(
                 f"the broker has no partition {target.partition} of a topic {target.topic} "
@@ -368,8 +368,8 @@ def _mask_of_range(fields: MessageFields, progress: _Progress) -> Bools:
 
 def _next_size(batch_size: int, batch: pa.RecordBatch) -> int:
     """Return the messages of a batch of the usual bytes, if messages keep their size."""
-    fitting: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
-    return max(1, min(fitting, batch_size * 8, BATCH_MESSAGES))
+    fitting_row_count: int = _BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)
+    return max(1, min(fitting_row_count, batch_size * 8, BATCH_MESSAGES))
 
 
 def reader_of_process(settings: ReaderSettings) -> RangeReader:

@@ -25,8 +25,8 @@ _WORD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderHeads:
-    """The headers that a reader puts before a message's key and value; with None it adds none."""
+class HeaderMover:
+    """A mover of schema headers in front of messages' keys and values; None moves none."""
 
     headers: SchemaHeaders | None
 
@@ -44,14 +44,16 @@ class HeaderHeads:
         codes = map(library().message_headers, pointers.tolist(), _addresses(lists).tolist())
         deque(codes, maxlen=0)
         for column, name in (("key", self.headers.key), ("value", self.headers.value)):
-            position = messages.schema.get_field_index(column)
+            column_index = messages.schema.get_field_index(column)
             heads = _header_values(lists, name.encode())
             if heads.null_count < len(heads):
-                cells = messages.column(position)
+                cells = messages.column(column_index)
                 magic = pa.scalar(self.headers.magic, pa.binary())
-                joined = pc.binary_join_element_wise(magic, heads, cells, b"")
+                headed_cells = pc.binary_join_element_wise(magic, heads, cells, b"")
                 messages = messages.set_column(
-                    position, messages.schema.field(position), pc.coalesce(joined, cells)
+                    column_index,
+                    messages.schema.field(column_index),
+                    pc.coalesce(headed_cells, cells),
                 )
         return messages
 

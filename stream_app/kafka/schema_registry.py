@@ -74,7 +74,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Implements `cdc.schema_registry_port.Schemas`.
+    """A client of a schema registry. Implements `cdc.schema_registry_port.Schemas`.
 
     Attributes:
         urls: the addresses of servers with the same schemas; asked in turn until one answers.
@@ -144,16 +144,16 @@ class SchemaRegistry:
         self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryValueT]
     ) -> _RegistryValueT:
         for pause_s in (*self.pauses_s, None):
-            failures, may_pass = [], False
+            failures, is_transient = [], False
             for url in self.urls:
                 try:
                     return ask(url, partial(self._body, url.rstrip("/")))
                 except urllib.error.HTTPError as error:
                     failures.append(f"{url}: {_status(error)}")
-                    may_pass |= error.code in _BUSY_CODES or error.code >= _FIRST_FAULT
+                    is_transient |= error.code in _BUSY_CODES or error.code >= _FIRST_FAULT
                 except (OSError, http.client.HTTPException, ValueError) as error:
                     failures.append(f"{url}: {error}")
-            if not may_pass or pause_s is None:
+            if not is_transient or pause_s is None:
                 break
             self.clock.sleep(pause_s)
         label = uuid.UUID(bytes=schema_id) if isinstance(schema_id, bytes) else schema_id
@@ -170,9 +170,9 @@ class SchemaRegistry:
         Args:
             reason_prefix: the beginning of the reason if nothing is there.
         """
-        accepted = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
+        accepted_types = f"application/vnd.schemaregistry.v1+json, {_ANYTHING}"
         url = server + path
-        request = urllib.request.Request(url, headers={"Accept": accepted})
+        request = urllib.request.Request(url, headers={"Accept": accepted_types})
         if self.user_info:
             login = base64.b64encode(self.user_info.encode()).decode()
             request.add_header("Authorization", f"Basic {login}")

@@ -1,6 +1,6 @@
 """Presents several clusters as one, whose topics have the names ``CLUSTER/TOPIC``.
 
-`range_reader` reads through `open_client`, and the stream plans epochs with `JoinedOffsets`. A
+`range_reader` reads through `open_client`, and the stream plans epochs with `JoinedOffsetClient`. A
 job of one cluster uses that cluster's client directly.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from stream_app.arrow_buffers import Int64s
 from stream_app.errors import WrongSourceError
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.librdkafka import KafkaClient
+from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.source.topic_name import cluster_and_name, in_cluster
 
@@ -20,7 +20,7 @@ ClientSettings = tuple[tuple[str, str], ...]
 """librdkafka's options and their values; they may hold passwords."""
 
 
-def unknown_cluster(topic: str) -> WrongSourceError:
+def unknown_cluster_error(topic: str) -> WrongSourceError:
     """Return the error of a topic of a cluster that the configuration does not name."""
     cluster, _ = cluster_and_name(topic)
     return WrongSourceError(
@@ -31,8 +31,8 @@ def unknown_cluster(topic: str) -> WrongSourceError:
 
 
 @dataclass(slots=True)
-class ClusterClients:
-    """The methods of `KafkaClient` that read, with a client for each cluster that is read.
+class JoinedKafkaClient:
+    """A client of several clusters, with the methods of `KafkaClient` that read.
 
     Attributes:
         settings: the settings of each cluster, of which the first has an empty name.
@@ -70,10 +70,10 @@ class ClusterClients:
         client, name = self._client_of(topic)
         return client.watermarks(name, partition, timeout_ms=timeout_ms)
 
-    def errors(self) -> Iterator[tuple[int, str]]:
-        """See `KafkaClient.errors`."""
+    def take_errors(self) -> Iterator[tuple[int, str]]:
+        """See `KafkaClient.take_errors`."""
         for client in self._clients.values():
-            yield from client.errors()
+            yield from client.take_errors()
 
     def text(self, code: int) -> str:
         """See `KafkaClient.text`."""
@@ -90,47 +90,47 @@ class ClusterClients:
         cluster, name = cluster_and_name(topic)
         if cluster not in self._clients:
             if cluster not in self.settings:
-                raise unknown_cluster(topic)
+                raise unknown_cluster_error(topic)
             self._clients[cluster] = KafkaClient(dict(self.settings[cluster]))
         return self._clients[cluster], name
 
 
 def open_client(
-    client: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
-) -> KafkaClient | ClusterClients:
+    settings: ClientSettings, others: Iterable[tuple[str, ClientSettings]]
+) -> KafkaClient | JoinedKafkaClient:
     """Return a client of one cluster, or of several.
 
     Args:
         others: names of further clusters, and their settings.
     """
-    clusters = {"": client, **dict(others)}
-    return ClusterClients(clusters) if len(clusters) > 1 else KafkaClient(dict(client))
+    clusters = {"": settings, **dict(others)}
+    return JoinedKafkaClient(clusters) if len(clusters) > 1 else KafkaClient(dict(settings))
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedOffsets:
-    """The methods of `ClusterOffsets`, which wait while one of the clusters cannot answer.
+class JoinedOffsetClient:
+    """A client that asks several clusters for offsets. It waits while one of them cannot answer.
 
     Attributes:
-        clusters: the job's clusters by name, of which the first has an empty name.
+        clients: a client of each of the job's clusters; the first cluster has an empty name.
     """
 
-    clusters: Mapping[str, ClusterOffsets]
+    clients: Mapping[str, OffsetClient]
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
-        """See `ClusterOffsets.offsets_at`."""
+        """See `OffsetClient.offsets_at`."""
         return {
             in_cluster(cluster, topic): partitions
-            for cluster, offsets in self.clusters.items()
-            for topic, partitions in offsets.offsets_at(end).items()
+            for cluster, client in self.clients.items()
+            for topic, partitions in client.offsets_at(end).items()
         }
 
     def give_up(self) -> None:
-        """See `ClusterOffsets.give_up`."""
-        for offsets in self.clusters.values():
-            offsets.give_up()
+        """See `OffsetClient.give_up`."""
+        for client in self.clients.values():
+            client.give_up()
 
     def close(self) -> None:
-        """See `ClusterOffsets.close`."""
-        for offsets in self.clusters.values():
-            offsets.close()
+        """See `OffsetClient.close`."""
+        for client in self.clients.values():
+            client.close()

@@ -223,10 +223,10 @@ def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
     kind = expected_kind if literal.kind is LiteralKind.TEXT else literal.kind
     if kind not in _PATTERNS or (kind is LiteralKind.TIME) != (expected_kind is LiteralKind.TIME):
         raise _wrong_kind_error(data_type)
-    parsed = _PATTERNS[kind].fullmatch(literal.text)
-    if not parsed:
+    text_match = _PATTERNS[kind].fullmatch(literal.text)
+    if not text_match:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
-    nanos = _nanos(parsed, kind, has_zone=has_zone)
+    nanos = _nanos(text_match, kind, has_zone=has_zone)
     match expected_kind:
         case LiteralKind.DATE:
             step = _NANOS_OF_DAY

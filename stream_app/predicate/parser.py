@@ -146,7 +146,7 @@ class _Parser(TokenCursor):
     functions: Mapping[str, ConditionFunction]
     judges_columns: bool = True
     _depth: int = field(init=False, default=0)
-    _tests: int = field(init=False, default=0)
+    _test_count: int = field(init=False, default=0)
 
     def parse_all(self) -> Predicate:
         predicate = self._condition()
@@ -189,26 +189,26 @@ class _Parser(TokenCursor):
         return predicate
 
     def _test(self) -> Predicate:
-        self._tests += 1
-        if self._tests > _TESTS_MAX:
+        self._test_count += 1
+        if self._test_count > _TESTS_MAX:
             raise self.expected_error(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
         column = self._column()
         if self.next.key in _OPERATORS:
             return self._comparison(column, _OPERATORS[self.take().key])
         if self.accept("IS"):
-            negated = self.accept("NOT")
+            is_negated = self.accept("NOT")
             self.expect("NULL")
-            return Not(IsNull(column)) if negated else IsNull(column)
-        negated = self.accept("NOT")
+            return Not(IsNull(column)) if is_negated else IsNull(column)
+        is_negated = self.accept("NOT")
         tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
         test = tests.get(self.next.key)
         if test is not None:
             self.index += 1
-            return Not(test(column)) if negated else test(column)
-        if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
+            return Not(test(column)) if is_negated else test(column)
+        if self._may_be(column, TypeRoot.BOOLEAN) and not is_negated:
             return Compare(column, "=", True)
         operators_text = "IN, BETWEEN or LIKE"
-        if not negated:
+        if not is_negated:
             operators_text = f"=, <>, <, <=, >, >=, IS, NOT, {operators_text}"
         raise self.expected_error(operators_text)
 

@@ -138,10 +138,10 @@ class TokenCursor:
         return condition_error(self.text, position, problem, fix=fix, subject=self.subject)
 
 
-def _unreadable_reason(rest: str) -> str:
-    if rest[0] in "'\"`":
-        return f"the quote {rest[0]} is not closed"
-    return f"{rest[0]!r} has no meaning here"
+def _unreadable_reason(rest_text: str) -> str:
+    if rest_text[0] in "'\"`":
+        return f"the quote {rest_text[0]} is not closed"
+    return f"{rest_text[0]!r} has no meaning here"
 
 
 def condition_error(

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.catalog.catalog_environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
 from stream_app.errors import SchemaMismatchError
-from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counting_file_io
+from stream_app.fileio.counted_file_io import CountedFileIO, RequestCounter, counting_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
@@ -97,19 +97,19 @@ class FileStoreTable:
         identifier = self.catalog_environment.identifier
         return identifier.table if identifier else self.location.rstrip("/").rpartition("/")[2]
 
-    def with_counter(self, requests: StoreRequests) -> FileStoreTable:
+    def with_counter(self, request_counter: RequestCounter) -> FileStoreTable:
         """Return the table with a counter of its requests to the store, also in tasks."""
-        return replace(self, file_io=counting_file_io(self.file_io, requests))
+        return replace(self, file_io=counting_file_io(self.file_io, request_counter))
 
     def store_requests(self) -> Mapping[str, int]:
         """Return the counted requests to the store by kind; empty if they are not counted."""
         file_io = self.file_io
-        return file_io.requests.total() if isinstance(file_io, CountedFileIO) else {}
+        return file_io.request_counter.total() if isinstance(file_io, CountedFileIO) else {}
 
     def add_store_requests(self, requests: Mapping[str, int]) -> None:
         """Add the requests that a task has made."""
         if isinstance(self.file_io, CountedFileIO):
-            self.file_io.requests.add(requests)
+            self.file_io.request_counter.add(requests)
 
     @property
     def options(self) -> CoreOptions:
@@ -246,7 +246,7 @@ class FileStoreTable:
         *,
         columns: RowType | None = None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
-        batch_rows: int = BATCH_ROWS,
+        batch_rows_max: int = BATCH_ROWS,
         part_filter: PartFilter | None = None,
     ) -> BucketFiles:
         """Return the access to a bucket's files, which makes readers and writers.
@@ -267,7 +267,7 @@ class FileStoreTable:
                 read_columns,
                 self.layout(columns, system_columns=system_columns).schema,
                 self.known_schemas(),
-                batch_rows,
+                batch_rows_max,
                 part_filter,
                 prefix_of_own_numbers(self.options),
             ),
@@ -316,5 +316,5 @@ def table_label(location: str) -> str:
 def with_file_io(table: FileStoreTable, file_io: FileIO) -> FileStoreTable:
     """Return the table on another file system; a counting one gets a counter for the table."""
     if isinstance(file_io, CountedFileIO):
-        file_io = counting_file_io(file_io.files, StoreRequests())
+        file_io = counting_file_io(file_io.file_io, RequestCounter())
     return replace(table, file_io=file_io)

@@ -75,14 +75,14 @@ def _java_order(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 
-def _container_head(kind: int, count: int, sizes: int, large_bit: int) -> bytes:
+def _container_head(kind: int, count: int, size_bits: int, large_bit: int) -> bytes:
     """Return the first byte of a container, and its count.
 
     Args:
         large_bit: the position, above the basic kind, of the bit that marks a large count.
     """
     is_large = count > layout.SMALL_COUNT_MAX
-    first = (is_large << large_bit | sizes) << 2 | kind
+    first = (is_large << large_bit | size_bits) << 2 | kind
     return bytes((first,)) + _pack([count], 4 if is_large else 1)
 
 

@@ -18,7 +18,7 @@ OF_LIBRARIES = {
     },
     "stream_app/machine_code/compiler.py": {"config.CACHE_DIR"},
     "stream_app/demo/story.py": {"table.title_style"},
-    "stream_app/kafka/cluster_offsets.py": {
+    "stream_app/kafka/offset_client.py": {
         "c.cast(added, c.POINTER(_ListedPartition)).contents.offset"
     },
     "stream_app/kafka/librdkafka.py": {"function.restype", "function.argtypes"},

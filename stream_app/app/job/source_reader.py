@@ -17,7 +17,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.source.first_offsets import first_offsets_of
-from stream_app.app.source.kafka_reader import source_offsets
+from stream_app.app.source.kafka_reader import open_offset_client
 from stream_app.app.table_setup.job_folder_access import spark_location
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
@@ -31,10 +31,10 @@ from stream_app.epochs.stream.whole_borders import (
     TRANSACTION_WAIT_S,
     WholeEpochCutter,
 )
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.kafka.several_clusters import JoinedOffsets
+from stream_app.kafka.several_clusters import JoinedOffsetClient
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.spark.jobs.dataframe_epochs import DataFrameEpochRunner
 from stream_app.spark.jobs.driver_epochs import DriverEpochRunner
@@ -111,14 +111,14 @@ class NativeSourceReader:
 
     Attributes:
         reader_settings: settings of the native reader; the client's options may contain passwords.
-        offsets: asks the brokers for the topics' end offsets.
+        offset_client: asks the brokers for the topics' end offsets.
         load_epoch_count: the number of epochs of the first load; 0 without one.
     """
 
     source: KafkaSource
     runner: DriverEpochRunner | LoadEpochRunner
     reader_settings: ReaderSettings
-    offsets: ClusterOffsets | JoinedOffsets
+    offset_client: OffsetClient | JoinedOffsetClient
     load_epoch_count: int = 0
 
     can_reread: ClassVar[bool] = True
@@ -139,7 +139,7 @@ class NativeSourceReader:
                 drains=settings.trigger is None,
                 load_epoch_count=self.load_epoch_count,
             ),
-            offset_reader=self.offsets,
+            offset_reader=self.offset_client,
             epoch_log=epoch_committer.epoch_log,
             writer=EpochLogWriter(settings.checkpoint),
             process_epoch=epoch_committer.process_epoch,
@@ -161,7 +161,7 @@ class NativeSourceReader:
                 settings=self.reader_settings, transactions_of=transactions_of, clock=settings.clock
             ),
             log=BorderLog(settings.checkpoint),
-            newest_offsets=lambda: self.offsets.offsets_at(OffsetEnd.NEWEST),
+            newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),
             clock=settings.clock,
             limit=self.source.max_offsets_per_trigger or MESSAGES_MAX,
             patience_s=None if settings.trigger is None else TRANSACTION_WAIT_S,
@@ -206,11 +206,11 @@ def source_reader_of(
     runner = DriverEpochRunner(
         RangeEpochRunner(spark, reader_settings, task_count), driver_messages
     )
-    offsets = source_offsets(config, reader_settings)
+    offset_client = open_offset_client(config, reader_settings)
     if load is None:
-        return NativeSourceReader(source, runner, reader_settings, offsets)
+        return NativeSourceReader(source, runner, reader_settings, offset_client)
     return NativeSourceReader(
-        source, load.runner_before(runner), reader_settings, offsets, load.epochs
+        source, load.runner_before(runner), reader_settings, offset_client, load.epochs
     )
 
 

@@ -26,7 +26,7 @@ from stream_app.app.observe.metrics.collectors import (
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
-from stream_app.fileio.counted_file_io import StoreRequests
+from stream_app.fileio.counted_file_io import RequestCounter
 from stream_app.table.job.table_job import TableJob
 
 
@@ -49,7 +49,7 @@ class WatchedCompaction:
     jvm: JvmCollector
 
     @property
-    def requests(self) -> StoreRequests:
+    def requests(self) -> RequestCounter:
         """The counter of requests for the job's table."""
         return self.store.requests
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.table_setup.refused_tables import refused_tables
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobWarning, read_state, state_or_empty
 from stream_app.checkpoint.load_plan import read_load_plan

@@ -17,10 +17,10 @@ from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.cdc.wire.registry_options import schema_headers
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
 from stream_app.kafka.librdkafka import Library, LibraryMissingError, library
+from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
-from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsets
+from stream_app.kafka.several_clusters import ClientSettings, JoinedOffsetClient
 from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[s
         clients, problems = [("", ())], [f"librdkafka of confluent-kafka cannot be used: {error}"]
     (_, first_client), *other_clients = clients
     settings = ReaderSettings(
-        client=first_client,
+        client_settings=first_client,
         clusters=tuple(other_clients),
         headers=schema_headers(source.format_options),
         fails_on_loss=source.fail_on_data_loss,
@@ -112,7 +112,7 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
     problems = [
         f"{cluster.section}.kafka.{key}: {reason}" for key, reason in client.problems.items()
     ]
-    for key, reason in client.ignored.items():
+    for key, reason in client.ignored_reasons.items():
         _LOG.debug(
             "%s.kafka.%s means nothing to the native reader: %s", cluster.section, key, reason
         )
@@ -124,22 +124,24 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
     return tuple(sorted(client.options.items())), problems
 
 
-def source_offsets(
+def open_offset_client(
     source: SourceConfig, settings: ReaderSettings
-) -> ClusterOffsets | JoinedOffsets:
+) -> OffsetClient | JoinedOffsetClient:
     """Return a client for the beginning and end offsets of a source's topics, in all its clusters.
 
     Args:
         settings: the settings with which the messages are read.
     """
-    clients = {"": settings.client, **dict(settings.clusters)}
-    offsets = {
-        cluster.name: ClusterOffsets(
-            dict(clients[cluster.name]), topics=cluster.topics, pattern=cluster.topic_pattern
+    client_settings = {"": settings.client_settings, **dict(settings.clusters)}
+    clients = {
+        cluster.name: OffsetClient(
+            dict(client_settings[cluster.name]),
+            topics=cluster.topics,
+            pattern=cluster.topic_pattern,
         )
         for cluster in source.kafka_clusters
     }
-    return JoinedOffsets(offsets) if source.clusters else offsets[""]
+    return JoinedOffsetClient(clients) if source.clusters else clients[""]
 
 
 def end_offsets(source: SourceConfig, settings: ReaderSettings) -> Offsets:
@@ -148,5 +150,5 @@ def end_offsets(source: SourceConfig, settings: ReaderSettings) -> Offsets:
     Raises:
         SourceError: no broker of a cluster responds.
     """
-    with closing(source_offsets(source, settings)) as offsets:
-        return offsets.offsets_at(OffsetEnd.NEWEST)
+    with closing(open_offset_client(source, settings)) as offset_client:
+        return offset_client.offsets_at(OffsetEnd.NEWEST)

@@ -77,7 +77,7 @@ def sampled_messages(
     reader = RangeReader(
         replace(
             settings,
-            client=_sampling_client(settings.client),
+            client_settings=_sampling_client(settings.client_settings),
             clusters=tuple((name, _sampling_client(client)) for name, client in settings.clusters),
             fails_on_loss=False,
             ranges_at_once=_SAMPLE_AHEAD,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.app.config.job_tables.applicable_rules import check_made_keys, columns_with_made
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
-from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataField, RowType
@@ -94,7 +94,7 @@ def described_sources(
     """
     describe: Describe = job_tables.source.facts.describe
     if job_tables.lowers_names:
-        describe = LowerCaseDescription(describe)
+        describe = LowerCaseDescriber(describe)
     options = job_tables.mapping_options
     descriptions = {origin: describe(part, options) for origin, part in parts.items()}
     return {origin: table for origin, table in descriptions.items() if table is not None}

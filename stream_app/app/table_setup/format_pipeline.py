@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
-from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription, LowerCaseFormat
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber, LowerCaseFormat
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
-from stream_app.cdc.pipeline_steps.column_aliases import ColumnAliases, with_names_of_source
-from stream_app.cdc.pipeline_steps.described_columns import DescribedColumns
+from stream_app.cdc.pipeline_steps.alias_step import AliasStep, with_names_of_source
+from stream_app.cdc.pipeline_steps.description_step import DescriptionStep
 from stream_app.message_format_registry import format_named, make_format, origins_in
 
 
@@ -34,10 +34,10 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     steps: dict[StepPlace, Step] = {}
     if aliases:
         schema = change_schema(setup.arrow_schema)
-        steps[StepPlace.COLUMN_ALIASES] = ColumnAliases(
+        steps[StepPlace.COLUMN_ALIASES] = AliasStep(
             aliases=aliases, schema=schema, exclusive=frozenset(renamed)
         )
-    if not setup.traits.lowers_names and setup.mapping is None:
+    if not setup.traits.lowers_names and setup.mapping_options is None:
         return Pipeline(declared.make(source_setup), steps)
     describe: Describe = declared.facts(options).describe
     decoder: MessageFormat
@@ -48,11 +48,11 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
             origins=functools.partial(origins_in, name, options),
             setup=source_setup,
         )
-        describe = LowerCaseDescription(describe)
+        describe = LowerCaseDescriber(describe)
     else:
         decoder = declared.make(source_setup)
-    if setup.mapping is not None:
-        steps[StepPlace.DESCRIBED_COLUMNS] = DescribedColumns(
-            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
+    if setup.mapping_options is not None:
+        steps[StepPlace.DESCRIBED_COLUMNS] = DescriptionStep(
+            describe=describe, options=setup.mapping_options, columns=setup.columns, aliases=aliases
         )
     return Pipeline(decoder, steps)

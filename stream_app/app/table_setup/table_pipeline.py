@@ -28,9 +28,9 @@ from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
 from stream_app.cdc.pipeline_steps.expectations import Expectation, ExpectationStep
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.cdc.pipeline_steps.made_columns_step import made_columns_step
-from stream_app.cdc.pipeline_steps.own_messages import OwnMessages, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
@@ -116,7 +116,7 @@ class RowSettings:
         }
         pipeline = format_pipeline(self.source.format, self._setup())
         steps = {step: make() for step, make in makers.items() if step not in self.left_out_steps}
-        return replace(pipeline.with_steps(steps), own_messages=self._own_messages())
+        return replace(pipeline.with_steps(steps), own_message_decoder=self._own_message_decoder())
 
     @property
     def evolution(self) -> EvolutionRules | None:
@@ -169,14 +169,14 @@ class RowSettings:
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping=None if evolution is None else evolution.options,
+            mapping_options=None if evolution is None else evolution.options,
         )
 
-    def _own_messages(self) -> OwnMessages | None:
+    def _own_message_decoder(self) -> OwnMessageDecoder | None:
         if self.choice is None:
             return None
         origins = functools.partial(origins_in, self.source.format, self.source.format_options)
-        return OwnMessages(origins=origins, choice=self.choice)
+        return OwnMessageDecoder(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""
@@ -255,7 +255,7 @@ class RowSettings:
     def _inserts_only(self) -> Step | None:
         if self.schema.kind_traits.merges_by_key:
             return None
-        return InsertOnly(
+        return InsertOnlyStep(
             quarantines=self.quarantines_non_inserts,
             ignores_deletes=self.schema.core_options[IGNORE_DELETE],
         )

@@ -177,7 +177,7 @@ class HiveCatalog(Catalog):
         )
 
     def _environment(self, identifier: Identifier) -> LockedEnvironment:
-        return LockedEnvironment(identifier, self, self.lock, partitions=self)
+        return LockedEnvironment(identifier, self, self.lock, partition_register=self)
 
     def _has_table(self, identifier: Identifier) -> bool:
         table = table_entry(self.client, identifier)

@@ -40,7 +40,7 @@ class _State(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiveLock:
-    """The locks of one metastore; see `CatalogLock`."""
+    """The lock of a metastore, which locks one table. Implements `CatalogLock`."""
 
     client: MetastoreClient
     clock: Clock

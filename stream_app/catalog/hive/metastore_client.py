@@ -107,12 +107,16 @@ class MetastoreClient:
         return answer
 
     def ask(
-        self, method: MetastoreMethod, *arguments: ThriftValue, expected: str = "", name: str = ""
+        self,
+        method: MetastoreMethod,
+        *arguments: ThriftValue,
+        expected_kind: str = "",
+        name: str = "",
     ) -> Struct:
         """Call a method that may fail with one expected kind of error.
 
         Args:
-            expected: the kind of error; empty: none.
+            expected_kind: the kind of error; empty: none.
             name: the database or table of the call, for errors.
 
         Raises:
@@ -122,7 +126,7 @@ class MetastoreClient:
         try:
             return self.call(method, *arguments)
         except RefusedError as error:
-            if error.kind == expected:
+            if error.kind == expected_kind:
                 raise
             entry = f"{name} in " if name else ""
             raise StorageError(

@@ -27,21 +27,21 @@ _ALTER_TABLE = MetastoreMethod("alter_table_with_environment_context", (_INVALID
 def database_entry(client: MetastoreClient, name: str) -> Struct | None:
     """Return the entry of a database; None if it does not exist."""
     with suppress(RefusedError):
-        return client.ask(_GET_DATABASE, text(name), expected=_GONE, name=name).struct(0)
+        return client.ask(_GET_DATABASE, text(name), expected_kind=_GONE, name=name).struct(0)
     return None
 
 
 def create_database_entry(client: MetastoreClient, name: str, entry: Struct) -> None:
     """Create a database, unless another process has just created it."""
     with suppress(RefusedError):
-        client.ask(_CREATE_DATABASE, nested(entry), expected=EXISTS, name=name)
+        client.ask(_CREATE_DATABASE, nested(entry), expected_kind=EXISTS, name=name)
 
 
 def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | None:
     """Return the entry of a table; None if it does not exist."""
     request = nested(Struct({1: text(identifier.database), 2: text(identifier.table)}))
     with suppress(RefusedError):
-        answer = client.ask(_GET_TABLE, request, expected=_GONE, name=str(identifier))
+        answer = client.ask(_GET_TABLE, request, expected_kind=_GONE, name=str(identifier))
         return answer.struct(0).struct(1)
     return None
 
@@ -49,7 +49,7 @@ def table_entry(client: MetastoreClient, identifier: Identifier) -> Struct | Non
 def create_table_entry(client: MetastoreClient, identifier: Identifier, entry: Struct) -> bool:
     """Create a table; return False if its name is taken."""
     try:
-        client.ask(_CREATE_TABLE, nested(entry), expected=EXISTS, name=str(identifier))
+        client.ask(_CREATE_TABLE, nested(entry), expected_kind=EXISTS, name=str(identifier))
     except RefusedError:
         return False
     return True

@@ -21,7 +21,7 @@ from stream_app.catalog.catalog_environment import (
 )
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool, TakenError
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
@@ -60,7 +60,7 @@ class JdbcCatalog(Catalog):
         has_properties: whether the database has a copy of each table's options.
     """
 
-    connections: Connections
+    connection_pool: ConnectionPool
     catalog_key: str
     warehouse: str
     lock: JdbcLock | None
@@ -75,18 +75,18 @@ class JdbcCatalog(Catalog):
             StorageError, NoAccessError: as `Catalog`.
         """
         for statement in _CREATE_TABLES:
-            self.connections.create_table(statement)
+            self.connection_pool.create_table(statement)
         if self.lock is not None:
             self.lock.create_table(lock_key_max_length)
 
     @property
     def label(self) -> str:
         """See `Catalog.label`."""
-        return f"{self.connections.url}#{self.catalog_key}"
+        return f"{self.connection_pool.url}#{self.catalog_key}"
 
     def list_databases(self) -> list[str]:
         """See `Catalog.list_databases`."""
-        rows = self.connections.rows(
+        rows = self.connection_pool.rows(
             "SELECT database_name FROM paimon_tables WHERE catalog_key = ?"
             " UNION SELECT database_name FROM paimon_database_properties WHERE catalog_key = ?",
             (self.catalog_key, self.catalog_key),
@@ -95,7 +95,7 @@ class JdbcCatalog(Catalog):
 
     def list_tables(self, database: str) -> list[str]:
         """See `Catalog.list_tables`."""
-        rows = self.connections.rows(
+        rows = self.connection_pool.rows(
             f"SELECT table_name FROM paimon_tables WHERE {_DATABASE_CONDITION}",
             (self.catalog_key, database),
         )
@@ -109,7 +109,7 @@ class JdbcCatalog(Catalog):
         insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
         database_key = (self.catalog_key, database)
         try:
-            self.connections.change_all(
+            self.connection_pool.change_all(
                 [
                     (insert, (*database_key, "exists", "true")),
                     (insert, (*database_key, "location", folder)),
@@ -144,7 +144,7 @@ class JdbcCatalog(Catalog):
                 return False
             raise unknown_table_error(path, self.label)
         try:
-            self.connections.change(
+            self.connection_pool.change(
                 "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
             )
         except TakenError:
@@ -159,7 +159,7 @@ class JdbcCatalog(Catalog):
             return
         key = self._key(identifier)
         insert = "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?)"
-        self.connections.change_all(
+        self.connection_pool.change_all(
             [
                 (f"DELETE FROM paimon_table_properties WHERE {_TABLE_CONDITION}", key),
                 *(
@@ -172,7 +172,7 @@ class JdbcCatalog(Catalog):
 
     def _has_table(self, identifier: Identifier) -> bool:
         statement = f"SELECT 1 FROM paimon_tables WHERE {_TABLE_CONDITION}"
-        return bool(self.connections.rows(statement, self._key(identifier)))
+        return bool(self.connection_pool.rows(statement, self._key(identifier)))
 
     def _key(self, identifier: Identifier) -> tuple[str, str, str]:
         return self.catalog_key, identifier.database, identifier.table

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from stream_app.catalog.catalog_lock import wait_for_lock
 from stream_app.catalog.identifier import Identifier
-from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool, TakenError
 from stream_app.clock import Clock
 from stream_app.errors import StorageError
 from stream_app.network.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
@@ -37,9 +37,9 @@ _CREATE_TABLE = """CREATE TABLE IF NOT EXISTS paimon_distributed_locks (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcLock:
-    """The locks of one catalog; see `CatalogLock`."""
+    """The lock of a JDBC catalog, which locks one table. Implements `CatalogLock`."""
 
-    connections: Connections
+    connection_pool: ConnectionPool
     catalog_key: str
     clock: Clock
     max_sleep_ms: int
@@ -47,7 +47,7 @@ class JdbcLock:
 
     def create_table(self, name_length_max: int) -> None:
         """Create the table of locks if it does not exist."""
-        self.connections.create_table(_CREATE_TABLE.format(length=name_length_max))
+        self.connection_pool.create_table(_CREATE_TABLE.format(length=name_length_max))
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
@@ -58,7 +58,7 @@ class JdbcLock:
             self.clock,
             max_sleep_ms=self.max_sleep_ms,
             timeout_ms=self.timeout_ms,
-            where=f"lock {name!r} of paimon_distributed_locks in {self.connections.url}",
+            where=f"lock {name!r} of paimon_distributed_locks in {self.connection_pool.url}",
         )
         deadline_s = self.clock.steady_seconds() + self.timeout_ms / 1000
         try:
@@ -71,7 +71,7 @@ class JdbcLock:
 
     def _release(self, name: str) -> None:
         try:
-            self.connections.change(
+            self.connection_pool.change(
                 "DELETE FROM paimon_distributed_locks WHERE lock_id = ?", (name,)
             )
         except StorageError as error:
@@ -82,7 +82,7 @@ class JdbcLock:
 
     def _try_lock(self, name: str) -> bool:
         try:
-            self.connections.change(
+            self.connection_pool.change(
                 "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?)",
                 (name, self.timeout_ms // 1000),
             )
@@ -92,7 +92,7 @@ class JdbcLock:
 
     def _break_expired(self, name: str) -> bool:
         """Delete a lock that a process has held for too long; False if the lock is younger."""
-        age = _AGE_S[self.connections.url.driver.name]
+        age = _AGE_S[self.connection_pool.url.driver.name]
         condition = f"{age} > expire_time_seconds AND lock_id = ?"
         statement = f"DELETE FROM paimon_distributed_locks WHERE {condition}"
-        return self.connections.change(statement, (name,)) > 0
+        return self.connection_pool.change(statement, (name,)) > 0

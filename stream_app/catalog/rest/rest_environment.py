@@ -99,10 +99,10 @@ class RestEnvironment:
         """See `CatalogEnvironment.publish_schema`."""
         body = {"changes": [change_object(change) for change in changes]}
         response = self.api.post(*table_path(self.identifier), body=body)
-        newest = schemas.latest()
+        newest_schema = schemas.latest()
         if response.is_success:
-            return newest
-        if newest is not None and newest.schema_id >= schema.schema_id:
+            return newest_schema
+        if newest_schema is not None and newest_schema.schema_id >= schema.schema_id:
             return None  # another writer has just altered the table
         if response.status == EXISTS or response.is_missing("COLUMN"):
             raise UsageError(

@@ -121,9 +121,11 @@ def images_of(
     is_paired = is_update & ~suspects
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
     message_index, after = paired_rows.message_index, children_of(data_rows.values)
-    previous = [values_at(column, paired_rows.old_rows) for column in children_of(old_rows.values)]
+    previous_columns = [
+        values_at(column, paired_rows.old_rows) for column in children_of(old_rows.values)
+    ]
     null_records, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
-    before = fill_up(previous, after, null_records)
+    before = fill_up(previous_columns, after, null_records)
     suspects[list(unreadable_messages)] = True
     suspects[message_index[~paired_rows.are_objects()]] = True
     is_one_to_one = bool((data_rows.counts == 1).all())

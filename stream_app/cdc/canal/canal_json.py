@@ -42,7 +42,7 @@ from stream_app.cdc.json_records.json_options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
-from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginRule, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.record_images import Image, RecordImages
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE
@@ -227,7 +227,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     return NamedOrigins(database, table, ~lacks_row)
 
 
-_ORIGINS = OriginFields(
+_ORIGINS = OriginRule(
     pa.schema(
         [*((name, pa.string()) for name in ("database", "table", "type")), ("isDdl", pa.bool_())]
     ),

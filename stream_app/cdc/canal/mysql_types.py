@@ -97,11 +97,11 @@ def convert_by_types(family: Family, types: pa.Array, texts: pa.Array) -> tuple[
         if convert is None:
             continue
         has_type = bools_of(pc.equal(types, mysql_type))
-        encoded = null_where(texts, ~has_type).dictionary_encode()
+        encoded_texts = null_where(texts, ~has_type).dictionary_encode()
         texts_by_code = pa.array(
-            [_convert_or_none(convert, text) for text in encoded.dictionary.to_pylist()]
+            [_convert_or_none(convert, text) for text in encoded_texts.dictionary.to_pylist()]
         )
-        values = texts_by_code.cast(pa.string()).take(encoded.indices)
+        values = texts_by_code.cast(pa.string()).take(encoded_texts.indices)
         failed |= has_type & valid_of(texts) & ~valid_of(values)
         texts = pc.if_else(pa.array(has_type), values, texts)
     return texts, failed

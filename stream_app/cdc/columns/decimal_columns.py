@@ -127,8 +127,10 @@ def narrow_decimals(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.A
         decimals = null_where(decimals, is_wide)
     valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
-    fitting, failed = within_precision(pa.Array.from_buffers(target, len(decimals), [valid, data]))
-    return fitting, any_of(is_wide, failed)
+    fitting_decimals, failed = within_precision(
+        pa.Array.from_buffers(target, len(decimals), [valid, data])
+    )
+    return fitting_decimals, any_of(is_wide, failed)
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:

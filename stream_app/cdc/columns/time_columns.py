@@ -102,16 +102,16 @@ def times_from_epoch(
     numbers = int64s_of(values)
     end = _DAY_SECONDS * 10**digits
     failed = _out_of_range(numbers, values, 0, end - 1)
-    converted = _rescale(numbers, digits, _digits_of(target), precision)
-    return _build(converted, values, failed, target)
+    converted_numbers = _rescale(numbers, digits, _digits_of(target), precision)
+    return _build(converted_numbers, values, failed, target)
 
 
 def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> CastResult:
     """Parse ``07:30:00Z`` or ``23:59:59.999999`` to time; other zones are converted to UTC."""
     # A time is parsed as a time of 1970-01-01. Its zone may move it to another day, so only the
     # remainder within a day counts.
-    stamped = pc.binary_join_element_wise("1970-01-01T", texts, "")
-    instants, failed = _instants(stamped, 9)
+    stamped_texts = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    instants, failed = _instants(stamped_texts, 9)
     day_nanos = pc.fill_null(instants, 0).to_numpy() % (_DAY_SECONDS * 10**9)
     wire = _build(day_nanos, instants, None, pa.int64())[0]
     times, _ = times_from_epoch(wire, 9, target, precision)
@@ -167,12 +167,12 @@ def _instants(texts: pa.Array, digits: int) -> CastResult:
     result, has_other_form = _timestamp_texts(texts, digits)
     if has_other_form.any():
         # Arrow does not read a date with a Z, or digits finer than its unit.
-        remaining = pc.replace_substring_regex(
+        remaining_texts = pc.replace_substring_regex(
             null_where(texts, ~has_other_form), _ZONED_DATE, r"\1"
         )
         if digits < 9:
-            remaining = pc.replace_substring_regex(remaining, _FINE_FRACTION, r"\1")
-        result = pc.coalesce(result, _timestamp_texts(remaining, digits)[0])
+            remaining_texts = pc.replace_substring_regex(remaining_texts, _FINE_FRACTION, r"\1")
+        result = pc.coalesce(result, _timestamp_texts(remaining_texts, digits)[0])
     return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
@@ -183,14 +183,14 @@ def _timestamp_texts(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
     """
     unit, result = "ns" if digits == 9 else "us", pa.nulls(len(texts), pa.int64())
     if _are_plain(texts, digits):
-        parsed, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
-        return parsed.view(pa.int64()), np.zeros(len(texts), np.bool_)
+        parsed_times, _ = _cast_matching(texts, valid_of(texts), pa.timestamp(unit))
+        return parsed_times.view(pa.int64()), np.zeros(len(texts), np.bool_)
     has_other_form = valid_of(texts)
     for pattern, zone in _order_forms(_FORMS[digits], texts):
         if has_other_form.any():
             is_match = bools_of(pc.match_substring_regex(texts, pattern))
-            parsed, _ = _cast_matching(texts, is_match, pa.timestamp(unit, zone))
-            result = pc.coalesce(result, parsed.view(pa.int64()))
+            parsed_times, _ = _cast_matching(texts, is_match, pa.timestamp(unit, zone))
+            result = pc.coalesce(result, parsed_times.view(pa.int64()))
             has_other_form &= ~is_match
     return result, has_other_form
 
@@ -272,10 +272,10 @@ def _dates(days: Int64s, values: pa.Array) -> CastResult:
 
 
 def _build(
-    numbers: Int64s, source: pa.Array, failed: Bools | None, target: pa.DataType
+    numbers: Int64s, values: pa.Array, failed: Bools | None, target: pa.DataType
 ) -> CastResult:
-    """Build an array of `target`, null where `source` is null or a value has failed."""
-    invalid = any_of(~valid_of(source) if source.null_count else None, failed)
+    """Build an array of `target`, null where `values` is null or a value has failed."""
+    invalid = any_of(~valid_of(values) if values.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)

@@ -40,15 +40,15 @@ class ImageCells:
     stamps: Int64s
 
     @classmethod
-    def for_columns(cls, columns: int, width: int) -> ImageCells:
+    def for_columns(cls, column_count: int, width: int) -> ImageCells:
         """Return empty cells of `width` images for each column."""
-        shape = columns, width
+        shape = column_count, width
         return cls(
             np.empty(shape, np.int64),
             np.empty(shape, np.int64),
             np.empty(shape, np.int32),
             np.empty(shape, np.uint8),
-            np.zeros(columns, np.int64),
+            np.zeros(column_count, np.int64),
         )
 
     def buffers(

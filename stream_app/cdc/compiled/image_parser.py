@@ -135,7 +135,7 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks, is_parsed: those of `HeadPositions`.
+        marks, is_parsed: as in `HeadPositions`.
     """
 
     starts: Int64s

@@ -68,11 +68,11 @@ class AppliedFunction:
     """A function with its arguments.
 
     Attributes:
-        result: the type of its values.
+        result_type: the type of its values.
         failure_reason: the text that follows a value at which it fails.
     """
 
-    result: DataType
+    result_type: DataType
     compute: Compute
     failure_reason: str = ""
 
@@ -111,7 +111,7 @@ def function_of(definition: Definition) -> Function:
 
 
 def applied_function(
-    definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf
+    definition: Definition, argument_type: DataType, arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
     """Return the function of a definition on a column of this type.
 
@@ -121,24 +121,26 @@ def applied_function(
     function = function_of(definition)
     literals = definition.arguments[1:] if function.takes_column else definition.arguments
     try:
-        return function.apply(argument, literals, arrow_type_of)
+        return function.apply(argument_type, literals, arrow_type_of)
     except DefinitionError as error:
         raise DefinitionError(f"{error}; write {function.usage}") from None
 
 
 def _time(
-    field: str, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+    field: str, argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
     _check_argument_count(literals, 0, 1)
-    precision = _precision(argument, literals)
+    precision = _precision(argument_type, literals)
     return AppliedFunction(
         _INT_TYPE, partial(time_field, field=field, precision=precision), _no_time_reason(precision)
     )
 
 
-def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _date_format(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 2)
-    precision = _precision(argument, literals[1:])
+    precision = _precision(argument_type, literals[1:])
     try:
         parts = parse_pattern(literals[0])
     except ValueError as error:
@@ -147,20 +149,20 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
     return AppliedFunction(STRING, compute, _no_time_reason(precision))
 
 
-def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
+def _precision(argument_type: DataType, literals: tuple[str, ...]) -> int | None:
     """Return the precision of the numbers; None for other columns."""
-    if argument.root not in _TEMPORAL:
-        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    if argument_type.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
     if not literals:
-        return 0 if argument.root in INTEGER_ROOTS else None
+        return 0 if argument_type.root in INTEGER_ROOTS else None
     precision = literals[0]
     if precision not in map(str, PRECISIONS):
         raise DefinitionError(
             f"the precision must be 0 (seconds), 3 (milliseconds), 6 (microseconds) or 9 "
             f"(nanoseconds), is {precision!r}"
         )
-    if argument.root not in INTEGER_ROOTS | STRING_ROOTS:
-        raise DefinitionError(f"a column of type {argument} takes no precision")
+    if argument_type.root not in INTEGER_ROOTS | STRING_ROOTS:
+        raise DefinitionError(f"a column of type {argument_type} takes no precision")
     return int(precision)
 
 
@@ -171,34 +173,40 @@ def _no_time_reason(precision: int | None) -> str:
     return f"is, as {units} since 1970, no time of the years 0000 to 9999"
 
 
-def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _substring(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 2)
-    if argument.root not in _TEMPORAL:
-        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
+    if argument_type.root not in _TEMPORAL:
+        raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
     begin = _whole_number(literals[0], "the begin", 0)
     end = _whole_number(literals[1], "the end", begin + 1) if len(literals) > 1 else None
-    compute = partial(text_functions.substring, begin=begin, end=end, precision=argument.precision)
+    compute = partial(
+        text_functions.substring, begin=begin, end=end, precision=argument_type.precision
+    )
     return AppliedFunction(
         STRING, compute, f"has fewer than {begin if end is None else end} characters"
     )
 
 
-def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> AppliedFunction:
+def _truncate(
+    argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+) -> AppliedFunction:
     _check_argument_count(literals, 1, 1)
     width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
-    if argument.root in STRING_ROOTS:
+    if argument_type.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
-        return AppliedFunction(argument, compute, f"has fewer than {width} characters")
+        return AppliedFunction(argument_type, compute, f"has fewer than {width} characters")
     failure_reason = "has no multiple of the width below it in that type"
-    if argument.root in INTEGER_ROOTS:
+    if argument_type.root in INTEGER_ROOTS:
         compute = partial(truncate_integers, width=width)
-    elif argument.root is TypeRoot.DECIMAL:
+    elif argument_type.root is TypeRoot.DECIMAL:
         compute = partial(truncate_decimals, width=width)
     else:
         raise DefinitionError(
-            f"takes a whole number, a decimal or a text, not a column of type {argument}"
+            f"takes a whole number, a decimal or a text, not a column of type {argument_type}"
         )
-    return AppliedFunction(argument, compute, failure_reason)
+    return AppliedFunction(argument_type, compute, failure_reason)
 
 
 def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) -> AppliedFunction:
@@ -206,9 +214,9 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
     if not literals:
         raise DefinitionError("names no value")
     value, type_text = literals[0], ", ".join(literals[1:])
-    result = _written_type(type_text)
-    constant = _constant(value, result, arrow_type_of(result))
-    return AppliedFunction(result, partial(_repeat, constant=constant))
+    result_type = _written_type(type_text)
+    constant = _constant(value, result_type, arrow_type_of(result_type))
+    return AppliedFunction(result_type, partial(_repeat, constant=constant))
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -252,29 +260,33 @@ def _identity(moments: pa.Array) -> CastResult:
 
 
 def _case(
-    convert: Compute, argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf
+    convert: Compute, argument_type: DataType, literals: tuple[str, ...], _: ArrowTypeOf
 ) -> AppliedFunction:
     _check_argument_count(literals, 0, 0)
-    if argument.root not in STRING_ROOTS:
-        raise DefinitionError(f"takes a text, not a column of type {argument}")
+    if argument_type.root not in STRING_ROOTS:
+        raise DefinitionError(f"takes a text, not a column of type {argument_type}")
     return AppliedFunction(STRING, convert)
 
 
 def _variant_get(
-    argument: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
+    argument_type: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
     # The type may have a comma of its own: DECIMAL(10, 2).
-    if argument.root is not TypeRoot.VARIANT or not literals:
-        raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument}")
-    result = _written_type(", ".join(literals[1:]))
-    if result.is_nested:
-        raise DefinitionError(f"gives no {result}")
+    if argument_type.root is not TypeRoot.VARIANT or not literals:
+        raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument_type}")
+    result_type = _written_type(", ".join(literals[1:]))
+    if result_type.is_nested:
+        raise DefinitionError(f"gives no {result_type}")
     try:
         path = parse_path(literals[0])
     except ValueError as error:
         raise DefinitionError(str(error)) from None
-    compute = partial(variant_get, path=path, reading=_reading(result, arrow_type_of(result)))
-    return AppliedFunction(result, compute, f"has at {literals[0]} no value of the type {result}")
+    compute = partial(
+        variant_get, path=path, reading=_reading(result_type, arrow_type_of(result_type))
+    )
+    return AppliedFunction(
+        result_type, compute, f"has at {literals[0]} no value of the type {result_type}"
+    )
 
 
 def _written_type(text: str) -> DataType:
@@ -331,8 +343,8 @@ def truncate_integers(values: pa.Array, width: int) -> CastResult:
     numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     remainder = np.mod(numbers, width)
     fits = valid_of(values) & (numbers >= _INT64_MIN + remainder)
-    truncated = pa.array(np.where(fits, numbers, remainder) - remainder)
-    integers = cast_isolating(null_where(truncated, ~fits), values.type)
+    truncated_values = pa.array(np.where(fits, numbers, remainder) - remainder)
+    integers = cast_isolating(null_where(truncated_values, ~fits), values.type)
     return integers, any_of(valid_of(values) & ~valid_of(integers))
 
 
@@ -355,10 +367,10 @@ def truncate_decimals(values: pa.Array, width: int) -> CastResult:
     shift = np.int64(2**64 % width)
     remainder = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
     remainder = np.mod(remainder, width).astype(np.uint64)
-    result = np.empty((len(values), 2), np.int64)
-    result[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
-    result[:, 1] = high - (low < remainder)
-    truncated = pa.Array.from_buffers(
-        values.type, len(values), [None, pa.py_buffer(result.tobytes())]
+    result_type = np.empty((len(values), 2), np.int64)
+    result_type[:, 0] = (low - remainder).view(np.int64)  # without a sign, it wraps around
+    result_type[:, 1] = high - (low < remainder)
+    truncated_values = pa.Array.from_buffers(
+        values.type, len(values), [None, pa.py_buffer(result_type.tobytes())]
     )
-    return within_precision(null_where(truncated, ~valid_of(values)))
+    return within_precision(null_where(truncated_values, ~valid_of(values)))

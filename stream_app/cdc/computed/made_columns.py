@@ -63,17 +63,17 @@ class MadeColumns:
     """The made columns of a table, with their definitions.
 
     Attributes:
-        computed: the definitions, in an order in which each can be computed.
+        definitions: of the computed columns, in an order in which each can be computed.
         metadata: name of the column → name of the metadata.
         writer_columns: the columns that the table's writer fills, with their types.
     """
 
-    computed: tuple[Definition, ...] = ()
+    definitions: tuple[Definition, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     writer_columns: Mapping[str, DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.computed or self.metadata or self.writer_columns)
+        return bool(self.definitions or self.metadata or self.writer_columns)
 
     def with_history(self, history: HistoryColumns) -> MadeColumns:
         """Return these columns and those of a history, in which a version's start is metadata.
@@ -97,17 +97,17 @@ class MadeColumns:
     @property
     def names(self) -> frozenset[str]:
         """The names of the made columns."""
-        computed = (definition.name for definition in self.computed)
-        return frozenset((*computed, *self.metadata, *self.writer_columns))
+        computed_names = (definition.name for definition in self.definitions)
+        return frozenset((*computed_names, *self.metadata, *self.writer_columns))
 
     @property
     def is_repeatable(self) -> bool:
         """Whether a message gives the same values at each decoding."""
-        return all(function_of(definition).is_stable for definition in self.computed)
+        return all(function_of(definition).is_stable for definition in self.definitions)
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the source columns that decide the values of some columns, each once."""
-        definitions_by_name = {definition.name: definition for definition in self.computed}
+        definitions_by_name = {definition.name: definition for definition in self.definitions}
         origins: dict[str, None] = {}
         for name in names:
             column: str | None = name
@@ -123,7 +123,7 @@ class MadeColumns:
 
     def is_stable(self, name: str) -> bool:
         """Return whether a column keeps its value as long as its origins do."""
-        definitions_by_name = {definition.name: definition for definition in self.computed}
+        definitions_by_name = {definition.name: definition for definition in self.definitions}
         column: str | None = name
         while column in definitions_by_name:
             if not function_of(definitions_by_name[column]).is_stable:
@@ -145,20 +145,23 @@ class MadeColumns:
         """
         types = {column.name: column.data_type for column in table_columns}
 
-        def make(name: str, result: DataType) -> None:
-            declared = types.setdefault(name, result)
-            if not _can_store(declared, result):
+        def make(name: str, result_type: DataType) -> None:
+            column_type = types.setdefault(name, result_type)
+            if not _can_store(column_type, result_type):
                 raise DefinitionError(
-                    f"makes values of type {result.as_nullable()}, and the column {name!r} is "
-                    f"{declared.as_nullable()}"
+                    f"makes values of type {result_type.as_nullable()}, and the column {name!r} is "
+                    f"{column_type.as_nullable()}"
                 )
 
         for name, key in self.metadata.items():
             make(name, METADATA[key].data_type)
-        for definition in self.computed:
+        for definition in self.definitions:
             try:
                 argument = self._argument(definition, types)
-                make(definition.name, applied_function(definition, argument, arrow_type_of).result)
+                make(
+                    definition.name,
+                    applied_function(definition, argument, arrow_type_of).result_type,
+                )
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
         for name, data_type in self.writer_columns.items():
@@ -166,8 +169,8 @@ class MadeColumns:
                 make(name, data_type)
             except DefinitionError as error:
                 raise DefinitionError(f"the history {error}") from None
-        computed = (definition.name for definition in self.computed)
-        names = dict.fromkeys((*computed, *self.metadata, *self.writer_columns))
+        computed_names = (definition.name for definition in self.definitions)
+        names = dict.fromkeys((*computed_names, *self.metadata, *self.writer_columns))
         new_names = [name for name in names if name not in table_columns.names]
         new_columns = (
             DataField(field_id=field_id, name=name, data_type=types[name])
@@ -212,7 +215,7 @@ def made_columns_of(computed: Iterable[str], metadata: Iterable[str], prefix: st
         [(definition.name, referenced_column(definition)) for definition in definitions]
     )
     return MadeColumns(
-        computed=tuple(definitions_by_name[name] for name in order),
+        definitions=tuple(definitions_by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},
     )
 
@@ -256,12 +259,12 @@ def _check_metadata(key: str) -> None:
         raise MetadataError(f"unknown metadata {key!r}; {known_names_text(key, METADATA)}")
 
 
-def _can_store(declared: DataType, result: DataType) -> bool:
+def _can_store(column_type: DataType, result_type: DataType) -> bool:
     """Return whether a column of one type can store every value of the other type."""
-    if {declared.root, result.root} <= STRING_ROOTS:
+    if {column_type.root, result_type.root} <= STRING_ROOTS:
         return True
-    if {declared.root, result.root} <= INTEGER_ROOTS:
-        return _WIDTHS[declared.root] >= _WIDTHS[result.root]
-    if {declared.root, result.root} <= TIMESTAMP_ROOTS:
-        return declared.precision >= result.precision
-    return declared.as_nullable() == result.as_nullable()
+    if {column_type.root, result_type.root} <= INTEGER_ROOTS:
+        return _WIDTHS[column_type.root] >= _WIDTHS[result_type.root]
+    if {column_type.root, result_type.root} <= TIMESTAMP_ROOTS:
+        return column_type.precision >= result_type.precision
+    return column_type.as_nullable() == result_type.as_nullable()

@@ -59,8 +59,8 @@ class _ReadError(Exception):
     """The text is not a statement of this grammar."""
 
 
-class _Tokens:
-    """Tokens that are consumed from left to right."""
+class _SqlTokenCursor:
+    """A cursor that consumes the tokens of a statement from left to right."""
 
     def __init__(self, tokens: Sequence[_SqlToken]) -> None:
         self._tokens = tokens
@@ -79,15 +79,15 @@ class _Tokens:
         while self.consume(*words):
             pass
 
-    def name(self) -> str:
+    def take_name(self) -> str:
         if self._position >= len(self._tokens) or not self._tokens[self._position].is_name:
             raise _ReadError
         self._position += 1
         return self._tokens[self._position - 1].text
 
-    def table(self) -> TableName:
-        first = self.name()
-        return TableName(first, self.name()) if self.consume(".") else TableName("", first)
+    def take_table(self) -> TableName:
+        first = self.take_name()
+        return TableName(first, self.take_name()) if self.consume(".") else TableName("", first)
 
     def rest(self) -> Sequence[_SqlToken]:
         return self._tokens[self._position :]
@@ -107,18 +107,18 @@ def _tokens(text: str) -> list[_SqlToken]:
     return tokens
 
 
-def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_Tokens]:
+def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_SqlTokenCursor]:
     """Yield the parts between occurrences of a sign outside of brackets."""
     depth, begin = 0, 0
     for index, token in enumerate(tokens):
         depth += token.is_one_of("(") - token.is_one_of(")")
         if depth == 0 and token.is_one_of(sign):
-            yield _Tokens(tokens[begin:index])
+            yield _SqlTokenCursor(tokens[begin:index])
             begin = index + 1
-    yield _Tokens(tokens[begin:])
+    yield _SqlTokenCursor(tokens[begin:])
 
 
-def _parse_statement(tokens: _Tokens) -> Statement | None:
+def _parse_statement(tokens: _SqlTokenCursor) -> Statement | None:
     try:
         if tokens.consume("alter"):
             tokens.skip("online", "ignore")
@@ -135,68 +135,70 @@ def _parse_statement(tokens: _Tokens) -> Statement | None:
     return None
 
 
-def _parse_alter_table(tokens: _Tokens) -> AlterTable:
+def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
     """Parse the clauses of ALTER TABLE that rename, add or drop columns or the table."""
     tokens.skip("if", "exists")
-    table = tokens.table()
+    table = tokens.take_table()
     renames: list[Renaming] = []
-    added: list[str] = []
-    dropped: list[str] = []
+    added_columns: list[str] = []
+    dropped_columns: list[str] = []
     new_name = None
     for clause in _split(tokens.rest(), ","):
         if clause.consume("change"):
             clause.skip("column", "if", "exists")
-            renames.append(Renaming(clause.name(), clause.name()))
+            renames.append(Renaming(clause.take_name(), clause.take_name()))
         elif clause.consume("rename"):
             if clause.consume("column"):
                 clause.skip("if", "exists")
-                old = clause.name()
+                old_name = clause.take_name()
                 clause.skip("to")
-                renames.append(Renaming(old, clause.name()))
+                renames.append(Renaming(old_name, clause.take_name()))
             elif not clause.next_is_one_of("index", "key"):
                 clause.skip("to", "as", "=")
-                new_name = clause.table()
+                new_name = clause.take_table()
         elif clause.consume("add"):
-            added += _added_columns(clause)
+            added_columns += _added_columns(clause)
         elif clause.consume("drop") and not clause.next_is_one_of(*_OTHER_PARTS):
             clause.skip("column", "if", "exists")
-            dropped.append(clause.name())
+            dropped_columns.append(clause.take_name())
     return AlterTable(
         table=table,
         renames=tuple(pair for pair in renames if pair.old != pair.new),
-        added=tuple(added),
-        dropped=tuple(dropped),
+        added=tuple(added_columns),
+        dropped=tuple(dropped_columns),
         new_name=new_name,
     )
 
 
-def _added_columns(clause: _Tokens) -> list[str]:
+def _added_columns(clause: _SqlTokenCursor) -> list[str]:
     if not clause.consume("column") and clause.next_is_one_of(*_OTHER_PARTS):
         return []
     clause.skip("column", "if", "not", "exists")
     if not clause.consume("("):
-        return [clause.name()]
+        return [clause.take_name()]
     inner = clause.rest()[:-1]
     return [
-        column.name() for column in _split(inner, ",") if not column.next_is_one_of(*_OTHER_PARTS)
+        column.take_name()
+        for column in _split(inner, ",")
+        if not column.next_is_one_of(*_OTHER_PARTS)
     ]
 
 
-def _parse_rename_table(tokens: _Tokens) -> RenameTable:
+def _parse_rename_table(tokens: _SqlTokenCursor) -> RenameTable:
     tokens.skip("if", "exists")
     pairs = []
     for pair in _split(tokens.rest(), ","):
-        old = pair.table()
+        old_name = pair.take_table()
         pair.skip("wait", "nowait", "to")
-        pairs.append((old, pair.table()))
+        pairs.append((old_name, pair.take_table()))
     return RenameTable(tuple(pairs))
 
 
-def _parse_create_table(tokens: _Tokens) -> CreateOrDropTable:
+def _parse_create_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "not", "exists")
-    return CreateOrDropTable((tokens.table(),))
+    return CreateOrDropTable((tokens.take_table(),))
 
 
-def _parse_drop_table(tokens: _Tokens) -> CreateOrDropTable:
+def _parse_drop_table(tokens: _SqlTokenCursor) -> CreateOrDropTable:
     tokens.skip("if", "exists")
-    return CreateOrDropTable(tuple(part.table() for part in _split(tokens.rest(), ",")))
+    return CreateOrDropTable(tuple(part.take_table() for part in _split(tokens.rest(), ",")))

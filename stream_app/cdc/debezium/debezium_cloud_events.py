@@ -24,7 +24,7 @@ from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.debezium.debezium_options import JSON_OPTIONS, parse_options
 from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
-from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events
+from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
 
 _NAME = "debezium-cloudevents"
 _PREFIX = "iodebezium"
@@ -35,7 +35,7 @@ _DIGITS = r"^-?[0-9]{1,18}$"
 
 
 class _ChangeData:
-    """Implements `event_data.EventData`."""
+    """The change in an event, whose data are the row. Implements `event_data.EventData`."""
 
     attributes: tuple[str, ...] = (_OP, _TIME, *(_PREFIX + name for name in _SOURCE))
 
@@ -52,13 +52,17 @@ class _ChangeData:
         raw, offsets = own_bytes(data)
         suspects |= is_enveloped & (raw.take(offsets[1:] - 2, mode="clip") != ord("}"))
         names = [_OP, *(_PREFIX + name for name in _SOURCE)]
-        joined = pc.binary_join_element_wise(
+        joined_attributes = pc.binary_join_element_wise(
             *(attributes[name] for name in names), "\0", null_handling="replace",
             null_replacement="",
         ).dictionary_encode()  # fmt: skip
-        envelopes = [_envelope_around(text.split("\0")) for text in joined.dictionary.to_pylist()]
+        envelopes = [
+            _envelope_around(text.split("\0")) for text in joined_attributes.dictionary.to_pylist()
+        ]
         beginnings, endings = (
-            pa.array([pair[side] for pair in envelopes], pa.binary()).take(joined.indices)
+            pa.array([pair[side] for pair in envelopes], pa.binary()).take(
+                joined_attributes.indices
+            )
             for side in (0, 1)
         )
         closing = pa.array([b"", b"}"], pa.binary()).take(pa.array(is_enveloped.astype(np.int8)))
@@ -121,7 +125,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:
-    return EventSource(DEBEZIUM_JSON.facts(options), _DATA).facts()
+    return EventFactReader(DEBEZIUM_JSON.facts(options), _DATA).facts()
 
 
 DEBEZIUM_CLOUD_EVENTS: FormatDeclaration = replace(

@@ -59,7 +59,7 @@ from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedPart,
 from stream_app.cdc.json_records.decoder import PlacedValues, ShapeDecoder
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import column_readings
-from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts
 from stream_app.cdc.rows.images import RowRules
@@ -92,7 +92,7 @@ class DebeziumJson:
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 base64_reason=f": {DECIMAL_MODE} = precise writes decimals as base64",
-                cut_reaction=policy.cut,
+                cut_reaction=policy.cut_reaction,
             ),
             policy=policy,
             key_rules=rules,
@@ -116,7 +116,9 @@ class DebeziumJson:
         """
         outcome = self._new_outcome(messages)
         self._decode_values(*present_values(messages), outcome)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(outcome))
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(outcome)
+        )
 
     def _decode_values(
         self, values: pa.Array, message_index: Int32s, outcome: BatchOutcome
@@ -139,7 +141,7 @@ class DebeziumJson:
             section=SECTION,
             policy=self._settings.policy,
             on_truncate=self._options.on_truncate,
-            skipped=messages.column("value").null_count,
+            skipped_count=messages.column("value").null_count,
         )
 
     @property
@@ -174,7 +176,7 @@ class DebeziumJson:
             self._groups[prefix] = FastGroup(
                 readings,
                 fingerprint=fingerprint,
-                layout_choice=None if layouts is None else LayoutChoice(layouts.images),
+                layout_chooser=None if layouts is None else LayoutChooser(layouts.images),
             )
         return self._groups[prefix]
 

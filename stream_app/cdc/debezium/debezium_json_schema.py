@@ -1,6 +1,7 @@
 """Debezium's messages as JSON with a schema of a registry: the format ``debezium-json-schema``.
 
-`HeadedJson` cuts the heads off, and `debezium_json` decodes the rest, by the types of the schema.
+`HeadedJsonFormat` cuts the heads off, and `debezium_json` decodes the rest, by the types of the
+schema.
 
 Source: Confluent's `JsonSchemaConverter.java`.
 """
@@ -40,7 +41,7 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.source_types.connect_fields import connect_fields
-from stream_app.cdc.wire.headed_json import HeadedJson, without_heads
+from stream_app.cdc.wire.headed_json import HeadedJsonFormat, without_heads
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
@@ -65,10 +66,10 @@ def _check_options(
     return checked_options
 
 
-def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJson:
+def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat:
     options = _check_options(registries, setup.options, setup.columns)
     schemas = schemas_of(_NAME, SECTION, registries, setup.options)
-    return HeadedJson(
+    return HeadedJsonFormat(
         make=partial(_format, schemas, setup, options),
         make_deletes=None,
         key_name="",
@@ -83,8 +84,8 @@ def _format(
 
 
 @dataclass(frozen=True, slots=True)
-class _JsonSource:
-    """Facts of messages about their source, by the schemas of a registry."""
+class _JsonSchemaFactReader:
+    """A reader of what messages show about their source, by the schemas of a registry."""
 
     schemas: Schemas
     keeps_nulls: bool
@@ -143,12 +144,12 @@ class _JsonSource:
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
     schemas = schemas_of(_NAME, SECTION, registries, options)
-    source = _JsonSource(schemas, keeps_nulls(options))
+    fact_reader = _JsonSchemaFactReader(schemas, keeps_nulls(options))
     return SourceFacts(
-        origins=source.origins,
-        describe=source.describe,
-        versions=source.versions,
-        change_times=source.change_times,
+        origins=fact_reader.origins,
+        describe=fact_reader.describe,
+        versions=fact_reader.versions,
+        change_times=fact_reader.change_times,
     )
 
 

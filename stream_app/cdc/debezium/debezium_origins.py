@@ -73,23 +73,27 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
-    search = _Search(messages.num_rows)
+    search = _OriginSearch(messages.num_rows)
     for group in split_messages(messages):
         search.read(group.payloads, group.message_index)
     return search.origins()
 
 
-class _Search:
+class _OriginSearch:
     """The search for the source tables of n messages, with its results so far."""
 
     def __init__(self, count: int) -> None:
         self._codes: Int32s = np.full(count, NO_TABLE, np.int32)
         self._tables: dict[Origin, int] = {}
-        self._unassigned: dict[int, str] = {}
+        self._unassigned_reasons: dict[int, str] = {}
 
     def origins(self) -> Origins:
         """Return the results."""
-        return Origins(tables=tuple(self._tables), codes=self._codes, unassigned=self._unassigned)
+        return Origins(
+            tables=tuple(self._tables),
+            codes=self._codes,
+            unassigned_reasons=self._unassigned_reasons,
+        )
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
@@ -167,11 +171,11 @@ class _Search:
             if columns is None:
                 self._read_one_by_one(part, rows)
                 continue
-            op, source, *flat = columns
-            nested = children_of(source)
-            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(nested[-1])
-            is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
-            for mask, names in ((is_envelope, nested), (is_flat, flat)):
+            op, source, *flat_names = columns
+            source_names = children_of(source)
+            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(source_names[-1])
+            is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat_names[-1])
+            for mask, names in ((is_envelope, source_names), (is_flat, flat_names)):
                 if mask.any():
                     self._assign_tables(names, mask, rows)
             suspects = ~(is_envelope | is_flat)
@@ -192,7 +196,7 @@ class _Search:
         try:
             origin = origin_in(value)
         except UnreadableRecordError as error:
-            self._unassigned[row] = str(error)
+            self._unassigned_reasons[row] = str(error)
         else:
             self._codes[row] = NO_TABLE if origin is None else self._code(origin)
 

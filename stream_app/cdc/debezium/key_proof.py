@@ -145,10 +145,11 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
     elif not key_fields:
         key_problem = "the message has no key"
     else:
-        missing = sorted(rules.required_columns(question) - key_fields)
-        role = "the primary key" if rules.primary_key & set(missing) else "sequence.field"
+        missing_columns = sorted(rules.required_columns(question) - key_fields)
+        role = "the primary key" if rules.primary_key & set(missing_columns) else "sequence.field"
         key_problem = (
-            f"{key_name} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing)} of {role}"
+            f"{key_name} ({', '.join(sorted(key_fields))}) lacks {', '.join(missing_columns)} "
+            f"of {role}"
         )
     return (
         f"{operation}, and which row it changes is not certain: {key_problem}, and {image_problem}"

@@ -161,5 +161,5 @@ def _shared_part(ids: pa.Array) -> pa.Array:
 
 def _join_by_dots(names: Sequence[pa.Array]) -> pa.Array:
     """Join names by dots, without null and empty names."""
-    joined = pc.binary_join_element_wise(*(pc.fill_null(name, "") for name in names), ".")
-    return pc.ascii_trim(pc.replace_substring(joined, "..", "."), ".")
+    joined_names = pc.binary_join_element_wise(*(pc.fill_null(name, "") for name in names), ".")
+    return pc.ascii_trim(pc.replace_substring(joined_names, "..", "."), ".")

@@ -160,10 +160,10 @@ class DebeziumSurvey:
         if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
             return None
         is_dropped = self.rules.identity is ReplicaIdentity.DEFAULT
-        invented = "" if is_dropped else ", and those of deletes hold invented values"
+        invented_text = "" if is_dropped else ", and those of deletes hold invented values"
         return Notice(
             problem="updates of the source table come without old rows (REPLICA IDENTITY DEFAULT), "
-            f"so the changelog of changelog-producer = input lacks them{invented}",
+            f"so the changelog of changelog-producer = input lacks them{invented_text}",
             where=sample.place,
             fix="set changelog-producer = lookup, which takes old rows from the table; or set "
             "REPLICA IDENTITY FULL on the source table, and source.debezium.replica-identity = "

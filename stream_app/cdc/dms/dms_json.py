@@ -36,7 +36,7 @@ from stream_app.cdc.json_records.json_options import (
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
     NamedOrigins,
-    OriginFields,
+    OriginRule,
     change_times,
     parse_times_ms,
 )
@@ -134,14 +134,14 @@ class DmsDialect(dialect.Dialect):
         ops = ops_of(operation, _OPS)
         is_update, is_delete = ops == UPDATE, ops == DELETE
         suspects = (ops == 0) | ~valid_of(data) | ~_equal(record_type, "data")
-        after, old = columns[: len(json_kinds)], columns[len(json_kinds) :]
-        has_old, is_proven = _previous_values(table, old, is_update)
+        after, old_columns = columns[: len(json_kinds)], columns[len(json_kinds) :]
+        has_old, is_proven = _previous_values(table, old_columns, is_update)
         if not self.trusts_keys:
             suspects |= is_update & ~is_proven
         suspects |= ~is_update & has_old  # in other operations these are ordinary columns
         suspects |= is_update & ~is_proven & has_old
         before, unreadable_messages = _before_images(
-            values, table, is_update & has_old & ~suspects, old, after
+            values, table, is_update & has_old & ~suspects, old_columns, after
         )
         suspects[unreadable_messages] = True
         images = Images(
@@ -195,10 +195,10 @@ class DmsDialect(dialect.Dialect):
         if is_proven or (not table.keys and before):
             return RecordImages("u", {**after, **before}, after)
         if not self.trusts_keys or before:
-            missing = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
+            before_names = ", ".join(f"{_BEFORE}{name}" for name in sorted(table.keys))
             raise UnreadableRecordError(
-                f"is an update, and which row it changes is not certain: it lacks {missing}; let "
-                "DMS send before-images (BeforeImageSettings), or set source.dms.update-keys = "
+                f"is an update, and which row it changes is not certain: it lacks {before_names}; "
+                "let DMS send before-images (BeforeImageSettings), or set source.dms.update-keys = "
                 "'unchanged'"
             )
         return RecordImages("u", None, after)
@@ -230,8 +230,8 @@ def _cells(data: dict[str, Any], table: dialect.DialectTable) -> Image:
     return image
 
 
-def _equal(texts: pa.Array, expected: str) -> Bools:
-    return bools_of(pc.equal(texts, expected))
+def _equal(texts: pa.Array, expected_text: str) -> Bools:
+    return bools_of(pc.equal(texts, expected_text))
 
 
 def _previous_values(
@@ -252,12 +252,12 @@ def _before_images(
     values: pa.Array,
     table: dialect.DialectTable,
     is_completed: Bools,
-    old: Sequence[pa.Array],
-    after: Sequence[pa.Array],
+    old_columns: Sequence[pa.Array],
+    after_columns: Sequence[pa.Array],
 ) -> tuple[list[pa.Array], list[int]]:
     """Return the before-images, completed by the row itself, and the unreadable messages."""
     is_unclear: Bools = np.zeros(len(values), np.bool_)
-    for old_column, after_column in zip(old, after, strict=True):
+    for old_column, after_column in zip(old_columns, after_columns, strict=True):
         is_unclear |= ~valid_of(old_column) & valid_of(after_column)
     names = [f"{_BEFORE}{reading.name}" for reading in table.readings]
     null_records, unreadable_messages = explicit_nulls(
@@ -266,7 +266,7 @@ def _before_images(
         names,
         lambda document, row: ((row, document["data"]),),
     )
-    return fill_up(old, after, null_records), unreadable_messages
+    return fill_up(old_columns, after_columns, null_records), unreadable_messages
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
@@ -295,7 +295,7 @@ DMS_JSON = DialectDeclaration(
         trusts_keys=options.values[_UPDATE_KEYS] == "unchanged"
     ),
     encoding_of=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=OriginFields(_metadata_schema(*_METADATA), _named_origins).origins,
+    origins=OriginRule(_metadata_schema(*_METADATA), _named_origins).origins,
     change_times=partial(change_times, _metadata_schema(*_TIME_NAMES), _times_of),
     telltale_fields=(frozenset({"data", "metadata"}),),
 ).declaration()

@@ -1,6 +1,6 @@
 """Collects the results of a batch: rows, reasons of bad records, skipped messages, tables, columns.
 
-`decoder` and the formats add the results part by part, and `BatchOutcome.decoded` returns them.
+`decoder` and the formats add the results part by part; `BatchOutcome.decoded_batch` returns them.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class RecordsResult:
             cut_columns[owners[number]] = cut_columns.get(owners[number], frozenset()) | names
         for position, change in changes:
             if position not in self.reasons:
-                drift = replace(change.drift, cut=cut_columns.get(position, frozenset()))
+                drift = replace(change.drift, cut_columns=cut_columns.get(position, frozenset()))
                 add_sighting(self.drift, drift, Sighting(1, position))
                 if reads_tables:
                     self.tables.setdefault(change.table, position)
@@ -160,7 +160,7 @@ class BatchOutcome:
 
     Attributes:
         section: the section of the format's options, for errors.
-        truncated: the last message that empties the table, or None.
+        last_truncate: the last message that empties the table, or None.
         schemas: fingerprint of each schema that messages bring → its first message.
     """
 
@@ -168,8 +168,8 @@ class BatchOutcome:
     section: str
     policy: ColumnPolicy
     on_truncate: OnTruncate
-    truncated: int | None = None
-    skipped: int = 0
+    last_truncate: int | None = None
+    skipped_count: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
     question_parts: list[tuple[Int32s, KeyQuestions]] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
@@ -197,9 +197,9 @@ class BatchOutcome:
         self._note_drift(records.drift, message_index)
         self._note_drift(
             {
-                (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
-                for name, cut in records.from_images.cut_records.items()
-                if cut.any()
+                (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
+                for name, is_cut in records.from_images.cut_records.items()
+                if is_cut.any()
             },
             message_index,
         )
@@ -224,7 +224,7 @@ class BatchOutcome:
         )
         self._note_tables(result.tables, message_index)
         self._note_drift(self.policy.reported(result.drift), message_index)
-        self.skipped += result.rowless_count + len(result.truncates)
+        self.skipped_count += result.rowless_count + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(message_index[position])] = reason
         if result.stops:
@@ -233,35 +233,39 @@ class BatchOutcome:
         if result.truncates:
             self._take_truncates([int(message_index[position]) for position in result.truncates])
 
-    def decoded(self, schema: pa.Schema, uncertain: Mapping[int, str]) -> DecodedBatch:
+    def decoded_batch(
+        self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]
+    ) -> DecodedBatch:
         """Return all results, in the order of the messages.
 
         Args:
-            uncertain: messages that are bad for other reasons, by position.
+            uncertain_reasons: messages that are bad for other reasons, by position.
         """
         reasons = {
             position: reason
             for position, reason in self.reasons.items()
-            if position not in uncertain
+            if position not in uncertain_reasons
         }
         batch = DecodedBatch(
             changes=concat_changes(schema, self.parts),
             bad=bad_records(self.messages, reasons),
-            skipped=self.skipped,
+            skipped_count=self.skipped_count,
             tables=self.tables,
             drift=self.drift,
             schemas=self.schemas,
-            truncated=self.truncated,
+            last_truncate=self.last_truncate,
         )
-        return batch.with_bad_records(self.messages, uncertain) if uncertain else batch
+        return (
+            batch.with_bad_records(self.messages, uncertain_reasons) if uncertain_reasons else batch
+        )
 
     def _note_drift(
         self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]
     ) -> None:
         for column, sighting in columns.items():
-            first = int(message_index[sighting.first])
+            first = int(message_index[sighting.first_position])
             earlier = self.drift.get(column, Sighting(0, first))
-            self.drift[column] = earlier.plus(Sighting(sighting.records, first))
+            self.drift[column] = earlier.plus(Sighting(sighting.record_count, first))
 
     def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
@@ -292,4 +296,6 @@ class BatchOutcome:
                 f"continue, set {option} = 'ignore'",
             )
         if self.on_truncate is OnTruncate.APPLY:
-            self.truncated = max(*positions, -1 if self.truncated is None else self.truncated)
+            self.last_truncate = max(
+                *positions, -1 if self.last_truncate is None else self.last_truncate
+            )

@@ -132,18 +132,20 @@ def fill_up(
         arrays, other_arrays: for each column an array [n].
         nulls: for each column the positions at which `arrays` has a null that is a value.
     """
-    filled = []
-    for column, other, rows in zip(arrays, other_arrays, nulls, strict=True):
+    filled_columns = []
+    for column, other_column, rows in zip(arrays, other_arrays, nulls, strict=True):
         is_sent = valid_of(column)
         is_sent[rows] = True
         if not is_sent.any():
-            filled.append(other)
+            filled_columns.append(other_column)
         elif is_sent.all():
-            filled.append(column)
+            filled_columns.append(column)
         elif pa.types.is_struct(column.type):  # for which there is no kernel
             indices = np.arange(len(column))
-            joined = pa.concat_arrays([column, other])
-            filled.append(joined.take(pa.array(np.where(is_sent, indices, indices + len(column)))))
+            both_columns = pa.concat_arrays([column, other_column])
+            filled_columns.append(
+                both_columns.take(pa.array(np.where(is_sent, indices, indices + len(column))))
+            )
         else:
-            filled.append(pc.if_else(pa.array(is_sent), column, other))
-    return filled
+            filled_columns.append(pc.if_else(pa.array(is_sent), column, other_column))
+    return filled_columns

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Int64s, bytes_of, offsets_of
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
-from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser, objects_in
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
@@ -42,7 +42,7 @@ class CompiledMessages:
 
 
 def parse_messages(
-    values: pa.Array, shape: RecordShape, fields: ParsedFields | None, choice: LayoutChoice
+    values: pa.Array, shape: RecordShape, fields: ParsedFields | None, chooser: LayoutChooser
 ) -> CompiledMessages | None:
     """Parse the values that machine code accepts; None if they are too few, or of another shape.
 
@@ -50,10 +50,10 @@ def parse_messages(
         values: binary [n] without nulls.
         fields: the fields of messages of this shape, or None if no parser reads them.
     """
-    layout = choice.layout_of(shape, partial(_layout_of, values, fields, choice.layout_class))
+    layout = chooser.take_layout(shape, partial(_layout_of, values, fields, chooser.layout_class))
     if layout is None or fields is None:
         return None
-    rows = choice.unless_few(
+    rows = chooser.accept_parsed(
         layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     )
     if rows is None:

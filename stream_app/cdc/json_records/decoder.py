@@ -56,8 +56,10 @@ class SchemaGroup:
     readings: tuple[ColumnReading, ...]
     shape: RecordShape | None = None
 
-    def shape_for(self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf) -> RecordShape:
-        """Return the shape of the group, which the first values determine."""
+    def learn_shape(
+        self, values: pa.Array, policy: ColumnPolicy, images_of: ImagesOf
+    ) -> RecordShape:
+        """Return the shape of the group, and learn it from the first values if it is unknown."""
         if self.shape is None:
             sample = values.slice(0, SAMPLE_ROWS).to_pylist()
             self.shape, _ = shape_of(sample, self.readings, policy, images_of)

@@ -150,7 +150,7 @@ class Dialect(Protocol):
         return False
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
-        """See `ImagesOf`."""
+        """Return the images of a message; None if it is not a change of rows."""
         ...
 
     def described_table(

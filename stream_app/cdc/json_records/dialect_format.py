@@ -50,7 +50,7 @@ from stream_app.cdc.json_records.dialect import (
 from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
 from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
-from stream_app.cdc.json_records.layout_choice import LayoutChoice
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.record_shapes import RecordShape
 from stream_app.cdc.message_format import (
@@ -69,7 +69,7 @@ from stream_app.model.schema.data_type import DataType, RowType
 
 
 class DialectDecoder(ValueDecoder[SchemaGroup]):
-    """Implements `message_format.MessageFormat`."""
+    """A decoder of one dialect's messages. Implements `message_format.MessageFormat`."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
             before_has_key_only=dialect.sends_keys_alone,
-            cut_reaction=self._policy.cut,
+            cut_reaction=self._policy.cut_reaction,
         )
         self._group = SchemaGroup(self._table.readings)
         layouts = compiled_layouts(options.values.get(DECODER, ARRAYS))
@@ -113,8 +113,8 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             reading.holds_decimals and reading.name in dialect.key_columns
             for reading in self._table.readings
         )
-        self._compiled = (
-            None if layouts is None or has_decimal_keys else LayoutChoice(layouts.images)
+        self._layout_chooser = (
+            None if layouts is None or has_decimal_keys else LayoutChooser(layouts.images)
         )
 
     @property
@@ -135,25 +135,27 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             section=self._section,
             policy=self._policy,
             on_truncate=self._options.on_truncate,
-            skipped=messages.num_rows - len(values),
+            skipped_count=messages.num_rows - len(values),
         )
         marker = self._dialect.schema_marker
-        if marker and self._policy.unknown is DriftReaction.EVOLVE:
+        if marker and self._policy.unknown_reaction is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
                 {sha256(schema).hexdigest(): int(present_rows[row]) for schema, row in schemas}
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
         decoder.decode(values, present_rows)
-        return outcome.decoded(self._rules.schema, {})
+        return outcome.decoded_batch(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
         """Decode values by machine code; see `ValueDecoder.decode_fast`."""
-        if self._compiled is None:
+        if self._layout_chooser is None:
             return None
-        shape = group.shape_for(placed_values.values, self._policy, self._dialect.images_of)
+        shape = group.learn_shape(placed_values.values, self._policy, self._dialect.images_of)
         fields = self._dialect.fields(self._table, shape.json_kinds)
-        compiled_messages = parse_messages(placed_values.values, shape, fields, self._compiled)
+        compiled_messages = parse_messages(
+            placed_values.values, shape, fields, self._layout_chooser
+        )
         if compiled_messages is None:
             return None
         part = placed_values.take(compiled_messages.positions)
@@ -239,8 +241,8 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
             for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
-            name: _mask_of_messages(cut, message_index, suspects)
-            for name, cut in image_rows.cut_records.items()
+            name: _mask_of_messages(is_cut, message_index, suspects)
+            for name, is_cut in image_rows.cut_records.items()
         },
     )
 

@@ -154,9 +154,9 @@ class CheckedOptions:
         """Return the policy for records with other columns than these."""
         return ColumnPolicy(
             columns=frozenset(columns.names),
-            unknown=DriftReaction(self.values[UNKNOWN_COLUMNS]),
-            missing=DriftReaction(self.values[MISSING_COLUMNS]),
-            cut=DriftReaction(self.values[CUT_VALUES]),
+            unknown_reaction=DriftReaction(self.values[UNKNOWN_COLUMNS]),
+            missing_reaction=DriftReaction(self.values[MISSING_COLUMNS]),
+            cut_reaction=DriftReaction(self.values[CUT_VALUES]),
         )
 
 
@@ -262,7 +262,10 @@ def _encoding_problem(name: str, value: str, columns: RowType) -> str:
     if name not in columns.names:
         return f"the table has no column {name!r}{did_you_mean(name, columns.names, ',')}"
     data_type = columns.field(name).data_type
-    allowed = sorted(encoding.value for encoding in ENCODINGS[family_of(data_type)])
-    if value in allowed:
+    allowed_encodings = sorted(encoding.value for encoding in ENCODINGS[family_of(data_type)])
+    if value in allowed_encodings:
         return ""
-    return f"a column of type {data_type} is encoded as one of {', '.join(allowed)}, not {value!r}"
+    return (
+        f"a column of type {data_type} is encoded as one of {', '.join(allowed_encodings)}, "
+        f"not {value!r}"
+    )

@@ -20,8 +20,8 @@ from stream_app.cdc.rows.record_images import RecordImages
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """Implements `message_format.SourceSurvey`.
+class MessageSurvey:
+    """A survey of a dialect's messages. Implements `message_format.SourceSurvey`.
 
     Attributes:
         keys: the columns of the primary key.
@@ -50,11 +50,11 @@ class Survey:
 
     def _missing_key_notice(self, where: str, change: Change) -> Notice | None:
         for record in change.records:
-            missing = sorted(name for name in self.keys if not _has_column(record, name))
-            if missing:
+            missing_columns = sorted(name for name in self.keys if not _has_column(record, name))
+            if missing_columns:
                 return Notice(
-                    problem=f"a record lacks {', '.join(missing)} of the primary key, and becomes "
-                    "a bad record",
+                    problem=f"a record lacks {', '.join(missing_columns)} of the primary key, and "
+                    "becomes a bad record",
                     where=where,
                     fix="give the table a primary key of columns that every message has; names of "
                     "columns are case-sensitive",
@@ -66,7 +66,9 @@ def _has_column(record: RecordImages, name: str) -> bool:
     return all(name in image for image in (record.before, record.after) if image is not None)
 
 
-def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+def survey(
+    dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
+) -> MessageSurvey:
     """Look at a few messages of each topic."""
     table = DialectTable(
         readings=(),
@@ -75,7 +77,9 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
         reads_tables=True,
     )
     changes_of = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
-    return Survey(table.keys, {topic: changes for topic, changes in changes_of.items() if changes})
+    return MessageSurvey(
+        table.keys, {topic: changes for topic, changes in changes_of.items() if changes}
+    )
 
 
 def _changes(

@@ -39,12 +39,12 @@ class FieldReader:
     Attributes:
         fields: the fields to read: texts, truth values, whole numbers, and structs of them.
         parts: positions of messages, and the columns of their fields.
-        unassigned: position of a message → why it cannot be assigned to a table.
+        unassigned_reasons: position of a message → why it cannot be assigned to a table.
     """
 
     fields: pa.Schema
     parts: list[tuple[Int32s, list[pa.Array]]] = field(default_factory=list)
-    unassigned: dict[int, str] = field(default_factory=dict)
+    unassigned_reasons: dict[int, str] = field(default_factory=dict)
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
@@ -67,7 +67,7 @@ class FieldReader:
                     continue
                 columns = [_field(document, field) for field in self.fields]
             except UnreadableRecordError as problem:
-                self.unassigned[row] = str(problem)
+                self.unassigned_reasons[row] = str(problem)
             else:
                 self.parts.append((np.array([row], np.int32), columns))
 
@@ -124,7 +124,7 @@ class NamedOrigins(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OriginFields:
+class OriginRule:
     """The rule by which a dialect finds a message's table.
 
     Attributes:
@@ -149,9 +149,11 @@ class OriginFields:
             databases.append((rows, database.filter(mask)))
             tables.append((rows, table.filter(mask)))
             for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
-                reader.unassigned[position] = "does not name its table"
+                reader.unassigned_reasons[position] = "does not name its table"
         names = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
-        return origins_of(names[0], pa.nulls(count, pa.string()), names[1], reader.unassigned)
+        return origins_of(
+            names[0], pa.nulls(count, pa.string()), names[1], reader.unassigned_reasons
+        )
 
 
 def change_times(fields: pa.Schema, times_of: TimesOfFields, messages: pa.RecordBatch) -> pa.Array:

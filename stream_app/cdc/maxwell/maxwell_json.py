@@ -38,7 +38,7 @@ from stream_app.cdc.json_records.json_options import (
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
-from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginFields, change_times
+from stream_app.cdc.json_records.origin_fields import NamedOrigins, OriginRule, change_times
 from stream_app.cdc.message_format import DdlText
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.record_images import RecordImages
@@ -166,7 +166,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     return NamedOrigins(database, table, ~lacks_row)
 
 
-_ORIGINS = OriginFields(
+_ORIGINS = OriginRule(
     pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _named_origins
 )
 

@@ -37,7 +37,7 @@ from stream_app.cdc.json_records.json_options import (
 from stream_app.cdc.json_records.message_fields import ParsedFields
 from stream_app.cdc.json_records.origin_fields import (
     NamedOrigins,
-    OriginFields,
+    OriginRule,
     change_times,
     parse_times_ms,
 )
@@ -201,10 +201,10 @@ class OggDialect(dialect.Dialect):
             sent_before = _remove_marks(document["before"])
             sent_after = _remove_marks(document["after"])
             if not self.takes_nulls and _omits_values(sent_before, sent_after, table):
-                omitted = _omitted_column(before or {}, after or {}, table)
+                omitted_name = _omitted_column(before or {}, after or {}, table)
                 raise UnreadableRecordError(
-                    f"column {omitted!r} is unchanged and its value was not sent (a compressed "
-                    "update): let GoldenGate log all columns, or set "
+                    f"column {omitted_name!r} is unchanged and its value was not sent (a "
+                    "compressed update): let GoldenGate log all columns, or set "
                     "source.ogg.compressed-updates = 'null'"
                 )
             record = RecordImages("u", before, _merge_images(before or {}, after or {}, table))
@@ -297,7 +297,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     return NamedOrigins(database, table, np.ones(len(name), np.bool_))
 
 
-_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _named_origins)
+_ORIGINS = OriginRule(pa.schema([("table", pa.string())]), _named_origins)
 
 
 _TIME = pa.schema([("op_ts", pa.string())])

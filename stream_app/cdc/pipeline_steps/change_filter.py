@@ -94,7 +94,7 @@ def filter_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterStep:
-    """Implements `pipeline.Step`, for whole rows.
+    """The step that drops rows for which a condition is not true. Implements `pipeline.Step`.
 
     Attributes:
         condition: over the rows' columns.
@@ -109,17 +109,17 @@ class FilterStep:
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         rows, message_index = decoded.changes.rows, decoded.changes.message_index
-        passes = passing_rows(rows, self.condition)
-        if passes.all():
+        is_true = condition_mask(rows, self.condition)
+        if is_true.all():
             return decoded
         kinds: RowKinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
             is_same_message = message_index[:-1] == message_index[1:]
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & is_same_message
-            filtered_rows = filter_changes(kinds, is_pair, passes, self.known_columns)
+            filtered_rows = filter_changes(kinds, is_pair, is_true, self.known_columns)
         else:
-            filtered_rows = FilteredRows(passes | (kinds != RowKind.INSERT), kinds)
+            filtered_rows = FilteredRows(is_true | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
         remaining_index = message_index[filtered_rows.remains]
         return replace(
@@ -127,16 +127,16 @@ class FilterStep:
             changes=ChangeBatch(
                 rows=rows.filter(pa.array(filtered_rows.remains)), message_index=remaining_index
             ),
-            skipped=decoded.skipped
+            skipped_count=decoded.skipped_count
             + len(np.unique(message_index))
             - len(np.unique(remaining_index)),
         )
 
 
-def passing_rows(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
+def condition_mask(rows: pa.RecordBatch, condition: pc.Expression) -> Bools:
     """Mark the rows for which a condition over the columns is true, bool [n]; null is not true."""
     row_numbers = pa.array(np.arange(rows.num_rows))
-    numbered = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
-    passing: Bools = np.zeros(rows.num_rows, np.bool_)
-    passing[numbered.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
-    return passing
+    numbered_rows = pa.Table.from_batches([rows]).append_column(_ROW_NUMBER, row_numbers)
+    is_true: Bools = np.zeros(rows.num_rows, np.bool_)
+    is_true[numbered_rows.filter(condition).column(_ROW_NUMBER).to_numpy()] = True
+    return is_true

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, Violation
 from stream_app.cdc.column_drift import Sighting
-from stream_app.cdc.pipeline_steps.change_filter import passing_rows
+from stream_app.cdc.pipeline_steps.change_filter import condition_mask
 from stream_app.model.row_kind import RowKind
 
 
@@ -56,7 +56,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationStep:
-    """Implements `pipeline.Step`.
+    """The step that judges rows by the table's expectations. Implements `pipeline.Step`.
 
     Attributes:
         conditions: each expectation of the table, with its condition over the rows' columns.
@@ -70,7 +70,7 @@ class ExpectationStep:
             rows = decoded.changes.rows
             kinds = rows.column(ROW_KIND).to_numpy()
             is_newest = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
-            is_broken = is_newest & ~passing_rows(rows, condition)
+            is_broken = is_newest & ~condition_mask(rows, condition)
             if is_broken.any():
                 decoded = _apply_action(decoded, messages, expectation, is_broken)
         return decoded
@@ -91,8 +91,9 @@ def _apply_action(
             return decoded.with_bad_records(messages, dict.fromkeys(message_rows.tolist(), reason))
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
-            emptied_messages = len(np.unique(message_index)) - len(np.unique(changes.message_index))
-            return replace(decoded, changes=changes, skipped=decoded.skipped + emptied_messages)
+            emptied_count = len(np.unique(message_index)) - len(np.unique(changes.message_index))
+            skipped_count = decoded.skipped_count + emptied_count
+            return replace(decoded, changes=changes, skipped_count=skipped_count)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:
             return decoded
 

@@ -55,7 +55,7 @@ class ComputedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeColumnsStep:
-    """Implements `pipeline.Step`.
+    """The step that adds metadata columns and computed columns. Implements `pipeline.Step`.
 
     Attributes:
         schema: the schema of the rows that come out, `change_schema`.
@@ -67,7 +67,7 @@ class MadeColumnsStep:
 
     schema: pa.Schema
     primary_keys: tuple[str, ...]
-    computed: tuple[ComputedColumn, ...]
+    computed_columns: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
     writer_columns: tuple[str, ...]
     facts: SourceFacts
@@ -76,18 +76,18 @@ class MadeColumnsStep:
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
         changes = decoded.changes
-        values = _MadeValues(self, changes)
+        builder = _MadeColumnBuilder(self, changes)
         if self.metadata:
-            values.add_metadata(with_all_columns(messages))
-        values.add_computed(self.now_ms())
-        values.add_blanks()
-        columns = [values.column(name) for name in self.schema.names]
+            builder.add_metadata(with_all_columns(messages))
+        builder.add_computed(self.now_ms())
+        builder.add_blanks()
+        columns = [builder.column(name) for name in self.schema.names]
         decoded = decoded.with_rows(replace_columns(changes.rows, columns, self.schema))
-        return decoded.with_bad_records(messages, values.reasons)
+        return decoded.with_bad_records(messages, builder.reasons)
 
 
-class _MadeValues:
-    """The columns of a batch, as they are made; and why messages are bad."""
+class _MadeColumnBuilder:
+    """A builder of the made columns of a batch; it notes why messages are bad."""
 
     def __init__(self, step: MadeColumnsStep, changes: ChangeBatch) -> None:
         self._step, self._changes = step, changes
@@ -109,9 +109,11 @@ class _MadeValues:
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
         moment = pa.scalar(now_ms, pa.int64()).cast(_MOMENT_TYPE)
-        for name, call, reference, function in self._step.computed:
-            rows = self._changes.rows.num_rows
-            arguments = pa.repeat(moment, rows) if reference is None else self.column(reference)
+        for name, call, reference, function in self._step.computed_columns:
+            row_count = self._changes.rows.num_rows
+            arguments = (
+                pa.repeat(moment, row_count) if reference is None else self.column(reference)
+            )
             values, failed = function.compute(arguments)
             if failed is not None:
                 if name not in self._step.primary_keys:
@@ -124,11 +126,11 @@ class _MadeValues:
 
     def add_blanks(self) -> None:
         """Make the columns that the table's writer fills: null, or the zero of their type."""
-        rows = self._changes.rows.num_rows
+        row_count = self._changes.rows.num_rows
         for name in self._step.writer_columns:
             field = self._step.schema.field(name)
             blank = pa.scalar(None, field.type) if field.nullable else _zero(field.type)
-            self._columns[name] = pa.repeat(blank, rows)
+            self._columns[name] = pa.repeat(blank, row_count)
 
     def _add(self, name: str, values: pa.Array) -> None:
         field = self._step.schema.field(name)
@@ -218,7 +220,7 @@ def made_columns_step(
     return MadeColumnsStep(
         schema=change_schema(table_setup.arrow_schema),
         primary_keys=table_setup.primary_keys,
-        computed=tuple(_computed(made_columns, table_setup.columns, arrow_type_of)),
+        computed_columns=tuple(_computed_columns(made_columns, table_setup.columns, arrow_type_of)),
         metadata=dict(made_columns.metadata),
         writer_columns=tuple(made_columns.writer_columns),
         facts=facts,
@@ -226,11 +228,11 @@ def made_columns_step(
     )
 
 
-def _computed(
+def _computed_columns(
     made_columns: MadeColumns, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
     computed = []
-    for definition in made_columns.computed:
+    for definition in made_columns.definitions:
         reference = referenced_column(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
         function = applied_function(definition, argument, arrow_type_of)

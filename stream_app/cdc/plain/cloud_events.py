@@ -18,13 +18,13 @@ from stream_app.cdc.json_message import json_text
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.plain.key_options import check_key_columns
 from stream_app.cdc.plain.plain_json import PLAIN_ROWS
-from stream_app.cdc.wire.event_data import EventFormat, EventSource, unwrap_events
+from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
 
 _NAME = "cloudevents"
 
 
 class _RowData:
-    """Implements `event_data.EventData`: the data is the message."""
+    """The row in an event's data, which is the whole message. Implements `event_data.EventData`."""
 
     attributes: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 def _facts(options: Mapping[str, str]) -> SourceFacts:
     facts = _ROWS.facts(options)
     # The topic is the table, whatever an event holds.
-    return replace(EventSource(facts, _DATA).facts(), origins=facts.origins)
+    return replace(EventFactReader(facts, _DATA).facts(), origins=facts.origins)
 
 
 CLOUD_EVENTS: FormatDeclaration = replace(_ROWS, make=_format, survey=_survey, facts=_facts)

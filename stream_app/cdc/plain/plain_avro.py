@@ -15,8 +15,8 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.message_format import FormatDeclaration
-from stream_app.cdc.plain.registered_format import RegisteredFormat
-from stream_app.cdc.plain.registered_rows import RegisteredRows
+from stream_app.cdc.plain.registered_declaration import RegisteredDeclaration
+from stream_app.cdc.plain.registered_row_decoder import RegisteredRowDecoder
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
@@ -27,8 +27,8 @@ from stream_app.cdc.wire.wire_format import avro_as_json
 
 
 @dataclass(frozen=True, slots=True)
-class _AvroRows:
-    """Implements `row_schema.RowSchema`.
+class _AvroRowSchema:
+    """A schema of rows in Avro. Implements `row_schema.RowSchema`.
 
     Attributes:
         only_column: the only column, where the schema is not a record.
@@ -45,7 +45,8 @@ class _AvroRows:
             return {self.only_column: connect_field(self.root)}
         docs = self.root.docs
         return {
-            name: connect_field(declared, docs.get(name, "")) for name, declared in self.root.fields
+            name: connect_field(field_type, docs.get(name, ""))
+            for name, field_type in self.root.fields
         }
 
     def values(self, messages: pa.Array) -> tuple[ValueCursor, Mapping[str, AvroValues]]:
@@ -59,32 +60,32 @@ class _AvroRows:
         return b"{%b:%b}" % (orjson.dumps(self.only_column), text) if self.only_column else text
 
 
-class _Avro:
-    """Implements `row_schema.SchemaLanguage`."""
+class _AvroLanguage:
+    """The schemas of Avro. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""
         return split_by_number(messages)
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _AvroRows:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _AvroRowSchema:
         """See `SchemaLanguage`."""
         [number] = key
         text = avro_text(schemas, number)
         root = parse_schema(text)
         if root.kind == "record":
-            return _AvroRows(text, root, "")
+            return _AvroRowSchema(text, root, "")
         if not name:
             raise UnreadableRecordError(
                 f"names schema {number}, which is of type {root.kind}, not a record"
             )
-        return _AvroRows(text, root, name)
+        return _AvroRowSchema(text, root, name)
 
 
 def plain_avro(registries: Registries) -> FormatDeclaration:
     """Return the format, which asks registries for schemas."""
-    return RegisteredFormat(
+    return RegisteredDeclaration(
         name="avro",
         registries=registries,
-        language=_Avro(),
-        make=partial(RegisteredRows, "avro", _Avro()),
+        language=_AvroLanguage(),
+        make=partial(RegisteredRowDecoder, "avro", _AvroLanguage()),
     ).declaration()

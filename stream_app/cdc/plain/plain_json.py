@@ -128,10 +128,10 @@ class PlainDialect(Dialect):
         for field in fields:
             lacks_value |= ~valid_of(columns[names.index(field.name)])
         readable_keys = pc.if_else(pa.array(is_unreadable), pa.scalar(b"{}", pa.binary()), keys)
-        parsed = parse_objects(readable_keys, pa.schema(fields))
-        if parsed is None:
+        parsed_columns = parse_objects(readable_keys, pa.schema(fields))
+        if parsed_columns is None:
             return lacks_value
-        for field, column in zip(fields, parsed, strict=True):
+        for field, column in zip(fields, parsed_columns, strict=True):
             column_index = names.index(field.name)
             columns[column_index] = pc.coalesce(columns[column_index], column)
         return is_unreadable & lacks_value

@@ -28,10 +28,10 @@ from stream_app.cdc.json_records.json_options import (
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, MessageFormat
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
 from stream_app.cdc.plain.plain_json import PlainDialect
-from stream_app.cdc.plain.registered_format import RegisteredFormat
+from stream_app.cdc.plain.registered_declaration import RegisteredDeclaration
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
-from stream_app.cdc.wire.headed_json import NO_SCHEMA, HeadedJson
+from stream_app.cdc.wire.headed_json import NO_SCHEMA, HeadedJsonFormat
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import HEAD
@@ -42,8 +42,8 @@ _KEY_DRIFT_OPTIONS = dict.fromkeys((UNKNOWN_COLUMNS, MISSING_COLUMNS), DriftReac
 
 
 @dataclass(frozen=True, slots=True)
-class _JsonRows:
-    """Implements `row_schema.DescribedRows`.
+class _JsonRowSchema:
+    """A schema of rows in JSON. Implements `row_schema.DescribedRows`.
 
     Attributes:
         name: the only column of a value that is not an object.
@@ -66,25 +66,25 @@ class _JsonRows:
         return body
 
 
-class _JsonSchema:
-    """Implements `row_schema.SchemaLanguage`."""
+class _JsonSchemaLanguage:
+    """The schemas of JSON Schema. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""
         return split_by_number(messages)
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _JsonRows:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _JsonRowSchema:
         """See `SchemaLanguage`."""
         [number] = key
-        return _JsonRows(row_fields(connect_struct(schemas, number)), name)
+        return _JsonRowSchema(row_fields(connect_struct(schemas, number)), name)
 
 
-def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJson:
+def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJsonFormat:
     key_columns = frozenset(setup.primary_keys)
     deletes = deletes_by_tombstones(options, setup.traits) and bool(key_columns)
     key_options = replace(options, values={**options.values, **_KEY_DRIFT_OPTIONS})
     row_dialect = PlainDialect(options.values[KEY_COLUMNS])
-    return HeadedJson(
+    return HeadedJsonFormat(
         make=partial(_format, schemas, setup, options, row_dialect),
         make_deletes=partial(_format, schemas, setup, key_options, PlainDialect(deletes=True))
         if deletes
@@ -115,10 +115,10 @@ def _format(
 
 def plain_json_schema(registries: Registries) -> FormatDeclaration:
     """Return the format, which asks registries for schemas."""
-    return RegisteredFormat(
+    return RegisteredDeclaration(
         name=_NAME,
         registries=registries,
-        language=_JsonSchema(),
+        language=_JsonSchemaLanguage(),
         make=_headed_json,
         extra_options=(DECODER_OPTION,),
     ).declaration()

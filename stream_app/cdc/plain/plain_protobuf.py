@@ -21,8 +21,8 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.json_records.json_options import CheckedOptions
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup
 from stream_app.cdc.plain.protobuf_values import protobuf_document
-from stream_app.cdc.plain.registered_format import RegisteredFormat
-from stream_app.cdc.plain.registered_rows import RegisteredRows
+from stream_app.cdc.plain.registered_declaration import RegisteredDeclaration
+from stream_app.cdc.plain.registered_row_decoder import RegisteredRowDecoder
 from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues
@@ -38,8 +38,8 @@ _NAME = "protobuf"
 
 
 @dataclass(frozen=True, slots=True)
-class _ProtobufRows:
-    """Implements `row_schema.RowSchema`.
+class _ProtobufRowSchema:
+    """A schema of rows in Protobuf. Implements `row_schema.RowSchema`.
 
     Attributes:
         message_class: Google's class of the messages.
@@ -57,21 +57,21 @@ class _ProtobufRows:
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
         cursor = protobuf_cursor(messages)
-        cursor.paths()
-        return cursor, cursor.fields(self.fields)
+        cursor.read_paths()
+        return cursor, cursor.read_fields(self.fields)
 
     def json_of(self, message: bytes) -> bytes:
         """See `RowSchema`."""
         cursor = protobuf_cursor(pa.array([message], pa.binary()))
-        cursor.paths()
+        cursor.read_paths()
         document = protobuf_document(
             self.message_class, message[int(cursor.positions[0]) :], self.number
         )
         return json.dumps(document, ensure_ascii=False).encode()
 
 
-class _Protobuf:
-    """Implements `row_schema.SchemaLanguage`."""
+class _ProtobufLanguage:
+    """The schemas of Protobuf. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`; the key has the indexes of the message's type."""
@@ -79,7 +79,7 @@ class _Protobuf:
             if number < 0:
                 yield (number,), rows
                 continue
-            paths = protobuf_cursor(messages.take(pa.array(rows))).paths()
+            paths = protobuf_cursor(messages.take(pa.array(rows))).read_paths()
             if (paths == paths[0]).all():
                 yield (number, *_path(paths[0])), rows
                 continue
@@ -87,12 +87,12 @@ class _Protobuf:
             for type_number, type_rows in by_number(type_index.reshape(-1)):  # a loop over types
                 yield (number, *_path(distinct[type_number])), rows[type_rows]
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRows:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _ProtobufRowSchema:
         """See `SchemaLanguage`; each message is a record, whatever the name."""
         del name
         number, *path = key
         message = message_class(schemas, number, path)
-        return _ProtobufRows(number, message, _fields(message))
+        return _ProtobufRowSchema(number, message, _fields(message))
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +105,7 @@ def _path(indexes: Int64s) -> list[int]:
     return path
 
 
-def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRows:
+def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> RegisteredRowDecoder:
     check_protoc(_NAME)
     if header_kind(setup.options) is HeaderKind.APICURIO:
         raise UsageError(
@@ -115,11 +115,11 @@ def _format(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> Re
             fix="let the serializer write numbers into the messages "
             "(apicurio.registry.headers.enabled = false)",
         )
-    return RegisteredRows(_NAME, _Protobuf(), schemas, setup, options)
+    return RegisteredRowDecoder(_NAME, _ProtobufLanguage(), schemas, setup, options)
 
 
 def plain_protobuf(registries: Registries) -> FormatDeclaration:
     """Return the format, which asks registries for schemas."""
-    return RegisteredFormat(
-        name=_NAME, registries=registries, language=_Protobuf(), make=_format
+    return RegisteredDeclaration(
+        name=_NAME, registries=registries, language=_ProtobufLanguage(), make=_format
     ).declaration()

@@ -82,10 +82,10 @@ def _put_defaults(message: Any) -> None:
             setattr(message, field.name, field.default_value)
 
 
-def _plain_value(field: ProtobufField, message: Any, shown: Any) -> Any:
+def _plain_value(field: ProtobufField, message: Any, json_value: Any) -> Any:
     """Return a value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
     if field.kind is FieldKind.TIMESTAMP:
         value = getattr(message, field.name)
         return value.seconds * _NANOS + value.nanos
     is_whole = (field.inner or field).kind.avro == "long"
-    return int(shown) if is_whole and isinstance(shown, str) else shown
+    return int(json_value) if is_whole and isinstance(json_value, str) else json_value

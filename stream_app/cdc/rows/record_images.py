@@ -120,9 +120,9 @@ def rows_of_records(
         columns.append(column)
         for number in _cut_records(old_column, new_column, plan):
             cut_columns[number] = cut_columns.get(number, frozenset()) | {reading.name}
-        omitted = unchanged.get(reading.name)
+        is_omitted = unchanged.get(reading.name)
         for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
-            if omitted is not None and omitted[row]:
+            if is_omitted is not None and is_omitted[row]:
                 continue
             number = int(plan.record_index[row])
             if not reason and _is_null_key(reading, records[number], plan, row):
@@ -184,8 +184,8 @@ def _cut_rows(
 ) -> list[int]:
     if rules.cut_reaction is DriftReaction.IGNORE or not may_cut(reading):
         return []
-    cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
-    return [] if cut is None else [int(row) for row in np.flatnonzero(cut)]
+    is_cut = cut_digits(reading, json_kind, pa.array(wires, reading.wire_type(json_kind)))
+    return [] if is_cut is None else [int(row) for row in np.flatnonzero(is_cut)]
 
 
 def _problems(
@@ -198,8 +198,8 @@ def _problems(
 ) -> list[tuple[int, str]]:
     """Return the (row, reason) of rows with a bad value; a missing value has an empty reason."""
     problems: list[tuple[int, str]] = []
-    required = reading.required and column.null_count > 0
-    if not (before.misfits or after.misfits or required):
+    is_required = reading.required and column.null_count > 0
+    if not (before.misfits or after.misfits or is_required):
         return problems
     for row, number in enumerate(plan.record_index.tolist()):
         is_invented = rules.before_has_key_only and not reading.is_key
@@ -209,7 +209,7 @@ def _problems(
             reason = None if is_invented else before.misfits.get(number)
         if reason:
             problems.append((row, reason))
-        elif required and not column[row].is_valid:
+        elif is_required and not column[row].is_valid:
             problems.append((row, ""))
     return problems
 

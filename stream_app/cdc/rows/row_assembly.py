@@ -63,7 +63,10 @@ def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, 
     Args:
         unchanged: name of a column → bool [n]; records whose after-image omits the value.
     """
-    return {name: omitted[plan.record_index] & plan.is_after for name, omitted in unchanged.items()}
+    return {
+        name: is_omitted[plan.record_index] & plan.is_after
+        for name, is_omitted in unchanged.items()
+    }
 
 
 def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
@@ -72,7 +75,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     Args:
         unchanged: name of a column → bool [m]; where its value is omitted.
     """
-    unchanged = {name: omitted for name, omitted in unchanged.items() if omitted.any()}
+    unchanged = {name: is_omitted for name, is_omitted in unchanged.items() if is_omitted.any()}
     if not unchanged:
         return rows
     # Few sets of columns are omitted together, so each set's names are joined once.

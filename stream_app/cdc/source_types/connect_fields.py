@@ -47,16 +47,16 @@ def source_column(
         connector: the name of Debezium's connector; empty if unknown.
         loses_nulls: whether the converter may have replaced nulls by the column's DEFAULT.
     """
-    stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
+    stored_type = connect_type(field.literal, field.semantic, field.parameters, connector, options)
     is_nullable = field.optional or MappingMode.TO_NULLABLE in options
     return SourceColumn(
         name=name,
-        data_type=stored.data_type if is_nullable else stored.data_type.not_null(),
+        data_type=stored_type.data_type if is_nullable else stored_type.data_type.not_null(),
         comment=field.comment or None,
-        alternatives=stored.alternatives,
+        alternatives=stored_type.alternatives,
         has_default=field.has_default,
         remarks=column_remarks(
-            stored,
+            stored_type,
             field.literal,
             field.semantic,
             field.parameters,

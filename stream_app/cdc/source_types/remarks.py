@@ -37,7 +37,7 @@ _UNITS = {"io.debezium.time.NanoTime": "nanoseconds"}
 
 
 def column_remarks(
-    stored: StoredType,
+    stored_type: StoredType,
     literal: str,
     semantic: str,
     parameters: Mapping[str, str],
@@ -47,20 +47,20 @@ def column_remarks(
     """Return all remarks of one column.
 
     Args:
-        literal, semantic, parameters: those of the column's schema.
+        literal, semantic, parameters: the facts of the column's schema; see `ConnectField`.
         may_lose_nulls: whether the column may be null, has a DEFAULT, and may lose its nulls.
     """
-    remarks = [*inexact_remarks(stored, _UNITS.get(semantic, "microseconds"))]
+    remarks = [*inexact_remarks(stored_type, _UNITS.get(semantic, "microseconds"))]
     if may_lose_nulls:
         remarks.append(LOSES_NULLS)
     return (*remarks, *_connector_remarks(literal, semantic, parameters))
 
 
-def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
+def inexact_remarks(stored_type: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
     """Yield a remark if a time of day gets another type than TIME, or loses digits in it."""
-    if not stored.alternatives or stored.data_type.root is TypeRoot.VARIANT:
+    if not stored_type.alternatives or stored_type.data_type.root is TypeRoot.VARIANT:
         return
-    root = stored.data_type.root
+    root = stored_type.data_type.root
     if root is TypeRoot.TIME:
         yield Remark(
             "has microseconds at the source, and Paimon's TIME keeps milliseconds: digits below "

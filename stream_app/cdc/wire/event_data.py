@@ -194,7 +194,7 @@ def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[s
 
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """Implements `message_format.MessageFormat`.
+    """A format of events, whose data are messages of another one. Implements `MessageFormat`.
 
     Attributes:
         inner_format: the format of the messages within.
@@ -215,8 +215,8 @@ class EventFormat:
         rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
         single_results = self.decode_one_by_one(messages.take(pa.array(rows)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined = join_results(decoded, results_in_batch(single_results, rows))
-        return replace(joined, bad=with_received_bytes(joined.bad, messages))  # step 3
+        joined_batch = join_results(decoded, results_in_batch(single_results, rows))
+        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each event by step 2; bad records have the bytes of the data."""
@@ -228,15 +228,15 @@ class EventFormat:
         if not reasons:
             return decoded
         # The format has skipped the unreadable events like tombstones.
-        decoded = replace(decoded, skipped=decoded.skipped - len(reasons))
+        decoded = replace(decoded, skipped_count=decoded.skipped_count - len(reasons))
         return replace(
             decoded, bad=pa.concat_batches([decoded.bad, bad_records(messages, reasons)])
         )
 
 
 @dataclass(frozen=True, slots=True)
-class EventSource:
-    """Facts of events about their source, from the messages within.
+class EventFactReader:
+    """A reader of what events show about their source, from the messages within.
 
     Attributes:
         inner_facts: the facts of these messages.
@@ -258,7 +258,7 @@ class EventSource:
         """See `message_format.SourceFacts`."""
         inner_messages, reasons = _unwrap(messages, self.event_data, one_by_one=False)
         origins = self.inner_facts.origins(inner_messages)
-        return replace(origins, unassigned={**origins.unassigned, **reasons})
+        return replace(origins, unassigned_reasons={**origins.unassigned_reasons, **reasons})
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""

@@ -37,8 +37,8 @@ NO_SCHEMA = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadedJson:
-    """Implements `message_format.MessageFormat`.
+class HeadedJsonFormat:
+    """A format of JSON behind the head of a registry. Implements `message_format.MessageFormat`.
 
     Attributes:
         make: makes the format of a schema's messages; raises `UnreadableRecordError` if they cannot
@@ -64,7 +64,7 @@ class HeadedJson:
             SourceError: the schema registry does not answer.
             WrongSourceError: what the formats raise; or the registry refuses the login.
         """
-        received = messages
+        received_messages = messages
         if self.text_keys and "key" in messages.schema.names:
             column_index = messages.schema.get_field_index("key")
             texts = text_objects(_keys_of(messages), self.text_keys)
@@ -77,14 +77,14 @@ class HeadedJson:
         parts = [
             replace(
                 self._bad_batch(messages, {}),
-                skipped=messages.num_rows - len(rows) - len(tombstones),
+                skipped_count=messages.num_rows - len(rows) - len(tombstones),
             ),
             *self._decode_parts(messages, values, rows, self.make, deletes=False),
         ]
         if self.make_deletes is not None:
             parts += self._decode_parts(messages, keys, tombstones, self.make_deletes, deletes=True)
-        joined = functools.reduce(join_results, parts)
-        return replace(joined, bad=with_received_bytes(joined.bad, received))
+        joined_batch = functools.reduce(join_results, parts)
+        return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, received_messages))
 
     def _decode_parts(
         self,
@@ -129,7 +129,7 @@ class HeadedJson:
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         changes, bad = no_changes(self.schema), bad_records(messages, reasons)
-        return DecodedBatch(changes=changes, bad=bad, skipped=0)
+        return DecodedBatch(changes=changes, bad=bad, skipped_count=0)
 
     def _format(
         self, number: int, make: Callable[[int], MessageFormat], *, deletes: bool
@@ -142,13 +142,13 @@ class HeadedJson:
 
 def remove_heads(messages: pa.Array) -> pa.Array:
     """Return the messages without their heads, binary [n]; a message without a head stays."""
-    filled = messages.fill_null(b"") if messages.null_count else messages
-    has_head = schema_numbers(filled) >= 0
+    filled_messages = messages.fill_null(b"") if messages.null_count else messages
+    has_head = schema_numbers(filled_messages) >= 0
     if not has_head.any():
         return messages
-    offsets = offsets_of(filled).astype(np.int64)
+    offsets = offsets_of(filled_messages).astype(np.int64)
     starts = offsets[:-1] + np.where(has_head, HEAD.size, 0)
-    bodies = slices_of(bytes_of(filled), starts, offsets[1:])
+    bodies = slices_of(bytes_of(filled_messages), starts, offsets[1:])
     return null_where(bodies, ~valid_of(messages)) if messages.null_count else bodies
 
 

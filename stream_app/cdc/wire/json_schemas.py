@@ -38,19 +38,19 @@ def connect_struct(schemas: Schemas, number: int) -> Mapping[str, Any]:
         UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
-    registered = schemas.schema(number)
-    registered.check(SchemaKind.JSON)
-    struct = _struct_or_problem(registered)
+    registered_schema = schemas.schema(number)
+    registered_schema.check(SchemaKind.JSON)
+    struct = _struct_or_problem(registered_schema)
     if isinstance(struct, str):
         raise UnreadableRecordError(struct)
     return struct
 
 
 @lru_cache(maxsize=256)
-def _struct_or_problem(registered: RegisteredSchema) -> Mapping[str, Any] | str:
+def _struct_or_problem(registered_schema: RegisteredSchema) -> Mapping[str, Any] | str:
     try:
-        documents = {name: json.loads(text) for name, text in registered.references}
-        root = _SchemaNode(json.loads(registered.text), documents)
+        documents = {name: json.loads(text) for name, text in registered_schema.references}
+        root = _SchemaNode(json.loads(registered_schema.text), documents)
         return {"type": "struct", "fields": [*_fields(root, 1)]}
     except RecursionError:
         problem = "it nests too deeply"
@@ -120,13 +120,13 @@ def _fields(schema_node: _SchemaNode, depth: int) -> Iterable[dict[str, Any]]:
     schema_node, _ = schema_node.resolve()
     schema = schema_node.schema
     properties = schema.get("properties", {})
-    required = frozenset(schema.get("required", ()))
+    required_names = frozenset(schema.get("required", ()))
     order = sorted(properties, key=lambda name: _index(properties[name]))
     for name in order:
         field_node, nullable = schema_node.with_node(properties[name]).resolve()
         connect_field = _connect_field(field_node.schema)
         by_connect = any("connect.index" in node for node in (properties[name], field_node.schema))
-        may_lack = name not in required and not by_connect
+        may_lack = name not in required_names and not by_connect
         connect_field["field"] = name
         connect_field["optional"] |= nullable or may_lack
         if depth and name in _IMAGES and connect_field["type"] == "struct":
@@ -140,8 +140,8 @@ def _index(schema: Any) -> int:
 
 
 def _connect_field(schema: Any) -> dict[str, Any]:
-    declared = schema.get("type", "object" if "properties" in schema else "")
-    kinds = declared if isinstance(declared, list) else [declared]
+    type_name = schema.get("type", "object" if "properties" in schema else "")
+    kinds = type_name if isinstance(type_name, list) else [type_name]
     non_null_kinds = [kind for kind in kinds if kind != "null"]
     kind = non_null_kinds[0] if len(non_null_kinds) == 1 else ""
     title = str(schema.get("title", ""))

@@ -58,7 +58,7 @@ def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class _RewritingFormat:
-    """Implements `message_format.MessageFormat`."""
+    """A format whose messages get Confluent's heads first. Implements `MessageFormat`."""
 
     inner_format: MessageFormat
     rewrite: _Rewrite
@@ -113,18 +113,18 @@ def _facts(
     facts, rewrite = declaration.facts(options), rewrite_of(options)
     if rewrite is None:
         return facts
-    source = _RewritingSource(facts, rewrite)
+    fact_reader = _RewritingFactReader(facts, rewrite)
     return SourceFacts(
-        origins=source.origins,
-        describe=source.describe,
-        versions=source.versions if facts.versions else None,
-        change_times=source.change_times if facts.change_times else None,
+        origins=fact_reader.origins,
+        describe=fact_reader.describe,
+        versions=fact_reader.versions if facts.versions else None,
+        change_times=fact_reader.change_times if facts.change_times else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _RewritingSource:
-    """The facts of a source, from rewritten messages."""
+class _RewritingFactReader:
+    """A reader of what rewritten messages show about their source."""
 
     inner_facts: SourceFacts
     rewrite: _Rewrite

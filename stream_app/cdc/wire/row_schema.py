@@ -1,6 +1,6 @@
 """The port of a schema by which each message is a row: its columns, and its values in two ways.
 
-Each language of schemas implements it, and `plain.registered_rows` makes the rows.
+Each language of schemas implements it, and `plain.registered_row_decoder` makes the rows.
 """
 
 from __future__ import annotations

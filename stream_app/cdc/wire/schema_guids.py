@@ -39,9 +39,9 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     Raises:
         SourceError: the registry does not answer.
     """
-    filled = cells.fill_null(b"") if cells.null_count else cells
-    offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
-    rows = np.flatnonzero(lengths_of(filled) >= _HEAD_BYTES)
+    filled_cells = cells.fill_null(b"") if cells.null_count else cells
+    offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
+    rows = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
     rows = rows[data[offsets[rows]] == MAGIC_GUID]
     if not len(rows):
         return cells

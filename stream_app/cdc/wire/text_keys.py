@@ -27,8 +27,8 @@ _ESCAPES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _TextKey:
-    """Implements `row_schema.RowSchema`.
+class _TextKeySchema:
+    """The schema of keys that are plain text. Implements `row_schema.RowSchema`.
 
     Attributes:
         name: the name of the only column.
@@ -57,20 +57,20 @@ class _TextKey:
             raise UnreadableRecordError("is not UTF-8") from None
 
 
-class TextKeys:
-    """Implements `row_schema.SchemaLanguage`: all keys are of one schema."""
+class TextKeyLanguage:
+    """The one schema of all text keys. Implements `row_schema.SchemaLanguage`."""
 
     def split(self, messages: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """See `SchemaLanguage`."""
         if len(messages):
             yield (), np.arange(len(messages))
 
-    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _TextKey:
+    def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _TextKeySchema:
         """See `SchemaLanguage`."""
         del schemas, key
         if not name:
             raise UnreadableRecordError("is one text, and several columns come from it")
-        return _TextKey(name)
+        return _TextKeySchema(name)
 
 
 def text_objects(keys: pa.Array, name: str) -> pa.Array:

@@ -32,16 +32,18 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
     Args:
         cells: binary [n].
     """
-    filled = cells.fill_null(b"") if cells.null_count else cells
-    offsets, data = offsets_of(filled).astype(np.int64), bytes_of(filled)
-    rows = np.flatnonzero(lengths_of(filled) >= _HEAD_BYTES)
+    filled_cells = cells.fill_null(b"") if cells.null_count else cells
+    offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
+    rows = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
     begins = offsets[rows]
     # The magic byte moves to the position before the last four bytes of the number.
     first_bytes = data[begins[:, None] + np.arange(1 + _CUT_BYTES)]
-    is_wide = np.zeros(len(filled), np.bool_)
+    is_wide = np.zeros(len(filled_cells), np.bool_)
     is_wide[rows] = (first_bytes == MAGIC).all(axis=1)
     starts = np.where(is_wide, offsets[:-1] + _CUT_BYTES, offsets[:-1])
-    bodies = slices_of(data, starts, np.where(_has_magic(filled) & ~is_wide, starts, offsets[1:]))
+    bodies = slices_of(
+        data, starts, np.where(_has_magic(filled_cells) & ~is_wide, starts, offsets[1:])
+    )
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 

@@ -127,7 +127,7 @@ class EpochCommitter(Generic[MessagesT]):
         begun_offsets, committed_offsets = self._begun_offsets, self._committed_offsets
         if begun_offsets is None or committed_offsets is None:
             return None
-        return JobOffsets(begun=begun_offsets, committed=committed_offsets)
+        return JobOffsets(begun_offsets=begun_offsets, committed_offsets=committed_offsets)
 
     @property
     def is_untouched(self) -> bool:

@@ -2,9 +2,9 @@
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
 The first epoch with rows decides: the table with most records becomes the job's own, and the job's
-state records it. A few records of other tables become bad records (`pipeline_steps.own_messages`).
-Many show that the job reads the wrong topics, and stop it. `round_commits` calls this module before
-it commits.
+state records it. A few records of other tables become bad records
+(`pipeline_steps.own_message_decoder`). Many show that the job reads the wrong topics, and stop it.
+`round_commits` calls this module before it commits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import SourceChoice
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile
 from stream_app.checkpoint.source_table_names import (
     SourceTableNames,

@@ -211,14 +211,16 @@ def counts_of_batch(
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
 
     def record_sighting(sighting: Sighting) -> RecordSighting:
-        return RecordSighting(sighting.records, *kafka_partition, offsets[sighting.first].as_py())
+        return RecordSighting(
+            sighting.record_count, *kafka_partition, offsets[sighting.first_position].as_py()
+        )
 
     return DecodeCounts(
         messages=messages.num_rows,
         changes=decoded_batch.changes.rows.num_rows,
-        skipped=decoded_batch.skipped,
+        skipped=decoded_batch.skipped_count,
         bad=decoded_batch.bad.num_rows,
-        decoder_errors=decoded_batch.decoder_errors,
+        decoder_errors=decoded_batch.decoder_error_count,
         kinds=tuple(_count_kinds(decoded_batch.changes.rows.column(ROW_KIND)).tolist()),
         ends={kafka_partition: end},
         tables={(topic, name): (partition, offsets[row].as_py()) for name, row in tables.items()},
@@ -231,10 +233,10 @@ def counts_of_batch(
         },
         description=decoded_batch.description,
         truncated={}
-        if decoded_batch.truncated is None
-        else {kafka_partition: offsets[decoded_batch.truncated].as_py()},
-        records={(topic, name): count for name, count in decoded_batch.records.items()},
-        others=decoded_batch.other_records,
+        if decoded_batch.last_truncate is None
+        else {kafka_partition: offsets[decoded_batch.last_truncate].as_py()},
+        records={(topic, name): count for name, count in decoded_batch.record_counts.items()},
+        others=decoded_batch.other_record_count,
         refusal=decoded_batch.refusal,
     )
 

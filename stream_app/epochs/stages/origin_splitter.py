@@ -47,7 +47,7 @@ class OriginSplitter:
         """See `MessageSplitter.split`."""
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
-        reasons = dict(origins.unassigned) if self.takes_unassigned else {}
+        reasons = dict(origins.unassigned_reasons) if self.takes_unassigned else {}
         indexes = np.full(
             len(destinations) + 1, _LEFT_OUT, np.int32
         )  # the last origin is NO_TABLE's

@@ -36,7 +36,7 @@ from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileStatus
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 from stream_app.fileio.s3.s3_errors import S3Explanation, explain_s3_error
-from stream_app.fileio.s3.s3_keys import RenewedKeys
+from stream_app.fileio.s3.s3_keys import KeyProvider
 from stream_app.fileio.s3.s3_options import S3Options
 from stream_app.fileio.setting_references import MissingValueError
 
@@ -77,20 +77,20 @@ class S3FileIO:
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
     _stores: dict[str, S3Store] = field(default_factory=dict, init=False, repr=False, compare=False)
     _answered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    _keys: RenewedKeys | None = field(init=False, repr=False, compare=False)
+    _key_provider: KeyProvider | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         options = self.options
         has_keys = options.keys is not None or options.source is not None
-        keys = RenewedKeys(options.keys, options.source, self.clock) if has_keys else None
-        object.__setattr__(self, "_keys", keys)
+        key_provider = KeyProvider(options.keys, options.source, self.clock) if has_keys else None
+        object.__setattr__(self, "_key_provider", key_provider)
 
     def __reduce__(self) -> tuple[type[S3FileIO], tuple[S3Options, bool, Clock]]:
         # Connections are not pickled. The current keys are.
         keys = None
-        if self._keys is not None:
+        if self._key_provider is not None:
             with contextlib.suppress(MissingValueError):
-                keys = self._keys.current()
+                keys = self._key_provider.current_keys()
         has_answered = self.has_answered or bool(self._answered)
         return type(self), (replace(self.options, keys=keys), has_answered, self.clock)
 
@@ -234,11 +234,15 @@ class S3FileIO:
         raise AssertionError("the last attempt returns or raises")
 
     def _renew_keys(self, path: str, explanation: S3Explanation, wait_s: float) -> bool:
-        """Return whether to repeat the request; if so, wait before it."""
-        if self._keys is None or not self._keys.can_change or not explanation.is_about_keys:
+        """Renew refused keys, and wait; return whether to repeat the request."""
+        if (
+            self._key_provider is None
+            or not self._key_provider.can_change
+            or not explanation.is_about_keys
+        ):
             return False
         is_worth_waiting = explanation.may_be_expired and self._is_known(_bucket_and_key(path)[0])
-        if not self._keys.renew() and not is_worth_waiting:
+        if not self._key_provider.renew() and not is_worth_waiting:
             return False
         self.clock.sleep(wait_s)
         return True
@@ -269,7 +273,7 @@ class S3FileIO:
             retries = {**retries, "max_retries": self.options.max_attempts - 1}
         return S3Store(
             bucket,
-            credential_provider=self._keys,
+            credential_provider=self._key_provider,
             retry_config=retries,
             client_options=client if is_known else {**client, **_FIRST_TIMEOUTS},
             **settings,
@@ -279,8 +283,12 @@ class S3FileIO:
         """Convert the client's error to an `OSError`, with the remedy as a note."""
         explanation = explain_s3_error(str(error))
         problem = self._without_secrets(explanation.problem)
-        if self._keys is not None and self._keys.problem and explanation.is_about_keys:
-            problem += f" (keys could not be renewed: {self._keys.problem})"
+        if (
+            self._key_provider is not None
+            and self._key_provider.problem
+            and explanation.is_about_keys
+        ):
+            problem += f" (keys could not be renewed: {self._key_provider.problem})"
         os_error: OSError
         if isinstance(error, FileNotFoundError):
             os_error = FileNotFoundError(errno.ENOENT, problem, path)
@@ -293,7 +301,7 @@ class S3FileIO:
         return os_error
 
     def _without_secrets(self, text: str) -> str:
-        for secret in self._keys.secrets() if self._keys is not None else ():
+        for secret in self._key_provider.secrets() if self._key_provider is not None else ():
             for form in (secret, quote(secret, safe="")):
                 text = text.replace(form, "****") if len(form) >= _SECRET_LENGTH_MIN else text
         return text

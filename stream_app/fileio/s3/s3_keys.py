@@ -85,8 +85,8 @@ class KeySource(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyFiles:
-    """References to files with the keys, as the user wrote them."""
+class KeyFileSource:
+    """The source of keys whose options refer to files. Implements `KeySource`."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
@@ -119,7 +119,10 @@ class KeyFiles:
 
 @dataclass(frozen=True, slots=True)
 class AwsProfile:
-    """The profile of AWS's own library, from ``AWS_PROFILE`` and the files in ``~/.aws``."""
+    """The profile of AWS's own library, from ``AWS_PROFILE`` and the files in ``~/.aws``.
+
+    Implements `KeySource`.
+    """
 
     @property
     def age_max_s(self) -> float:
@@ -186,8 +189,8 @@ def _session() -> Any:
     return botocore.session.Session()
 
 
-class RenewedKeys:
-    """A source of keys for obstore on request; all threads of a process may share it.
+class KeyProvider:
+    """A provider of keys for obstore; all threads of a process may share it.
 
     Args:
         keys: the current keys; None: the source must provide them.
@@ -206,7 +209,7 @@ class RenewedKeys:
 
     def __call__(self) -> S3Credential:
         """Return the keys in obstore's form."""
-        keys = self.current()
+        keys = self.current_keys()
         expires_at = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC) + _REPORTED_LIFETIME
         return {
             "access_key_id": keys.access_key,
@@ -224,7 +227,7 @@ class RenewedKeys:
         """Return all keys so far, the longest first, because one may contain another."""
         return sorted(self._secrets, key=len, reverse=True)
 
-    def current(self) -> S3Keys:
+    def current_keys(self) -> S3Keys:
         """Return the keys, renewed if they are old.
 
         Raises:

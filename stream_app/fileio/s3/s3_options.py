@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
-from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
+from stream_app.fileio.s3.s3_keys import KeyFileSource, KeySource, S3Keys, aws_profile
 from stream_app.fileio.setting_references import MissingValueError, names_file, resolve_references
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
@@ -191,14 +191,14 @@ def _keys_or_source(texts: Mapping[str, str], environ: Mapping[str, str]) -> dic
     if not texts:
         profile = aws_profile(environ)
         return {} if profile is None else {**profile.settings(), "source": profile}
-    if missing := [name for name in _KEYS[:2] if name not in texts]:
-        option = "s3." + missing[0].replace("_", "-")
+    if missing_names := [name for name in _KEYS[:2] if name not in texts]:
+        option = "s3." + missing_names[0].replace("_", "-")
         raise UsageError(
             f"{option} is missing: one key is given without the other",
             fix="give s3.access-key and s3.secret-key, or neither",
         )
     if any(map(names_file, texts.values())):
-        return {"source": KeyFiles(**texts)}
+        return {"source": KeyFileSource(**texts)}
     return {"keys": S3Keys(**texts)}
 
 

@@ -25,7 +25,7 @@ _S3A_ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "D
 
 
 @dataclass(frozen=True, slots=True)
-class _KeysOfOptions:
+class _OptionKeySource:
     """A `KeySource` that reads keys from renewed options."""
 
     source: OptionSource
@@ -61,7 +61,7 @@ def _open(
         )
     settings = s3_options(options, os.environ, bucket)
     if source is not None:
-        settings = replace(settings, source=_KeysOfOptions(source))
+        settings = replace(settings, source=_OptionKeySource(source))
     return location.rstrip("/"), S3FileIO(settings)
 
 

@@ -60,7 +60,7 @@ class DataFileReader:
     columns: RowType
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
-    batch_rows: int = BATCH_ROWS
+    batch_rows_max: int = BATCH_ROWS
     part_filter: PartFilter | None = None
     changelog_prefix: str | None = None
 
@@ -93,8 +93,8 @@ class DataFileReader:
                 system_fields=self._system_fields,
                 columns=columns,
                 row_count=file.row_count,
-                batch_rows=self.batch_rows,
-                parts=self._parts_of_file(stored_columns),
+                batch_rows_max=self.batch_rows_max,
+                part_choice=self._parts_of_file(stored_columns),
             )
             with self.file_io.open_input(path) as source:
                 for start, batch in file_format.numbered_batches(source, file_read):

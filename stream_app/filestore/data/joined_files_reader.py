@@ -23,7 +23,7 @@ import pyarrow as pa
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import DataFileReader
-from stream_app.format.data_files.blob_files import BlobIndex, blob_windows, read_blob_index
+from stream_app.format.data_files.blob_file_format import BlobIndex, blob_windows, read_blob_index
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.joined_files import JoinedFiles, first_row, holds_blobs
@@ -93,7 +93,7 @@ class JoinedFilesReader:
             unprojected, columns=columns, layout_schema=pa.schema(fields), part_filter=None
         )
         if not files:
-            for count in _batch_sizes(group.row_count, reader.batch_rows):
+            for count in _batch_sizes(group.row_count, reader.batch_rows_max):
                 nulls = [pa.nulls(count, field.type) for field in fields]
                 yield pa.RecordBatch.from_arrays(nulls, schema=reader.layout_schema)
         elif any(map(holds_blobs, files)):
@@ -139,7 +139,7 @@ class JoinedFilesReader:
             for file_number, index in indexes.items():
                 is_owned = owners == file_number
                 sizes[is_owned] = index.sizes()[file_rows[is_owned]]
-            for begin, end in blob_windows(sizes, reader.batch_rows):
+            for begin, end in blob_windows(sizes, reader.batch_rows_max):
                 window_owners, window_rows = owners[begin:end], file_rows[begin:end]
                 # Position 0 of the parts is null, for rows without a file: `order` points there.
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)

@@ -294,17 +294,21 @@ def _partition_stats(
     maxima: list[object] = []
     null_counts = []
     for index, data_type in enumerate(partition_types):
-        present = [partition for partition, row in rows.items() if row[index] is not None]
-        null_counts.append(len(entries) - sum(counts[partition] for partition in present))
+        present_partitions = [
+            partition for partition, row in rows.items() if row[index] is not None
+        ]
+        null_counts.append(
+            len(entries) - sum(counts[partition] for partition in present_partitions)
+        )
         # Paimon 1.4 records no bounds of binary columns, and NaN has no order.
         has_bounds = data_type.root not in BINARY_ROOTS and all(
-            rows[partition][index] == rows[partition][index] for partition in present
+            rows[partition][index] == rows[partition][index] for partition in present_partitions
         )
         if not has_bounds:
-            present = []
-        present.sort(key=lambda partition: (key_of(partition)[index],))
-        minima.append(rows[present[0]][index] if present else None)
-        maxima.append(rows[present[-1]][index] if present else None)
+            present_partitions = []
+        present_partitions.sort(key=lambda partition: (key_of(partition)[index],))
+        minima.append(rows[present_partitions[0]][index] if present_partitions else None)
+        maxima.append(rows[present_partitions[-1]][index] if present_partitions else None)
     types = [data_type.as_nullable() for data_type in partition_types]
     return SimpleStats(
         min_values=serialize_row(minima, types),

@@ -23,17 +23,17 @@ class CastError(ValueError):
     """A value has no counterpart in the target type. Paimon's readers fail on it as well."""
 
 
-def refuse_where(values: pa.Array, refused: Any, target: DataType) -> None:
+def refuse_where(values: pa.Array, refusal_mask: Any, target: DataType) -> None:
     """Check that no value is refused.
 
     Args:
         values: the values to cast, for the error.
-        refused: booleans in Arrow or NumPy; null counts as false.
+        refusal_mask: booleans in Arrow or NumPy; null counts as false.
 
     Raises:
         CastError: a value is refused; the error names the first.
     """
-    is_refused = pc.and_(pa.array(refused, pa.bool_()), values.is_valid())
+    is_refused = pc.and_(pa.array(refusal_mask, pa.bool_()), values.is_valid())
     if pc.any(is_refused).as_py():
         raise cast_error(values.filter(is_refused)[0].as_py(), target)
 
@@ -75,5 +75,5 @@ def regex_group(groups: pa.StructArray, name: str) -> pa.Array:
 
 def integers_of_digits(texts: pa.Array) -> Int64s:
     """Parse texts of at most 18 digits and a sign: int64 [n], zero for null or empty."""
-    filled = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
-    return numbers_of(pc.if_else(pc.equal(filled, ""), "0", filled).cast(pa.int64()))
+    filled_texts = pc.utf8_ltrim(pc.fill_null(texts, "0"), "+")
+    return numbers_of(pc.if_else(pc.equal(filled_texts, ""), "0", filled_texts).cast(pa.int64()))

@@ -63,10 +63,10 @@ def text_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Array
                   [7,      -12,     0,     null]
     """
     groups = pc.extract_regex(values, _INTEGER)
-    sign, whole = regex_group(groups, "sign"), regex_group(groups, "whole")
+    sign, whole_digits = regex_group(groups, "sign"), regex_group(groups, "whole")
     is_only_sign = pc.equal(pc.utf8_length(values), pc.utf8_length(sign))
     refuse_where(values, pc.or_(groups.is_null(), pc.fill_null(is_only_sign, False)), target)
-    digits = pc.utf8_ltrim(whole, "0")
+    digits = pc.utf8_ltrim(whole_digits, "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
     refuse_where(values, pc.greater(pc.utf8_length(digits), _LONG_DIGITS), target)
     minus_signs = pc.if_else(pc.equal(sign, "-"), "-", "")
@@ -143,6 +143,8 @@ def to_bytes(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
 
 def _parse_each(values: pa.Array, parse: Callable[[str], Any], data_type: pa.DataType) -> pa.Array:
     """Parse each distinct text once in Python, for batches with a text of unusual form."""
-    encoded = values.dictionary_encode()
-    distinct = pa.array([parse(text) for text in encoded.dictionary.to_pylist()], data_type)
-    return distinct.take(encoded.indices)
+    encoded_texts = values.dictionary_encode()
+    distinct_values = pa.array(
+        [parse(text) for text in encoded_texts.dictionary.to_pylist()], data_type
+    )
+    return distinct_values.take(encoded_texts.indices)

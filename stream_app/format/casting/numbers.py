@@ -133,10 +133,10 @@ def decimal_to_integer(values: pa.Array, _: DataType, target: DataType) -> pa.Ar
     return array_of_numbers(integers, values, target_type)
 
 
-def decimal_to_float(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def decimal_to_float(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Convert as Java does, which divides short DECIMALs and parses the text of long ones."""
-    if stored.precision <= _COMPACT_DIGITS:
-        doubles = low_words(values).astype(np.float64) / np.float64(10**stored.scale)
+    if stored_type.precision <= _COMPACT_DIGITS:
+        doubles = low_words(values).astype(np.float64) / np.float64(10**stored_type.scale)
     else:
         doubles = numbers_of(values.cast(pa.string()).cast(pa.float64()))
     return _floats(doubles, values, target)
@@ -144,11 +144,13 @@ def decimal_to_float(values: pa.Array, stored: DataType, target: DataType) -> pa
 
 def low_words(decimals: pa.Array) -> Int64s:
     """Return the low 64 bits of a `decimal128` array's unscaled numbers, with zero for null."""
-    filled = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
-    if not len(filled):
+    filled_decimals = pc.fill_null(decimals, pa.scalar(Decimal(0), decimals.type))
+    if not len(filled_decimals):
         return np.zeros(0, np.int64)
-    words = np.frombuffer(filled.buffers()[1], np.int64)
-    return words[2 * filled.offset : 2 * (filled.offset + len(filled)) : 2]
+    words = np.frombuffer(filled_decimals.buffers()[1], np.int64)
+    return words[
+        2 * filled_decimals.offset : 2 * (filled_decimals.offset + len(filled_decimals)) : 2
+    ]
 
 
 def _saturate(numbers: Doubles, *, is_long: bool) -> Int64s:

@@ -77,29 +77,32 @@ _RULES: tuple[tuple[Collection[TypeRoot], Collection[TypeRoot], Cast], ...] = (
     (_TIME, TIMESTAMP_ROOTS, times.time_to_timestamp),
 )
 _BY_ROOTS = {
-    (stored, target): cast for from_, to, cast in _RULES for stored in from_ for target in to
+    (stored_type, target): cast
+    for from_, to, cast in _RULES
+    for stored_type in from_
+    for target in to
 }
 _STRING_ONLY = TIMESTAMP_ROOTS | _TIME | _DATE
 """Of the types of text, Paimon casts these to STRING alone, not to VARCHAR(n)."""
 
 
-def cast_rule(stored: DataType, target: DataType) -> Cast | None:
+def cast_rule(stored_type: DataType, target: DataType) -> Cast | None:
     """Return the rule for two types that differ in more than nullability; None without one."""
-    if stored.root in _STRING_ONLY and target.root in STRING_ROOTS:
+    if stored_type.root in _STRING_ONLY and target.root in STRING_ROOTS:
         is_string = target.root is TypeRoot.VARCHAR and target.length == STRING_MAX
-        return _BY_ROOTS[stored.root, target.root] if is_string else None
-    return _BY_ROOTS.get((stored.root, target.root))
+        return _BY_ROOTS[stored_type.root, target.root] if is_string else None
+    return _BY_ROOTS.get((stored_type.root, target.root))
 
 
-def can_be_read_as(stored: DataType, target: DataType) -> bool:
-    """Return whether files that hold a column as `stored` can be read as `target`."""
-    if stored.fits_into(target, by_ids=True) or cast_rule(stored, target) is not None:
+def can_be_read_as(stored_type: DataType, target: DataType) -> bool:
+    """Return whether files that hold a column of the stored type can be read as `target`."""
+    if stored_type.fits_into(target, by_ids=True) or cast_rule(stored_type, target) is not None:
         return True
-    stored_types = {member.field_id: member.data_type for member in members(stored)}
+    stored_types = {member.field_id: member.data_type for member in members(stored_type)}
     return (
-        stored.is_nested
-        and stored.root is target.root
-        and stored.length == target.length
+        stored_type.is_nested
+        and stored_type.root is target.root
+        and stored_type.length == target.length
         and all(
             _can_be_member(stored_types.get(target_member.field_id), target_member.data_type)
             for target_member in members(target)
@@ -107,39 +110,39 @@ def can_be_read_as(stored: DataType, target: DataType) -> bool:
     )
 
 
-def can_become(stored: DataType, target: DataType) -> bool:
+def can_become(stored_type: DataType, target: DataType) -> bool:
     """Return whether a column's type may change, so that each reader can still read its files.
 
     Paimon converts times to STRING, but not to STRING NOT NULL.
     """
-    is_text_of_time = stored.root in _STRING_ONLY and target.root in STRING_ROOTS
-    return can_be_read_as(stored, target) and (target.nullable or not is_text_of_time)
+    is_text_of_time = stored_type.root in _STRING_ONLY and target.root in STRING_ROOTS
+    return can_be_read_as(stored_type, target) and (target.nullable or not is_text_of_time)
 
 
-def _can_be_member(stored: DataType | None, target: DataType) -> bool:
+def _can_be_member(stored_type: DataType | None, target: DataType) -> bool:
     """Return whether a nested member can be read as another type; None: files lack the member."""
-    if stored is None:
+    if stored_type is None:
         return target.nullable
-    return can_be_read_as(stored, target) and (target.nullable or not stored.nullable)
+    return can_be_read_as(stored_type, target) and (target.nullable or not stored_type.nullable)
 
 
-def read_as(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def read_as(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Convert values from one type to another; `can_be_read_as` lists the possible pairs.
 
     Raises:
         CastError: a value has no counterpart.
     """
-    if stored.fits_into(target, by_ids=True):
+    if stored_type.fits_into(target, by_ids=True):
         # Nested nullability, which is part of Arrow's types, may differ.
         return cast_with_members(values, arrow_type(target)) if target.is_nested else values
-    rule = cast_rule(stored, target)
+    rule = cast_rule(stored_type, target)
     if rule is not None:
-        return rule(values, stored, target)
-    assert stored.is_nested, "the caller has asked can_be_read_as"
-    return _cast_nested(values, stored, target)
+        return rule(values, stored_type, target)
+    assert stored_type.is_nested, "the caller has asked can_be_read_as"
+    return _cast_nested(values, stored_type, target)
 
 
-def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def _cast_nested(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Return nested values with another type's members, found by id; missing ones are null."""
     target_type = arrow_type(target)
     values = values.take(pa.array(range(len(values)), pa.int64()))  # an array without an offset
@@ -151,7 +154,7 @@ def _cast_nested(values: pa.Array, stored: DataType, target: DataType) -> pa.Arr
         member_values = [values.values]
     stored_members = {
         member.field_id: (member.data_type, column)
-        for member, column in zip(members(stored), member_values, strict=True)
+        for member, column in zip(members(stored_type), member_values, strict=True)
     }
     length = len(values if target.root is TypeRoot.ROW else member_values[0])
     columns = []

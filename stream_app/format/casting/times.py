@@ -24,13 +24,13 @@ _PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _LONG_MAX = (1 << 63) - 1
 
 
-def timestamp_to_timestamp(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def timestamp_to_timestamp(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Change the precision of timestamps, or add or remove their zone."""
-    ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
-    if stored.root is not target.root:
+    ticks, unit = ticks_of(values), timestamp_unit(stored_type.precision)
+    if stored_type.root is not target.root:
         convert = to_instants if target.root is TypeRoot.TIMESTAMP_LTZ else to_local_times
         ticks = convert(ticks, unit)
-    if target.precision < stored.precision:
+    if target.precision < stored_type.precision:
         ticks = _truncate(ticks, unit, target.precision)
     return timestamps(ticks, unit, values, target)
 
@@ -63,21 +63,21 @@ def seconds_to_timestamp(values: pa.Array, _: DataType, target: DataType) -> pa.
     return timestamps(times_ms, "ms", values, target)
 
 
-def timestamp_to_date(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+def timestamp_to_date(values: pa.Array, stored_type: DataType, _: DataType) -> pa.Array:
     """Return the local day. Paimon up to 1.4 returns the next day for times before 1970."""
-    days = (_wall_times_ms(values, stored) // MILLIS_OF_DAY).astype(np.int32)
+    days = (_wall_times_ms(values, stored_type) // MILLIS_OF_DAY).astype(np.int32)
     return array_of_numbers(days, values, pa.int32()).view(pa.date32())
 
 
-def timestamp_to_time(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def timestamp_to_time(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Return the milliseconds of the local day."""
-    times_ms = (_wall_times_ms(values, stored) % MILLIS_OF_DAY).astype(np.int32)
+    times_ms = (_wall_times_ms(values, stored_type) % MILLIS_OF_DAY).astype(np.int32)
     return array_of_numbers(times_ms, values, pa.int32()).view(arrow_type(target))
 
 
-def timestamp_to_integer(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def timestamp_to_integer(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Return seconds since 1970, truncated toward zero; an INT gets the low bits."""
-    times_ms = _times_ms(values, stored)
+    times_ms = _times_ms(values, stored_type)
     seconds = np.sign(times_ms) * (np.abs(times_ms) // 1000)
     target_type = arrow_type(target)
     return array_of_numbers(seconds.astype(target_type.to_pandas_dtype()), values, target_type)
@@ -115,10 +115,12 @@ def timestamps(ticks: Int64s, unit: str, like: pa.Array, target: DataType) -> pa
     return array_of_numbers(ticks, like, pa.int64()).view(arrow_type(target))
 
 
-def _times_ms(values: pa.Array, stored: DataType) -> Int64s:
-    return ticks_of(values) // _PER_MILLI[timestamp_unit(stored.precision)]
+def _times_ms(values: pa.Array, stored_type: DataType) -> Int64s:
+    return ticks_of(values) // _PER_MILLI[timestamp_unit(stored_type.precision)]
 
 
-def _wall_times_ms(values: pa.Array, stored: DataType) -> Int64s:
-    times_ms = _times_ms(values, stored)
-    return to_local_times(times_ms, "ms") if stored.root is TypeRoot.TIMESTAMP_LTZ else times_ms
+def _wall_times_ms(values: pa.Array, stored_type: DataType) -> Int64s:
+    times_ms = _times_ms(values, stored_type)
+    return (
+        to_local_times(times_ms, "ms") if stored_type.root is TypeRoot.TIMESTAMP_LTZ else times_ms
+    )

@@ -187,15 +187,15 @@ def _as_numbers(
         return is_numeric, np.zeros(len(values), np.int64)
     numeric_texts = pc.if_else(is_numeric, values, pa.scalar(None, pa.string()))
     try:
-        parsed = text_to_integer(numeric_texts, _INT, number_type)
+        parsed_numbers = text_to_integer(numeric_texts, _INT, number_type)
     except CastError as error:
         raise CastError(f"{error}, and so no {target.as_nullable()}") from None
-    return is_numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
+    return is_numeric, np.asarray(parsed_numbers.fill_null(0).to_numpy(), np.int64)
 
 
 def _digits_or_one(texts: pa.Array) -> Int64s:
-    filled = pc.coalesce(texts, pa.scalar("1"))
-    return integers_of_digits(pc.if_else(pc.equal(filled, ""), "1", filled))
+    filled_texts = pc.coalesce(texts, pa.scalar("1"))
+    return integers_of_digits(pc.if_else(pc.equal(filled_texts, ""), "1", filled_texts))
 
 
 def _bools(values: pa.Array) -> Bools:

@@ -50,15 +50,15 @@ def bytes_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def number_to_text(values: pa.Array, stored: DataType, target: DataType) -> pa.Array:
+def number_to_text(values: pa.Array, stored_type: DataType, target: DataType) -> pa.Array:
     """Print integers, floating-point numbers, decimals and booleans."""
-    if stored.root is TypeRoot.DECIMAL:
-        texts = _decimal_texts(values, stored.scale)
+    if stored_type.root is TypeRoot.DECIMAL:
+        texts = _decimal_texts(values, stored_type.scale)
     elif pa.types.is_floating(values.type):
         texts = _float_texts(values)
     else:
         texts = values.cast(pa.string())
-    return text_to_text(texts, stored, target)
+    return text_to_text(texts, stored_type, target)
 
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
@@ -114,20 +114,23 @@ def _powers(shortest: pa.Array) -> pa.Array:
                     ["1.0E7",    "-1.5E-5",   "1.25E20",  null]
     """
     groups = pc.extract_regex(shortest, _SHORTEST)
-    whole = regex_group(groups, "whole")
+    whole_digits = regex_group(groups, "whole")
     fraction = pc.coalesce(regex_group(groups, "fraction"), pa.scalar(""))
-    digits = pc.binary_join_element_wise(whole, fraction, "")
+    digits = pc.binary_join_element_wise(whole_digits, fraction, "")
     leading = pc.subtract(pc.utf8_length(digits), pc.utf8_length(pc.utf8_ltrim(digits, "0")))
     power = (
         integers_of_digits(regex_group(groups, "exponent"))
-        + numbers_of(pc.utf8_length(whole))
+        + numbers_of(pc.utf8_length(whole_digits))
         - numbers_of(leading)
         - 1
     )
     digits = pc.utf8_trim(digits, "0")
-    first, others = pc.utf8_slice_codeunits(digits, 0, 1), pc.utf8_slice_codeunits(digits, 1)
-    others = pc.if_else(pc.equal(others, ""), "0", others)
-    mantissa = pc.binary_join_element_wise(first, others, ".")
+    first_digit, other_digits = (
+        pc.utf8_slice_codeunits(digits, 0, 1),
+        pc.utf8_slice_codeunits(digits, 1),
+    )
+    other_digits = pc.if_else(pc.equal(other_digits, ""), "0", other_digits)
+    mantissa = pc.binary_join_element_wise(first_digit, other_digits, ".")
     scaled = pc.binary_join_element_wise(mantissa, pa.array(power).cast(pa.string()), "E")
     return pc.binary_join_element_wise(regex_group(groups, "sign"), scaled, "")
 
@@ -137,20 +140,20 @@ def date_to_text(values: pa.Array, _: DataType, __: DataType) -> pa.Array:
     return _join_parts([*_day_parts(ticks_of(values))], values)
 
 
-def time_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+def time_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> pa.Array:
     """Print times as ``HH:mm:ss``; TIME(1) and finer have at least one fractional digit."""
     times_ms = ticks_of(values)
     times_ms = np.where(times_ms < 0, times_ms % MILLIS_OF_DAY, times_ms)
-    digits = min(stored.precision, 3)
+    digits = min(stored_type.precision, 3)
     texts = _join_parts([*_clock_parts(times_ms // 1000), ".", (times_ms % 1000, 3)], values)
     texts = pc.utf8_slice_codeunits(texts, 0, len("HH:mm:ss") + (digits and digits + 1))
     return pc.replace_substring_regex(texts, r"(\.[0-9]+?)0+$", r"\1") if digits > 1 else texts
 
 
-def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Array:
+def timestamp_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> pa.Array:
     """Print as ``yyyy-MM-dd HH:mm:ss``, with at least the precision's fractional digits."""
-    ticks, unit = ticks_of(values), timestamp_unit(stored.precision)
-    if stored.root is TypeRoot.TIMESTAMP_LTZ:
+    ticks, unit = ticks_of(values), timestamp_unit(stored_type.precision)
+    if stored_type.root is TypeRoot.TIMESTAMP_LTZ:
         ticks = to_local_times(ticks, unit)
     per_second = PER_SECOND[unit]
     seconds = ticks // per_second
@@ -159,11 +162,11 @@ def timestamp_to_text(values: pa.Array, stored: DataType, _: DataType) -> pa.Arr
         [*_day_parts(seconds // 86_400), " ", *_clock_parts(seconds % 86_400), ".", (nanos, 9)],
         values,
     )
-    length = _SECOND_CHARACTERS + 1 + stored.precision
+    length = _SECOND_CHARACTERS + 1 + stored_type.precision
     further_digits = pc.utf8_rtrim(pc.utf8_slice_codeunits(texts, length), "0")
     texts = pc.utf8_slice_codeunits(texts, 0, length)
     texts = pc.binary_join_element_wise(texts, further_digits, "")
-    return texts if stored.precision else pc.utf8_rtrim(texts, ".")
+    return texts if stored_type.precision else pc.utf8_rtrim(texts, ".")
 
 
 _Part = str | tuple[Int64s, int]

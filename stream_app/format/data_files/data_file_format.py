@@ -29,15 +29,15 @@ class DataFileRead:
         columns: the columns that follow, as in the file's schema; see `conformed_batch` for how a
             file may differ.
         row_count: the number of rows in the manifest.
-        batch_rows: the maximum number of rows of a batch.
-        parts: chooses the parts to read; None: all. Only Parquet has parts.
+        batch_rows_max: the maximum number of rows of a batch.
+        part_choice: chooses the parts to read; None: all. Only Parquet has parts.
     """
 
     system_fields: Sequence[pa.Field]
     columns: Sequence[DataField]
     row_count: int
-    batch_rows: int
-    parts: PartChoice | None
+    batch_rows_max: int
+    part_choice: PartChoice | None
 
     @property
     def fields(self) -> list[pa.Field]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stream_app.format.data_files.avro_files import AvroFiles
-from stream_app.format.data_files.blob_files import BlobFiles
+from stream_app.format.data_files.avro_file_format import AvroFileFormat
+from stream_app.format.data_files.blob_file_format import BlobFileFormat
 from stream_app.format.data_files.data_file_format import DataFileFormat
-from stream_app.format.data_files.orc_files import OrcFiles
-from stream_app.format.data_files.parquet_files import ParquetFiles
+from stream_app.format.data_files.orc_file_format import OrcFileFormat
+from stream_app.format.data_files.parquet_file_format import ParquetFileFormat
 
 DATA_FILE_FORMATS: Mapping[str, DataFileFormat] = {
-    "parquet": ParquetFiles(),
-    "orc": OrcFiles(),
-    "avro": AvroFiles(),
-    "blob": BlobFiles(),
+    "parquet": ParquetFileFormat(),
+    "orc": OrcFileFormat(),
+    "avro": AvroFileFormat(),
+    "blob": BlobFileFormat(),
 }
 
 

@@ -89,8 +89,8 @@ class WantedRows:
     columns: PagedColumns | None
 
 
-class PagedGroups:
-    """The row groups of an open file, of which a choice may skip pages.
+class PagedGroupReader:
+    """A reader of an open file's row groups, of which a choice may skip pages.
 
     Args:
         source: the file.
@@ -114,7 +114,7 @@ class PagedGroups:
         self._tested_names = [name for name, _ in choice.columns]
         self._judge = choice.judge if set(self._tested_names) < set(columns) else None
 
-    def wanted_rows(self, group: int) -> WantedRows:
+    def find_wanted_rows(self, group: int) -> WantedRows:
         """Return the rows that may pass, by values of the condition's columns or by the page index.
 
         Raises:
@@ -225,10 +225,12 @@ class PagedGroups:
         chunks = self._footer.chunks(group)
         columns = {name: chunks[self._leaves[name]] for name in names}
         spans = {name: chunk.index("offset") for name, chunk in columns.items()}
-        present = {name: span for name, span in spans.items() if span and columns[name].is_plain}
-        if len(present) < len(columns):
+        present_spans = {
+            name: span for name, span in spans.items() if span and columns[name].is_plain
+        }
+        if len(present_spans) < len(columns):
             return None
-        indexes = self._read_all(present)
+        indexes = self._read_all(present_spans)
         return {
             name: (chunk, decode_pages(indexes[name], row_count, chunk.span.start, chunk.span.end))
             for name, chunk in columns.items()
@@ -236,8 +238,8 @@ class PagedGroups:
 
     def _matching_ranges(self, group: int, columns: PagedColumns, row_count: int) -> list[RowRange]:
         """Return the ranges of rows whose page statistics may pass the condition."""
-        footer, tested = self._file.metadata, self._choice.columns
-        spans = {name: columns[name][0].index("column") for name, _ in tested}
+        footer, tested_columns = self._file.metadata, self._choice.columns
+        spans = {name: columns[name][0].index("column") for name, _ in tested_columns}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
         begins = part_begins([columns[name][1].begins for name in indexes])
         column_stats = [
@@ -247,7 +249,7 @@ class PagedGroups:
                 begins,
             )
             for (name, data_type), chunk_stats in zip(
-                tested, row_group_stats(footer, group, tested), strict=True
+                tested_columns, row_group_stats(footer, group, tested_columns), strict=True
             )
         ]
         sizes = np.diff(np.append(begins, row_count)).tolist()

@@ -20,7 +20,7 @@ from stream_app.format.data_files.damaged_files import (
     printable_error,
 )
 from stream_app.format.data_files.file_batches import batch_pieces, batch_row_count
-from stream_app.format.data_files.parquet_pages import PagedGroups
+from stream_app.format.data_files.parquet_pages import PagedGroupReader
 from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import read_end
 
@@ -33,19 +33,19 @@ _DECODED_BATCHES = 4
 def numbered_batches(
     source: BinaryIO | pa.NativeFile,
     columns: Sequence[str],
-    batch_rows: int,
+    batch_rows_max: int,
     *,
     check: Callable[[pq.FileMetaData], None] | None = None,
-    parts: PartChoice | None = None,
+    part_choice: PartChoice | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield columns of a data file in the given order, with the file's types.
 
     Each batch comes with the position of its first row in the file.
 
     Args:
-        batch_rows: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
+        batch_rows_max: the maximum number of rows of a batch; wide rows make fewer (`BATCH_BYTES`).
         check: receives the footer before any rows are read.
-        parts: chooses row groups and pages; None: all are read.
+        part_choice: chooses row groups and pages; None: all are read.
 
     Raises:
         CorruptFileError: the file is not Parquet, lacks a column, or has a damaged page. Pages with
@@ -66,13 +66,17 @@ def numbered_batches(
             page_checksum_verification=True,
         ) as file:
             names = set(file.schema_arrow.names)
-            missing = [name for name in columns if name not in names]
-            if missing:
-                raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
+            missing_names = [name for name in columns if name not in names]
+            if missing_names:
+                raise damaged_file_error(
+                    f"a data file lacks the columns {', '.join(missing_names)}"
+                )
             if check is not None:
                 check(file.metadata)
-            open_file = _OpenFile(source, end, file, list(columns), batch_rows)
-            yield from open_file.all_rows() if parts is None else open_file.chosen_rows(parts)
+            open_file = _OpenFileReader(source, end, file, list(columns), batch_rows_max)
+            yield from (
+                open_file.all_rows() if part_choice is None else open_file.chosen_rows(part_choice)
+            )
     except ARROW_ERRORS as error:
         # Arrow's errors about bytes are also OSErrors, but without errno.
         if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
@@ -83,7 +87,7 @@ def numbered_batches(
         ) from error
 
 
-class _OpenFile:
+class _OpenFileReader:
     """A reader of an open file's columns."""
 
     def __init__(
@@ -92,13 +96,13 @@ class _OpenFile:
         end: bytes,
         file: pq.ParquetFile,
         columns: list[str],
-        batch_rows: int,
+        batch_rows_max: int,
     ) -> None:
         self._source = source
         self._end = end
         self._file = file
         self._columns = columns
-        self._batch_rows = batch_rows
+        self._batch_rows_max = batch_rows_max
         self._row_bytes = 0.0
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         self._begins = list(accumulate(sizes, initial=0))
@@ -107,29 +111,30 @@ class _OpenFile:
         for group in range(self._file.num_row_groups):
             yield from self._whole_group(group)
 
-    def chosen_rows(self, parts: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
-        pages = PagedGroups(self._source, self._end, self._file, self._columns, parts)
-        for group in self._groups(parts):
-            rows = pages.wanted_rows(group)
+    def chosen_rows(self, part_choice: PartChoice) -> Iterator[tuple[int, pa.RecordBatch]]:
+        pages = PagedGroupReader(self._source, self._end, self._file, self._columns, part_choice)
+        for group in self._groups(part_choice):
+            rows = pages.find_wanted_rows(group)
             if rows.columns is None:
                 yield from self._whole_group(group) if rows.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
             for begin, batch in pages.batches(rows.ranges, rows.columns, rows_max):
                 start = self._begins[group] + begin
-                for piece in batch_pieces(batch, self._batch_rows):
+                for piece in batch_pieces(batch, self._batch_rows_max):
                     yield start, piece
                     start += piece.num_rows
 
-    def _groups(self, parts: PartChoice) -> Sequence[int]:
+    def _groups(self, part_choice: PartChoice) -> Sequence[int]:
         footer = self._file.metadata
         groups = range(footer.num_row_groups)
         if len(groups) == 1:
             return groups  # the manifest's statistics were enough
-        may_match = parts.may_match(
+        may_match = part_choice.may_match(
             [
                 PartStats(
-                    footer.row_group(group).num_rows, row_group_stats(footer, group, parts.columns)
+                    footer.row_group(group).num_rows,
+                    row_group_stats(footer, group, part_choice.columns),
                 )
                 for group in groups
             ]
@@ -140,7 +145,7 @@ class _OpenFile:
         metadata = self._file.metadata.row_group(group)
         # Repeated values are small in the file, so the last group's size is a better estimate.
         row_bytes = max(self._row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
-        return batch_row_count(row_bytes, self._batch_rows)
+        return batch_row_count(row_bytes, self._batch_rows_max)
 
     def _whole_group(self, group: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the batches of a row group, each with the position of its first row."""
@@ -172,10 +177,12 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
     Raises:
         CorruptFileError: the number of rows differs, or a type would change the values.
     """
-    group_rows = sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
-    if not row_count == footer.num_rows == group_rows:
+    group_row_count = sum(
+        footer.row_group(group).num_rows for group in range(footer.num_row_groups)
+    )
+    if not row_count == footer.num_rows == group_row_count:
         raise damaged_file_error(
-            f"a data file has {footer.num_rows} rows, in its row groups {group_rows}, and its "
+            f"a data file has {footer.num_rows} rows, in its row groups {group_row_count}, and its "
             f"manifest says {row_count}"
         )
     stored_schema = footer.schema.to_arrow_schema()

@@ -87,8 +87,8 @@ class _BitSlicedReader:
         version, self._row_count = _HEAD.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"a bsi index of version {version}")
-        (self._least_above, self._above), position = _read_part(body, _HEAD.size)
-        (self._least_below, self._below), _ = _read_part(body, position)
+        (self._least_above, self._above), byte_offset = _read_part(body, _HEAD.size)
+        (self._least_below, self._below), _ = _read_part(body, byte_offset)
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return exactly the rows that pass, because the index has each row's value."""
@@ -117,18 +117,18 @@ class _BitSlicedReader:
         )
 
 
-def _read_part(data: bytes, position: int) -> tuple[tuple[int, BitSlices], int]:
-    """Return a part's minimum and slices, and the position after it."""
-    if not data[position]:
-        return (0, BitSlices(BitMap(), ())), position + 1
-    _, minimum, _ = _PART.unpack_from(data, position + 1)
-    existence, position = read_bitmap(data, position + 1 + _PART.size)
-    (count,) = struct.unpack_from(">i", data, position)
-    slices, position = [], position + 4
+def _read_part(data: bytes, byte_offset: int) -> tuple[tuple[int, BitSlices], int]:
+    """Return a part's minimum and slices, and the byte offset after it."""
+    if not data[byte_offset]:
+        return (0, BitSlices(BitMap(), ())), byte_offset + 1
+    _, minimum, _ = _PART.unpack_from(data, byte_offset + 1)
+    existence, byte_offset = read_bitmap(data, byte_offset + 1 + _PART.size)
+    (count,) = struct.unpack_from(">i", data, byte_offset)
+    slices, byte_offset = [], byte_offset + 4
     for _ in range(count):
-        slice_rows, position = read_bitmap(data, position)
+        slice_rows, byte_offset = read_bitmap(data, byte_offset)
         slices.append(slice_rows)
-    return (minimum, BitSlices(existence, slices)), position
+    return (minimum, BitSlices(existence, slices)), byte_offset
 
 
 BIT_SLICED = FileIndexKind("bsi", _BitSlicedBuilder, _BitSlicedReader)

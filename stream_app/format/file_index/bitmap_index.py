@@ -76,8 +76,8 @@ class _BitmapBuilder:
 
     def _blocks(self, values: DistinctValues, bitmaps: _EncodedBitmaps) -> bytes | None:
         """Encode the blocks of sorted values, after each block's first value and offset."""
-        order, encoded = values.order(), values.encode()
-        entries = _join_numbers(encoded, bitmaps.offsets, bitmaps.lengths)
+        order, encoded_values = values.order(), values.encode()
+        entries = _join_numbers(encoded_values, bitmaps.offsets, bitmaps.lengths)
         sizes = pc.binary_length(entries).to_numpy().astype(np.int64)[order]
         if len(sizes) and int(sizes.max()) > self._block_size - _INT.size:
             return None
@@ -94,7 +94,7 @@ class _BitmapBuilder:
         ]
         parts, offset = [_INT.pack(len(blocks))], 0
         for start, block in zip(starts, blocks, strict=False):
-            parts += [encoded[int(order[start])].as_py(), _INT.pack(offset)]
+            parts += [encoded_values[int(order[start])].as_py(), _INT.pack(offset)]
             offset += len(block)
         return b"".join([*parts, _INT.pack(offset), *blocks])
 
@@ -139,17 +139,21 @@ def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     )
 
 
-def _join_numbers(encoded: pa.Array, *numbers: Int64s) -> pa.Array:
+def _join_numbers(encoded_values: pa.Array, *numbers: Int64s) -> pa.Array:
     """Return each value's bytes followed by its numbers: binary [n]."""
     columns = np.column_stack([column.astype(">i4") for column in numbers]).astype(">i4")
-    return pc.binary_join_element_wise(encoded, fixed_bytes(columns), b"")
+    return pc.binary_join_element_wise(encoded_values, fixed_bytes(columns), b"")
 
 
 def _concatenate(entries: pa.Array, order: Int64s) -> bytes:
-    ordered = entries.take(pa.array(order))
-    _, bounds, data = ordered.buffers()
-    ends = np.frombuffer(bounds, dtype=np.int32)[ordered.offset : ordered.offset + len(ordered) + 1]
-    return b"" if data is None or not len(ordered) else data.to_pybytes()[ends[0] : ends[-1]]
+    ordered_entries = entries.take(pa.array(order))
+    _, bounds, data = ordered_entries.buffers()
+    ends = np.frombuffer(bounds, dtype=np.int32)[
+        ordered_entries.offset : ordered_entries.offset + len(ordered_entries) + 1
+    ]
+    return (
+        b"" if data is None or not len(ordered_entries) else data.to_pybytes()[ends[0] : ends[-1]]
+    )
 
 
 @dataclass(slots=True)
@@ -171,22 +175,22 @@ class _BitmapReader:
         if version not in (1, _SORTED_VERSION):
             raise ValueError(f"a bitmap index of version {version}")
         self._row_count, value_count, has_null = _COUNTS.unpack_from(self.body, 1)
-        position = 1 + _COUNTS.size
+        byte_offset = 1 + _COUNTS.size
         if has_null:
-            self._null_offset, position = self._read_int(position)
+            self._null_offset, byte_offset = self._read_int(byte_offset)
         if version == 1:
-            for key, offset, end in self._read_entries(position, value_count, numbers=1):
-                self._offsets[key], position = offset, end
-            self._bitmaps_start = position
+            for key, offset, end in self._read_entries(byte_offset, value_count, number_count=1):
+                self._offsets[key], byte_offset = offset, end
+            self._bitmaps_start = byte_offset
             return
-        position += _INT.size if has_null else 0
-        block_count, position = self._read_int(position)
-        for key, offset, end in self._read_entries(position, block_count, numbers=1):
+        byte_offset += _INT.size if has_null else 0
+        block_count, byte_offset = self._read_int(byte_offset)
+        for key, offset, end in self._read_entries(byte_offset, block_count, number_count=1):
             self._blocks.append((key, offset))
-            position = end
-        size, position = self._read_int(position)
-        self._blocks = [(key, position + offset) for key, offset in self._blocks]
-        self._bitmaps_start = position + size
+            byte_offset = end
+        size, byte_offset = self._read_int(byte_offset)
+        self._blocks = [(key, byte_offset + offset) for key, offset in self._blocks]
+        self._bitmaps_start = byte_offset + size
 
     def rows(self, test: IndexTest) -> BitMap | None:
         """Return the rows with, or without, given values or nulls; None for tests of order."""
@@ -213,29 +217,29 @@ class _BitmapReader:
     def _offset(self, key: IndexKey) -> int | None:
         index = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
         if index >= 0:
-            count, position = self._read_int(self._blocks[index][1])
-            for value, offset, _ in self._read_entries(position, count, numbers=2):
+            count, byte_offset = self._read_int(self._blocks[index][1])
+            for value, offset, _ in self._read_entries(byte_offset, count, number_count=2):
                 if value == key:
                     return offset
         return self._offsets.get(key)
 
     def _read_entries(
-        self, position: int, count: int, *, numbers: int
+        self, byte_offset: int, count: int, *, number_count: int
     ) -> Iterator[tuple[IndexKey, int, int]]:
-        """Yield the entries from a position on: value, offset, and the position after."""
+        """Yield the entries from a byte offset on: value, its offset, and the byte offset after."""
         for _ in range(count):
-            key, position = self._codec.read(self.body, position)
-            offset, _ = self._read_int(position)
-            position += numbers * _INT.size
-            yield key, offset, position
+            key, byte_offset = self._codec.read(self.body, byte_offset)
+            offset, _ = self._read_int(byte_offset)
+            byte_offset += number_count * _INT.size
+            yield key, offset, byte_offset
 
     def _read_bitmap(self, offset: int) -> BitMap:
         if offset < 0:
             return BitMap([-1 - offset])
         return read_bitmap(self.body, self._bitmaps_start + offset)[0]
 
-    def _read_int(self, position: int) -> tuple[int, int]:
-        return _INT.unpack_from(self.body, position)[0], position + _INT.size
+    def _read_int(self, byte_offset: int) -> tuple[int, int]:
+        return _INT.unpack_from(self.body, byte_offset)[0], byte_offset + _INT.size
 
 
 BITMAP = FileIndexKind("bitmap", _BitmapBuilder, _BitmapReader)

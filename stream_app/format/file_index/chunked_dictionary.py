@@ -77,14 +77,14 @@ class _Chunk:
 class ChunkedDictionary:
     """A dictionary that looks up the codes of values."""
 
-    def __init__(self, data: bytes, position: int, codec: ValueCodec) -> None:
+    def __init__(self, data: bytes, byte_offset: int, codec: ValueCodec) -> None:
         head_length, version, count, offsets_length, heads_length = _HEAD.unpack_from(
-            data, position
+            data, byte_offset
         )
         if version != _VERSION:
             raise ValueError(f"a dictionary of version {version}")
         self._data, self._codec = data, codec
-        head_start = position + 4 + head_length + offsets_length
+        head_start = byte_offset + 4 + head_length + offsets_length
         self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):
@@ -102,12 +102,12 @@ class ChunkedDictionary:
             return 0, False
         chunk = self._chunks[index]
         keys = [chunk.first, *self._later_keys(chunk)]
-        position = bisect_left(keys, key)
-        return chunk.code + position, position < len(keys) and keys[position] == key
+        key_index = bisect_left(keys, key)
+        return chunk.code + key_index, key_index < len(keys) and keys[key_index] == key
 
     def _later_keys(self, chunk: _Chunk) -> list[IndexKey]:
-        keys, position = [], self._keys_start + chunk.offset + chunk.offsets_length
+        keys, byte_offset = [], self._keys_start + chunk.offset + chunk.offsets_length
         for _ in range(chunk.count):  # a chunk has few values: 16 KB by default
-            key, position = self._codec.read(self._data, position)
+            key, byte_offset = self._codec.read(self._data, byte_offset)
             keys.append(key)
         return keys

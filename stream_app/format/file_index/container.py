@@ -61,19 +61,19 @@ def decode_file_index(data: bytes) -> Bodies:
         raise ValueError(f"it begins with {magic} and version {version}, not {_MAGIC} and 1")
     if len(data) < head_length:
         raise ValueError(f"it has {len(data)} bytes, and its head alone {head_length}")
-    position = _START.size
-    (columns,) = struct.unpack_from(">i", data, position)
-    position += 4
+    byte_offset = _START.size
+    (columns,) = struct.unpack_from(">i", data, byte_offset)
+    byte_offset += 4
     bodies: Bodies = {}
     for _ in range(columns):
-        name, position = _decode_text(data, position)
-        (kinds,) = struct.unpack_from(">i", data, position)
-        position += 4
+        name, byte_offset = _decode_text(data, byte_offset)
+        (kinds,) = struct.unpack_from(">i", data, byte_offset)
+        byte_offset += 4
         by_kind = bodies.setdefault(name, {})
         for _ in range(kinds):
-            kind, position = _decode_text(data, position)
-            start, length = _EXTENT.unpack_from(data, position)
-            position += _EXTENT.size
+            kind, byte_offset = _decode_text(data, byte_offset)
+            start, length = _EXTENT.unpack_from(data, byte_offset)
+            byte_offset += _EXTENT.size
             if start != _NO_BODY and len(data) < start + length:
                 raise ValueError(f"the {kind} of {name!r} exceeds the {len(data)} bytes")
             by_kind[kind] = None if start == _NO_BODY else data[start : start + length]
@@ -131,8 +131,10 @@ def _surrogate_bytes(match: re.Match[str]) -> str:
     return "".join(map(chr, struct.unpack(">2H", match[0].encode("utf-16-be"))))
 
 
-def _decode_text(data: bytes, position: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">H", data, position)
-    end = position + 2 + length
-    halves = data[position + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+def _decode_text(data: bytes, byte_offset: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">H", data, byte_offset)
+    end = byte_offset + 2 + length
+    halves = (
+        data[byte_offset + 2 : end].replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    )
     return halves.encode("utf-16", "surrogatepass").decode("utf-16"), end

@@ -119,22 +119,24 @@ class ValueCodec:
         numbers = index_numbers(values, self.data_type)
         return sort_keys(numbers, self.data_type).tolist()  # type: ignore[no-any-return]
 
-    def read(self, data: bytes, position: int) -> tuple[IndexKey, int]:
-        """Return the key at a position, and the position after it."""
+    def read(self, data: bytes, byte_offset: int) -> tuple[IndexKey, int]:
+        """Return the key at a byte offset, and the offset after it."""
         if self.width is None:
-            start = position + 4
-            end = start + int.from_bytes(data[position:start], "big")
+            start = byte_offset + 4
+            end = start + int.from_bytes(data[byte_offset:start], "big")
             return data[start:end], end
-        end = position + self.width
-        number = int.from_bytes(data[position:end], "big", signed=True)
+        end = byte_offset + self.width
+        number = int.from_bytes(data[byte_offset:end], "big", signed=True)
         if number < 0 and self.data_type.root in FLOAT_ROOTS:
             number ^= (1 << (8 * self.width - 1)) - 1
         return number, end
 
 
 def _width(data_type: DataType) -> int:
-    empty = pa.array([], arrow_type(data_type))
-    return 8 if data_type.root is TypeRoot.DECIMAL else index_numbers(empty, data_type).itemsize
+    empty_column = pa.array([], arrow_type(data_type))
+    return (
+        8 if data_type.root is TypeRoot.DECIMAL else index_numbers(empty_column, data_type).itemsize
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,9 @@ class DistinctValues:
         keys = text_bytes(present_values) if codec.width is None else pa.array(
             index_numbers(present_values, data_type)
         )  # fmt: skip
-        encoded = keys.dictionary_encode()
-        codes[value_rows] = encoded.indices.to_numpy(zero_copy_only=False)
-        distinct = encoded.dictionary
+        encoded_keys = keys.dictionary_encode()
+        codes[value_rows] = encoded_keys.indices.to_numpy(zero_copy_only=False)
+        distinct = encoded_keys.dictionary
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
 
     def order(self) -> npt.NDArray[np.int64]:
@@ -197,10 +199,10 @@ class DistinctValues:
             The rows, uint32 [rows], and where each value's rows begin, int64 [m + 1].
         """
         order = np.argsort(self.codes, kind="stable")
-        nulls = int(np.count_nonzero(self.codes < 0))
-        counts = np.bincount(self.codes[order[nulls:]], minlength=len(self.values))
+        null_count = int(np.count_nonzero(self.codes < 0))
+        counts = np.bincount(self.codes[order[null_count:]], minlength=len(self.values))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return order[nulls:].astype(np.uint32), starts
+        return order[null_count:].astype(np.uint32), starts
 
 
 def fixed_bytes(numbers: npt.NDArray[np.generic]) -> pa.Array:

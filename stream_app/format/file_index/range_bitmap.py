@@ -55,11 +55,13 @@ class _RangeBitmapBuilder:
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         values = DistinctValues.of_column(column, self._data_type)
         order = values.order()
-        encoded = values.encode().take(pa.array(order))
-        dictionary = encode_dictionary(encoded, values.codec, self._chunk_size)
-        bounds = encoded[0].as_py() + encoded[-1].as_py() if len(encoded) else b""
+        encoded_values = values.encode().take(pa.array(order))
+        dictionary = encode_dictionary(encoded_values, values.codec, self._chunk_size)
+        bounds = (
+            encoded_values[0].as_py() + encoded_values[-1].as_py() if len(encoded_values) else b""
+        )
         head_length = _HEAD.size - 4 + len(bounds) + 4
-        head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded))
+        head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded_values))
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         rows = np.flatnonzero(values.codes >= 0)
@@ -88,10 +90,10 @@ class _RangeBitmapReader:
         head_length, version, self._row_count, _ = _HEAD.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"a range-bitmap index of version {version}")
-        position = 4 + head_length
-        (length,) = _INT.unpack_from(body, position - 4)
-        self._dictionary = ChunkedDictionary(body, position, self._codec)
-        self._slices = _read_slices(body, position + length)
+        byte_offset = 4 + head_length
+        (length,) = _INT.unpack_from(body, byte_offset - 4)
+        self._dictionary = ChunkedDictionary(body, byte_offset, self._codec)
+        self._slices = _read_slices(body, byte_offset + length)
 
     def rows(self, test: IndexTest) -> BitMap:
         """Return exactly the rows that pass, because the index has each row's value."""
@@ -126,11 +128,11 @@ class _RangeBitmapReader:
         return rows
 
 
-def _read_slices(data: bytes, position: int) -> BitSlices:
-    head_length, version, count, existence_length, _ = _SLICES.unpack_from(data, position)
+def _read_slices(data: bytes, byte_offset: int) -> BitSlices:
+    head_length, version, count, existence_length, _ = _SLICES.unpack_from(data, byte_offset)
     if version != _VERSION:
         raise ValueError(f"slices of version {version}")
-    extents_start, body_start = position + _SLICES.size, position + 4 + head_length
+    extents_start, body_start = byte_offset + _SLICES.size, byte_offset + 4 + head_length
     existence, _ = read_bitmap(data, body_start)
     slices = [
         read_bitmap(data, body_start + existence_length + offset)[0]

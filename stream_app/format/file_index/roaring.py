@@ -23,10 +23,10 @@ def bitmap_bytes(bitmap: BitMap) -> bytes:
     return bitmap.serialize()
 
 
-def read_bitmap(data: bytes, position: int) -> tuple[BitMap, int]:
-    """Return the bitmap at a position, and the position after it."""
-    bitmap = BitMap.deserialize(data[position:])
-    return bitmap, position + len(bitmap.serialize())
+def read_bitmap(data: bytes, byte_offset: int) -> tuple[BitMap, int]:
+    """Return the bitmap at a byte offset, and the offset after it."""
+    bitmap = BitMap.deserialize(data[byte_offset:])
+    return bitmap, byte_offset + len(bitmap.serialize())
 
 
 def all_rows(count: int) -> BitMap:

@@ -34,30 +34,30 @@ def partition_fields_json(fields: tuple[tuple[str, int], ...]) -> list[dict[str,
 
 def encode_metadata(metadata: IcebergMetadata) -> bytes:
     """Encode the file of a version."""
-    current, fields = metadata.current, partition_fields_json(metadata.partition_fields)
+    current_snapshot, fields = metadata.current, partition_fields_json(metadata.partition_fields)
     references: dict[str, Any] = {
         name: {"snapshot-id": snapshot_id, "type": "tag"}
         for name, snapshot_id in metadata.tags.items()
         if name != _MAIN
     }
-    references[_MAIN] = {"snapshot-id": current.snapshot_id, "type": "branch"}
+    references[_MAIN] = {"snapshot-id": current_snapshot.snapshot_id, "type": "branch"}
     has_lineage = metadata.format_version >= _ROW_LINEAGE_VERSION
     document = {
         "format-version": metadata.format_version,
         "table-uuid": metadata.table_uuid,
         "location": metadata.location,
-        "last-sequence-number": current.sequence_number,
-        "last-updated-ms": current.time_ms,
+        "last-sequence-number": current_snapshot.sequence_number,
+        "last-updated-ms": current_snapshot.time_ms,
         "last-column-id": metadata.last_column_id,
         "schemas": list(metadata.schemas.values()),
-        "current-schema-id": current.schema_id,
+        "current-schema-id": current_snapshot.schema_id,
         "partition-specs": [{"spec-id": 0, "fields": fields}],
         "default-spec-id": 0,
         "last-partition-id": FIRST_PARTITION_FIELD_ID + len(fields) - 1,
         "sort-orders": [{"order-id": 0, "fields": []}],
         "default-sort-order-id": 0,
         "properties": dict(metadata.properties),
-        "current-snapshot-id": current.snapshot_id,
+        "current-snapshot-id": current_snapshot.snapshot_id,
         "refs": references,
         "snapshots": [_snapshot_json(snapshot) for snapshot in metadata.snapshots],
         "snapshot-log": [

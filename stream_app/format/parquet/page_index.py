@@ -186,8 +186,8 @@ def stats_of_parts(
     ]
 
 
-def _stats_of_part(stats: ColumnStats, page_rows: int, part_rows: int) -> ColumnStats:
+def _stats_of_part(stats: ColumnStats, page_row_count: int, part_row_count: int) -> ColumnStats:
     """Return a part's statistics. Its null count is unknown if the page is null in part."""
-    if page_rows == part_rows or stats.null_count in (None, 0):
+    if page_row_count == part_row_count or stats.null_count in (None, 0):
         return stats
-    return replace(stats, null_count=part_rows if stats.null_count == page_rows else None)
+    return replace(stats, null_count=part_row_count if stats.null_count == page_row_count else None)

@@ -39,28 +39,28 @@ RawStruct: TypeAlias = dict[int, RawValue]
 """The fields of a struct by their numbers, in order."""
 
 
-def raw_struct(data: bytes, position: int = 0) -> RawStruct:
-    """Return the fields of the struct at a position."""
-    return raw_struct_and_end(data, position)[0]
+def raw_struct(data: bytes, byte_offset: int = 0) -> RawStruct:
+    """Return the fields of the struct at a byte offset."""
+    return raw_struct_and_end(data, byte_offset)[0]
 
 
-def raw_struct_and_end(data: bytes, position: int) -> tuple[RawStruct, int]:
-    """Return the fields of the struct at a position, and the position after it."""
+def raw_struct_and_end(data: bytes, byte_offset: int) -> tuple[RawStruct, int]:
+    """Return the fields of the struct at a byte offset, and the offset after it."""
     fields: RawStruct = {}
     number = 0
     while True:
-        header = data[position]
-        position += 1
+        header = data[byte_offset]
+        byte_offset += 1
         type_code = header & 0x0F
         if type_code == _STOP:
-            return fields, position
+            return fields, byte_offset
         if header >> 4:
             number += header >> 4
         else:
-            number, position = _zigzag(data, position)
-        end = _end_of_value(data, position, type_code, 0)
-        fields[number] = RawValue(type_code, data[position:end])
-        position = end
+            number, byte_offset = _zigzag(data, byte_offset)
+        end = _end_of_value(data, byte_offset, type_code, 0)
+        fields[number] = RawValue(type_code, data[byte_offset:end])
+        byte_offset = end
 
 
 def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
@@ -83,11 +83,11 @@ def members(value: RawValue) -> list[bytes]:
     if value.type_code != _LIST:
         raise ValueError(f"type {value.type_code} is not a list")
     data = value.data
-    count, type_code, position = _list_header(data, 0)
-    bounds = [position]
+    count, type_code, byte_offset = _list_header(data, 0)
+    bounds = [byte_offset]
     for _ in range(count):
-        position = _end_of_value(data, position, _member_type(type_code), 0)
-        bounds.append(position)
+        byte_offset = _end_of_value(data, byte_offset, _member_type(type_code), 0)
+        bounds.append(byte_offset)
     return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
@@ -142,32 +142,32 @@ def _varint_bytes(number: int) -> bytes:
     return bytes(parts)
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(data: bytes, byte_offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[position]
-        position += 1
+        byte = data[byte_offset]
+        byte_offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            return value, byte_offset
         shift += 7
         if shift >= _VARINT_BITS_MAX:
             raise ValueError("an integer of more than 64 bits")
 
 
-def _zigzag(data: bytes, position: int) -> tuple[int, int]:
-    value, position = _varint(data, position)
-    return (value >> 1) ^ -(value & 1), position
+def _zigzag(data: bytes, byte_offset: int) -> tuple[int, int]:
+    value, byte_offset = _varint(data, byte_offset)
+    return (value >> 1) ^ -(value & 1), byte_offset
 
 
-def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the number of members, their type code, and the position of the first one."""
-    header = data[position]
-    position += 1
+def _list_header(data: bytes, byte_offset: int) -> tuple[int, int, int]:
+    """Return the number of members, their type code, and the byte offset of the first one."""
+    header = data[byte_offset]
+    byte_offset += 1
     count = header >> 4
     if count == _LONG_LIST:
-        count, position = _varint(data, position)
-    return count, header & 0x0F, position
+        count, byte_offset = _varint(data, byte_offset)
+    return count, header & 0x0F, byte_offset
 
 
 def _member_type(type_code: int) -> int:
@@ -175,21 +175,21 @@ def _member_type(type_code: int) -> int:
     return _BYTE if type_code in (_TRUE, _FALSE) else type_code
 
 
-def _end_of_value(data: bytes, position: int, type_code: int, depth: int) -> int:
-    """Return the position after a value."""
+def _end_of_value(data: bytes, byte_offset: int, type_code: int, depth: int) -> int:
+    """Return the byte offset after a value."""
     if type_code in _INTEGERS:
-        while data[position] > 0x7F:
-            position += 1
-        end = position + 1
+        while data[byte_offset] > 0x7F:
+            byte_offset += 1
+        end = byte_offset + 1
     elif type_code == _BINARY:
-        length, position = _varint(data, position)
-        end = position + length
+        length, byte_offset = _varint(data, byte_offset)
+        end = byte_offset + length
     elif type_code == _STRUCT:
-        end = _end_of_struct(data, position, depth + 1)
+        end = _end_of_struct(data, byte_offset, depth + 1)
     elif type_code in (_LIST, _SET):
-        end = _end_of_list(data, position, depth)
+        end = _end_of_list(data, byte_offset, depth)
     elif type_code in _FIXED_SIZES:
-        end = position + _FIXED_SIZES[type_code]
+        end = byte_offset + _FIXED_SIZES[type_code]
     else:
         raise ValueError(f"a struct has a value of unknown type {type_code}")
     if end > len(data):
@@ -197,33 +197,33 @@ def _end_of_value(data: bytes, position: int, type_code: int, depth: int) -> int
     return end
 
 
-def _end_of_list(data: bytes, position: int, depth: int) -> int:
-    count, member_type, position = _list_header(data, position)
+def _end_of_list(data: bytes, byte_offset: int, depth: int) -> int:
+    count, member_type, byte_offset = _list_header(data, byte_offset)
     if count > len(data):
         raise ValueError("a list of more members than bytes")
     for _ in range(count):
-        position = _end_of_value(data, position, _member_type(member_type), depth)
-    return position
+        byte_offset = _end_of_value(data, byte_offset, _member_type(member_type), depth)
+    return byte_offset
 
 
-def _end_of_struct(data: bytes, position: int, depth: int) -> int:
-    """Return the position after a struct."""
+def _end_of_struct(data: bytes, byte_offset: int, depth: int) -> int:
+    """Return the byte offset after a struct."""
     if depth > _DEPTH_MAX:
         raise ValueError("structs are nested too deeply")
     while True:
-        header = data[position]
-        position += 1
+        header = data[byte_offset]
+        byte_offset += 1
         type_code = header & 0x0F
         if type_code == _STOP:
-            return position
+            return byte_offset
         if header < 0x10:
-            while data[position] > 0x7F:
-                position += 1
-            position += 1
+            while data[byte_offset] > 0x7F:
+                byte_offset += 1
+            byte_offset += 1
         # Most fields are integers, so they are skipped without a call.
         if type_code in (I32, I64):
-            while data[position] > 0x7F:
-                position += 1
-            position += 1
+            while data[byte_offset] > 0x7F:
+                byte_offset += 1
+            byte_offset += 1
         else:
-            position = _end_of_value(data, position, type_code, depth)
+            byte_offset = _end_of_value(data, byte_offset, type_code, depth)

@@ -114,9 +114,9 @@ def _value_pieces(values: pa.Array) -> list[pa.Array | pa.Scalar]:
     return [values if pa.types.is_binary(values.type) else _digits(values)]
 
 
-def _array_texts(arrays: pa.Array, element: DataType) -> pa.Array:
+def _array_texts(arrays: pa.Array, element_type: DataType) -> pa.Array:
     """Return the texts of arrays: binary [n], null where the array is null."""
-    pieces = _value_pieces(plain_values(arrays.flatten(), element))
+    pieces = _value_pieces(plain_values(arrays.flatten(), element_type))
     texts = _join(pieces, is_null_with_any=True).fill_null(b"null")
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy()
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())

@@ -31,13 +31,13 @@ def proof_of(snapshot: Snapshot | None) -> SourceProof | None:
     if text is None:
         return None
     try:
-        parsed = orjson.loads(text)
-        document = JsonObject(parsed, file_kind=_PROPERTY)
+        fields = orjson.loads(text)
+        document = JsonObject(fields, file_kind=_PROPERTY)
         return SourceProof(
             source=document.text("source"),
             checksum=document.text("rows"),
             time_ms=document.integer("timeMillis"),
-            left_out=tuple(map(str, parsed.get("without", ()))),
+            left_out=tuple(map(str, fields.get("without", ()))),
         )
     except (ValueError, TypeError, AttributeError, CorruptFileError):
         return None

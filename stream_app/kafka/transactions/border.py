@@ -18,7 +18,7 @@ from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.database_snapshot import SourcePosition
 
 LogPosition = tuple[int, ...]
-"""A position in a source's log; that of a change ends with its order in the transaction."""
+"""A position in a source's log; a change's position ends with its order in the transaction."""
 BEFORE_ALL: LogPosition = (UNKNOWN,) * (POSITION_NUMBERS + 1)
 LAST_OF_ALL = np.iinfo(np.int64).max
 """An order after every change of a transaction."""
@@ -44,7 +44,8 @@ class PartitionProgress:
     """The progress of a partition up to an end.
 
     Attributes:
-        highest_position: that of its changes, or a higher one that it must pass first.
+        highest_position: the highest position of the partition's changes, or a higher one that the
+            partition must pass first.
     """
 
     highest_position: LogPosition = BEFORE_ALL
@@ -70,27 +71,29 @@ class LogProgress:
     """The job's progress in the logs of its sources, at the end of an epoch.
 
     Attributes:
-        newest: connector → its newest transaction.
+        newest_transactions: connector → its newest transaction.
     """
 
-    newest: Mapping[str, NewestTransaction] = field(default_factory=dict)
+    newest_transactions: Mapping[str, NewestTransaction] = field(default_factory=dict)
     partitions: Mapping[KafkaPartition, PartitionProgress] = field(default_factory=dict)
 
     @property
     def positions(self) -> dict[str, SourcePosition]:
         """Connector → its newest transaction, as a database snapshot names it."""
-        return {source: newest.position for source, newest in self.newest.items()}
+        return {
+            source: transaction.position for source, transaction in self.newest_transactions.items()
+        }
 
     def newest_position(self, topic: str) -> LogPosition:
         """Return the position of the newest transaction of a topic's connector.
 
         The changes of a new partition lie after it, except repeats.
         """
-        sources = [source for source in self.newest if topic.startswith(f"{source}.")]
+        sources = [source for source in self.newest_transactions if topic.startswith(f"{source}.")]
         if not sources:
             return BEFORE_ALL
         # The connector "shop.eu" has the topics "shop.eu.…", and the connector "shop" the others.
-        return (*self.newest[max(sources, key=len)].log_position, LAST_OF_ALL)
+        return (*self.newest_transactions[max(sources, key=len)].log_position, LAST_OF_ALL)
 
     def partition(self, partition: KafkaPartition) -> PartitionProgress:
         """Return the progress of a partition. A new partition still awaits its first rows."""

@@ -24,20 +24,20 @@ _LOG_FIX = "give the job a new checkpoint and new tables, or leave the key out"
 
 
 @dataclass(frozen=True, slots=True)
-class BorderDoubts:
-    """The facts by which an epoch's end is doubted; iterates over the doubts.
+class DoubtSearch:
+    """The search for reasons to doubt the end of an epoch; iterates over the doubts.
 
     Attributes:
         ends: int64 [p]; the end in each partition.
         end_markers: the END markers before the ends.
-        newest: the end of each partition of all topics of the job.
+        newest_offsets: the end of each partition of all topics of the job.
         progress: the progress at the ends.
     """
 
     facts: PendingTransactions
     ends: Int64s
     end_markers: FactRows
-    newest: PartitionOffsets
+    newest_offsets: PartitionOffsets
     progress: LogProgress
 
     def __iter__(self) -> Iterator[Doubt]:
@@ -53,7 +53,7 @@ class BorderDoubts:
                 yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
     def _doubts_of_settings(self) -> Iterator[Doubt]:
-        messages, partitions = self.facts.messages, list(self.facts.pending.partitions)
+        messages, partitions = self.facts.messages, list(self.facts.pending_messages.partitions)
         epoch_rows = messages[messages["offset"] < self.ends[messages["partition"]]]
         is_change = epoch_rows["kind"] == MessageKind.CHANGE
         for message in epoch_rows[epoch_rows["kind"] == MessageKind.UNMARKED][:1]:
@@ -66,7 +66,7 @@ class BorderDoubts:
             )
         marker_partitions = np.unique(self.end_markers["partition"]).tolist()
         for topic in sorted({partitions[code][0] for code in marker_partitions}):
-            count = sum(name == topic for name, _ in self.newest)
+            count = sum(name == topic for name, _ in self.newest_offsets)
             if count > 1:
                 reason = f"the topic {topic} has {count} partitions, so it has no order"
                 yield Doubt(reason, _TOPIC_FIX)
@@ -77,17 +77,17 @@ class BorderDoubts:
             yield Doubt(
                 f"transaction {marker['id']} has no position in the source's log", _ORDER_FIX
             )
-        for source, newest in self.progress.newest.items():
-            source_code = facts.pending.sources.code(source)
+        for source, newest_transaction in self.progress.newest_transactions.items():
+            source_code = facts.pending_messages.sources.code(source)
             source_ends = self.end_markers[self.end_markers["source"] == source_code]
-            for marker in source_ends[source_ends["log"] != newest.log][:1]:
+            for marker in source_ends[source_ends["log"] != newest_transaction.log][:1]:
                 reason = (
                     f"transaction {marker['id']} of {source} comes from another server than "
                     "earlier ones"
                 )
                 yield Doubt(reason, _LOG_FIX)
-        for source, newest in self.progress.newest.items():
-            is_newest = self.end_markers["id"] == newest.position.transaction
+        for source, newest_transaction in self.progress.newest_transactions.items():
+            is_newest = self.end_markers["id"] == newest_transaction.position.transaction
             for marker in self.end_markers[is_newest]:
                 code = marker["transaction"]
                 if not facts.has_begun[code] and not facts.is_old[code]:

@@ -17,12 +17,13 @@ _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
 
 
-def counted_codes_of(pending: PendingMessages, topics: Collection[str]) -> Int64s:
+def counted_codes_of(pending_messages: PendingMessages, topics: Collection[str]) -> Int64s:
     """Return for each table's code the code of its name in END markers; -1 without a topic.
 
     It loops over tables.
     """
-    names, marker_codes = pending.tables.names, np.unique(pending.counts.all()["table"]).tolist()
+    names = pending_messages.tables.names
+    marker_codes = np.unique(pending_messages.counts.all()["table"]).tolist()
     counted_codes = np.full(len(names), NO_CODE, np.int64)
     suffixes = {code: _in_topic(names[code]) for code in marker_codes}
     for code in marker_codes:
@@ -37,12 +38,14 @@ def counted_codes_of(pending: PendingMessages, topics: Collection[str]) -> Int64
     return counted_codes
 
 
-def is_topic_of(pending: PendingMessages, topic: str, table: int, counted_codes: Int64s) -> bool:
+def is_topic_of(
+    pending_messages: PendingMessages, topic: str, table_code: int, counted_codes: Int64s
+) -> bool:
     """Return whether a topic has changes of a table that markers count."""
-    names = pending.tables.names
-    return topic.endswith(_in_topic(names[table])) or any(
+    names = pending_messages.tables.names
+    return topic.endswith(_in_topic(names[table_code])) or any(
         names[code].partition(SEPARATOR)[2] == topic
-        for code in np.flatnonzero(counted_codes == table).tolist()
+        for code in np.flatnonzero(counted_codes == table_code).tolist()
     )
 
 

@@ -34,7 +34,7 @@ from stream_app.kafka.transactions.border import (
     LogPosition,
     LogProgress,
 )
-from stream_app.kafka.transactions.border_doubts import BorderDoubts
+from stream_app.kafka.transactions.border_doubts import DoubtSearch
 from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.pending_messages import (
     NO_CODE,
@@ -70,9 +70,9 @@ class EpochCut:
 
 
 def cut_epoch(
-    pending: PendingMessages,
-    newest: PartitionOffsets,
-    earlier: LogProgress,
+    pending_messages: PendingMessages,
+    newest_offsets: PartitionOffsets,
+    earlier_progress: LogProgress,
     topics: Collection[str] = (),
     *,
     is_forced: bool = False,
@@ -80,13 +80,15 @@ def cut_epoch(
     """Cut an epoch among the pending messages.
 
     Args:
-        newest: the end of each partition of all topics of the job.
-        earlier: the progress where the pending messages begin.
+        newest_offsets: the end of each partition of all topics of the job.
+        earlier_progress: the progress where the pending messages begin.
         topics: further topics, which the job has got since.
         is_forced: whether transactions whose rest does not come pass as whole.
     """
-    facts = PendingTransactions.of(pending, earlier)
-    counted_codes = counted_codes_of(pending, {*topics, *(topic for topic, _ in newest)})
+    facts = PendingTransactions.of(pending_messages, earlier_progress)
+    counted_codes = counted_codes_of(
+        pending_messages, {*topics, *(topic for topic, _ in newest_offsets)}
+    )
     messages = facts.bound_messages()
     missing_changes = _missing_changes(facts, messages, counted_codes)
     is_complete = facts.has_ended.copy()
@@ -104,20 +106,22 @@ def cut_epoch(
     awaited_positions = (
         _awaited_positions(facts, missing_changes, lacks_end, counted_codes) if is_forced else {}
     )
-    partitions = progress_at(facts, ends, newest if newest_transactions else {}, awaited_positions)
+    partitions = progress_at(
+        facts, ends, newest_offsets if newest_transactions else {}, awaited_positions
+    )
     progress = LogProgress(newest_transactions, partitions)
-    doubts = BorderDoubts(facts, ends, end_markers, newest, progress)
+    doubts = DoubtSearch(facts, ends, end_markers, newest_offsets, progress)
     return EpochCut(
-        ends=dict(zip(pending.partitions, ends.tolist(), strict=True)),
+        ends=dict(zip(pending_messages.partitions, ends.tolist(), strict=True)),
         border=Border(
             progress=progress,
-            advances=newest_transactions != earlier.newest,
+            advances=newest_transactions != earlier_progress.newest_transactions,
             doubt=next(iter(doubts), None),
         ),
         open_transactions=_open_transactions(facts, messages, is_open, missing_changes),
         is_overtaken=bool(is_complete[later_markers["transaction"]].any()),
         tables_without_topic=frozenset(
-            pending.tables.names[code]
+            pending_messages.tables.names[code]
             for code in np.unique(facts.counts["table"]).tolist()
             if counted_codes[code] == NO_CODE
         ),
@@ -131,7 +135,7 @@ def _missing_changes(
 
     A transaction without its BEGIN here began in earlier messages, so its counts say nothing.
     """
-    table_count = len(facts.pending.tables.names)
+    table_count = len(facts.pending_messages.tables.names)
     changes = messages[messages["kind"] == MessageKind.CHANGE]
     changes = changes[counted_codes[changes["table"]] != NO_CODE]
     table_codes = changes["transaction"] * table_count + counted_codes[changes["table"]]
@@ -147,7 +151,7 @@ def _missing_changes(
     is_missing = missing_counts > 0
     return {  # a loop over the few that are not whole
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
-        f"{facts.pending.tables.names[row['table']]}"
+        f"{facts.pending_messages.tables.names[row['table']]}"
         for row, count in zip(counts[is_missing], missing_counts[is_missing].tolist(), strict=True)
     }
 
@@ -190,7 +194,8 @@ def _awaited_positions(
     counted_codes: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
     """Return the positions that partitions must pass to have what torn transactions lack."""
-    pending, awaited_positions = facts.pending, dict[KafkaPartition, LogPosition]()
+    pending_messages = facts.pending_messages
+    awaited_positions = dict[KafkaPartition, LogPosition]()
     commits = {int(marker["transaction"]): marker for marker in facts.ends}
     torn_tables = [
         (transaction, table) for transaction, table in missing_changes if transaction in commits
@@ -202,13 +207,13 @@ def _awaited_positions(
         torn_commits += [(marker, None) for marker in facts.ends]
     for marker, table in torn_commits:
         position = (*marker["position"].tolist(), LAST_OF_ALL)
-        source = pending.sources.names[marker["source"]]
-        for partition in pending.partitions:
+        source = pending_messages.sources.names[marker["source"]]
+        for partition in pending_messages.partitions:
             topic, _ = partition
             may_lack_change = (
                 topic.startswith(f"{source}.")
                 if table is None
-                else is_topic_of(pending, topic, table, counted_codes)
+                else is_topic_of(pending_messages, topic, table, counted_codes)
             )
             if may_lack_change:
                 awaited_positions[partition] = max(
@@ -226,8 +231,9 @@ def _open_transactions(
     """Return the first transactions that are not whole, in words."""
     words = {transaction: changes for (transaction, _), changes in missing_changes.items()}
     transactions = np.unique(messages["transaction"])
+    names = facts.pending_messages.transactions.names
     return [
-        f"transaction {facts.pending.transactions.names[code].replace(SEPARATOR, ' ')} lacks "
+        f"transaction {names[code].replace(SEPARATOR, ' ')} lacks "
         f"{words.get(code, 'its END marker')}"
         for code in transactions[is_open[transactions]][:_NAMED_MAX].tolist()
     ]

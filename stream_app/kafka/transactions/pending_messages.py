@@ -62,9 +62,9 @@ class NameCodes:
 
     def of(self, names: pa.Array) -> Int64s:
         """Return the code of each name, int64 [n]; -1 for null. It loops over different names."""
-        encoded = names.dictionary_encode()
-        codes = np.array([*map(self.code, encoded.dictionary.to_pylist()), NO_CODE], np.int64)
-        rows: Int64s = codes[pc.fill_null(encoded.indices, len(codes) - 1).to_numpy()]
+        encoded_names = names.dictionary_encode()
+        codes = np.array([*map(self.code, encoded_names.dictionary.to_pylist()), NO_CODE], np.int64)
+        rows: Int64s = codes[pc.fill_null(encoded_names.indices, len(codes) - 1).to_numpy()]
         return rows
 
     def forget_all_but(self, used_codes: Int64s) -> Int64s:
@@ -102,12 +102,12 @@ class PendingMessages:
     """The messages after the end of the newest epoch.
 
     Attributes:
-        reached: the offset after the newest message of each partition whose facts are here.
+        reached_offsets: the offset after the newest message of each partition whose facts are here.
         partitions: the code of each partition, from 0 on.
         messages, ends, counts: the facts.
     """
 
-    reached: dict[KafkaPartition, int] = field(default_factory=dict)
+    reached_offsets: dict[KafkaPartition, int] = field(default_factory=dict)
     partitions: dict[KafkaPartition, int] = field(init=False, default_factory=dict)
     transactions: NameCodes = field(init=False, default_factory=NameCodes)
     sources: NameCodes = field(init=False, default_factory=NameCodes)
@@ -132,7 +132,7 @@ class PendingMessages:
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = facts.kinds, facts.orders
         messages["position"] = facts.positions
-        messages["is_new"] = self._mask_of_new(partition, facts)
+        messages["is_new"] = self._mark_new(partition, facts)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
             pc.binary_join_element_wise(facts.tables, pa.scalar(topic), SEPARATOR)
@@ -150,19 +150,22 @@ class PendingMessages:
         self.messages.add(messages)
         self.ends.add(ends)
         self.counts.add(counts)
-        self.reached[partition] = int(offsets[-1]) + 1
+        self.reached_offsets[partition] = int(offsets[-1]) + 1
 
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose facts have not been added."""
         return [
-            replace(planned, begin=max(planned.begin, self.reached.get(planned.kafka_partition, 0)))
-            for planned in ranges
-            if self.reached.get(planned.kafka_partition, 0) < planned.end
+            replace(offset_range, begin=max(offset_range.begin, reached))
+            for offset_range in ranges
+            if (reached := self.reached_offsets.get(offset_range.kafka_partition, 0))
+            < offset_range.end
         ]
 
     def reach(self, ranges: Iterable[OffsetRange]) -> None:
         """Note that ranges have been read, even where they have no messages."""
-        self.reached.update({planned.kafka_partition: planned.end for planned in ranges})
+        self.reached_offsets.update(
+            {offset_range.kafka_partition: offset_range.end for offset_range in ranges}
+        )
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the facts do not reach the position.
@@ -170,10 +173,12 @@ class PendingMessages:
         Args:
             progress: the progress at the position.
         """
-        if any(begin.get(partition, 0) > end for partition, end in self.reached.items()) or any(
-            offset and partition not in self.reached for partition, offset in begin.items()
+        if any(
+            begin.get(partition, 0) > end for partition, end in self.reached_offsets.items()
+        ) or any(
+            offset and partition not in self.reached_offsets for partition, offset in begin.items()
         ):
-            self.reached, self.partitions, self._highest_positions = {}, {}, {}
+            self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
             self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
         for partition, state in progress.partitions.items():
             self._highest_positions[partition] = max(
@@ -186,13 +191,16 @@ class PendingMessages:
             has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
             self.counts.keep(has_end)
         for partition, offset in begin.items():
-            self.reached.setdefault(partition, offset)
+            self.reached_offsets.setdefault(partition, offset)
             self._code(partition)
             self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
         self._forget_transactions()
 
-    def _mask_of_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
-        """Mark the changes after all earlier ones of the partition, and messages of other kinds."""
+    def _mark_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
+        """Mark the changes after all earlier ones of the partition, and messages of other kinds.
+
+        Note the highest position of the partition.
+        """
         is_new = np.ones(len(facts.kinds), np.bool_)
         rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
         if not len(rows):

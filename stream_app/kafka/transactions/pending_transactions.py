@@ -29,15 +29,15 @@ class PendingTransactions:
     """The t transactions of pending messages in p partitions, beside what earlier epochs had.
 
     Attributes:
-        earlier: the progress at the end of the epoch before.
+        earlier_progress: the progress at the end of the epoch before.
         ends: the first END marker of each transaction.
         has_begun, has_ended: bool [t]; transactions with a BEGIN, and with an END.
         is_old: bool [t]; transactions that earlier epochs had, by the position of their END.
         read_ends: int64 [p]; the offset after the last message of each partition.
     """
 
-    pending: PendingMessages
-    earlier: LogProgress
+    pending_messages: PendingMessages
+    earlier_progress: LogProgress
     messages: FactRows
     ends: FactRows
     counts: FactRows
@@ -47,30 +47,36 @@ class PendingTransactions:
     read_ends: Int64s
 
     @classmethod
-    def of(cls, pending: PendingMessages, earlier: LogProgress) -> PendingTransactions:
+    def of(
+        cls, pending_messages: PendingMessages, earlier_progress: LogProgress
+    ) -> PendingTransactions:
         """Return the transactions of messages that begin where a progress ends."""
-        messages, ends = pending.messages.all(), pending.ends.all()
+        messages, ends = pending_messages.messages.all(), pending_messages.ends.all()
         ends = ends[np.sort(np.unique(ends["transaction"], return_index=True)[1])]
-        shape = 3, len(pending.transactions.names)
+        shape = 3, len(pending_messages.transactions.names)
         has_begun, has_ended, is_old = np.zeros(shape, np.bool_)
         has_begun[messages["transaction"][messages["kind"] == MessageKind.BEGIN]] = True
         has_ended[ends["transaction"]] = True
-        for source, newest in earlier.newest.items():
-            source_ends = ends[ends["source"] == pending.sources.code(source)]
+        for source, newest_transaction in earlier_progress.newest_transactions.items():
+            source_ends = ends[ends["source"] == pending_messages.sources.code(source)]
             has_position = source_ends["position"][:, 0] >= 0
             is_known = has_position & (
-                compare_positions(source_ends["position"], newest.log_position) <= 0
+                compare_positions(source_ends["position"], newest_transaction.log_position) <= 0
             )
             is_old[source_ends["transaction"][is_known]] = True
         read_ends = np.array(
-            [pending.reached[partition] for partition in pending.partitions], np.int64
+            [
+                pending_messages.reached_offsets[partition]
+                for partition in pending_messages.partitions
+            ],
+            np.int64,
         )
         return cls(
-            pending=pending,
-            earlier=earlier,
+            pending_messages=pending_messages,
+            earlier_progress=earlier_progress,
             messages=messages,
             ends=ends,
-            counts=pending.counts.all(),
+            counts=pending_messages.counts.all(),
             has_begun=has_begun,
             has_ended=has_ended,
             is_old=is_old,
@@ -93,7 +99,8 @@ class PendingTransactions:
     def is_past(self, messages: FactRows) -> Bools:
         """Mark the changes up to the newest transaction of earlier epochs: bool [n]."""
         newest_positions = [
-            self.earlier.newest_position(topic)[:-1] for topic, _ in self.pending.partitions
+            self.earlier_progress.newest_position(topic)[:-1]
+            for topic, _ in self.pending_messages.partitions
         ]
         is_past: Bools = np.zeros(len(messages), np.bool_)
         for newest_position in set(newest_positions) - {BEFORE_ALL[:-1]}:  # a loop over connectors
@@ -107,14 +114,15 @@ class PendingTransactions:
 
     def newest_transactions(self, end_markers: FactRows) -> dict[str, NewestTransaction]:
         """Return the newest transaction of each connector, once the epoch has some END markers."""
-        newest = dict(self.earlier.newest)
+        transactions = dict(self.earlier_progress.newest_transactions)
         is_new = ~self.is_old[end_markers["transaction"]]
         new_markers = end_markers[is_new & (end_markers["position"][:, 0] >= 0)]
         for code in np.unique(new_markers["source"]).tolist():
             source_ends = new_markers[new_markers["source"] == code]
-            last = source_ends[np.argmax(ranks_of(source_ends["position"]))]
-            source = self.pending.sources.names[code]
-            log = newest[source].log if source in newest else source_ends[0]["log"]
-            position = SourcePosition(last["id"], int(last["time"]))
-            newest[source] = NewestTransaction(position, tuple(last["position"].tolist()), log)
-        return newest
+            last_marker = source_ends[np.argmax(ranks_of(source_ends["position"]))]
+            source = self.pending_messages.sources.names[code]
+            log = transactions[source].log if source in transactions else source_ends[0]["log"]
+            position = SourcePosition(last_marker["id"], int(last_marker["time"]))
+            log_position = tuple(last_marker["position"].tolist())
+            transactions[source] = NewestTransaction(position, log_position, log)
+        return transactions

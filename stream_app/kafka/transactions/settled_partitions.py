@@ -32,20 +32,20 @@ from stream_app.kafka.transactions.pending_transactions import MARKERS, PendingT
 def progress_at(
     facts: PendingTransactions,
     ends: Int64s,
-    newest: PartitionOffsets,
+    newest_offsets: PartitionOffsets,
     awaited_positions: Mapping[KafkaPartition, LogPosition],
 ) -> dict[KafkaPartition, PartitionProgress]:
     """Return the progress of each partition at the ends of an epoch.
 
     1. Choose the messages before the ends, and the changes with a position.
-    2. Mark the sure changes: of a transaction that is not counted here, more may come.
+    2. Mark the sure changes. After a new change of an uncounted transaction, more may come.
     3. Find the last rows of each partition.
     4. Find the partitions with later changes: rows of a first read lie before the first change.
     5. Decide the position and the state of each partition.
 
     Args:
-        newest: the end of each partition, where idle ones have been read; empty: an idle one may
-            have rows of the first read to come.
+        newest_offsets: the end of each partition, where idle ones have been read; empty: an idle
+            one may have rows of the first read to come.
         awaited_positions: the positions that partitions must pass before they are settled.
     """
     messages = facts.messages  # step 1
@@ -66,10 +66,10 @@ def progress_at(
     marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
     is_later = ~is_inside & messages["is_new"]  # step 4
     is_later &= messages["kind"] == MessageKind.CHANGE
-    later_partitions = set(messages["partition"][is_later].tolist()) if newest else set()
+    later_partitions = set(messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
-    for partition, code in facts.pending.partitions.items():
-        earlier = facts.earlier.partition(partition)
+    for partition, code in facts.pending_messages.partitions.items():
+        earlier = facts.earlier_progress.partition(partition)
         seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)
         highest_position = max(
             seen_position,
@@ -84,7 +84,8 @@ def progress_at(
             is_read = bool(is_sure[last_row[code]])
         else:
             is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
-        is_idle = code in later_partitions or ends[code] >= newest.get(partition, LAST_OF_ALL)
+        newest_offset = newest_offsets.get(partition, LAST_OF_ALL)
+        is_idle = code in later_partitions or ends[code] >= newest_offset
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)
     return progress
@@ -107,11 +108,13 @@ def _repeat_positions(
     Args:
         changes: the changes that are new in their partitions.
     """
-    partitions = list(facts.pending.partitions)
+    partitions = list(facts.pending_messages.partitions)
     repeat_positions: dict[KafkaPartition, LogPosition] = {}
     old_partitions = changes["partition"][facts.is_past(changes)]
     for code in np.unique(old_partitions).tolist():
-        repeat_positions[partitions[code]] = facts.earlier.newest_position(partitions[code][0])
+        repeat_positions[partitions[code]] = facts.earlier_progress.newest_position(
+            partitions[code][0]
+        )
     pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, pair_index, pair_counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     repeats = changes[["partition", "transaction"]][pair_counts[pair_index.ravel()] > 1]

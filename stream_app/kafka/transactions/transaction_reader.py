@@ -28,7 +28,7 @@ _RANGES_MAX = 16
 
 @dataclass(slots=True, kw_only=True)
 class TransactionReader:
-    """Implements `whole_borders.MessageReader`; for one thread.
+    """A reader of messages' transactions; for one thread. Implements `whole_borders.MessageReader`.
 
     Attributes:
         settings: settings of the native reader.
@@ -43,14 +43,14 @@ class TransactionReader:
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
         deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
-                self._read(pending.unread_ranges(ranges), pending, stopping)
+                self._read(pending_messages.unread_ranges(ranges), pending_messages, stopping)
                 return
             except WrongSourceError:
                 raise
@@ -69,7 +69,7 @@ class TransactionReader:
     def _read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         if self._reader is None:
@@ -82,7 +82,7 @@ class TransactionReader:
                 if stopping():
                     raise StoppedError("the job is stopping")
                 partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
-                pending.add(
+                pending_messages.add(
                     partition, int64s_of(batch.column("offset")), self.transactions_of(batch)
                 )
-        pending.reach(ranges)
+        pending_messages.reach(ranges)

@@ -29,8 +29,8 @@ from stream_app.clock import Clock
 from stream_app.epochs.stream.epoch_pace import FixedPace, Pace
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import StoppedError, WrongSourceError
-from stream_app.kafka.cluster_offsets import GONE_AFTER_S, OffsetEnd
 from stream_app.kafka.next_offsets import first_offsets, next_end, vanished_partitions
+from stream_app.kafka.offset_client import GONE_AFTER_S, OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange, messages_behind, ranges_between
 from stream_app.model.job_epoch import Offsets
 
@@ -42,7 +42,7 @@ _CANCEL_AGAIN_S = 0.5
 
 
 class SourceOffsetReader(Protocol):
-    """A reader of topics' first and last offsets; `kafka.cluster_offsets` implements it."""
+    """A reader of topics' first and last offsets; `kafka.offset_client` implements it."""
 
     def offsets_at(self, end: OffsetEnd) -> Offsets:
         """Return the oldest or newest offset of each partition; may wait for a while."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool, TakenError
 from stream_app.errors import StorageError
 from stream_app.filestore.iceberg_files import IcebergFiles
 from stream_app.model.options.iceberg_options import (
@@ -50,7 +50,7 @@ _OF_TABLE = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 class SqlPointer:
     """One table of a JDBC catalog; see `PointerStore`."""
 
-    connections: Connections
+    connection_pool: ConnectionPool
     catalog: str
     database: str
     name: str
@@ -63,7 +63,7 @@ class SqlPointer:
         """See `PointerStore.pointer`."""
         query = f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}"
         try:
-            rows = self.connections.rows(query, self._key)
+            rows = self.connection_pool.rows(query, self._key)
         except StorageError:
             if self._has_catalog_tables():
                 raise
@@ -73,15 +73,15 @@ class SqlPointer:
     def create(self, version: PointedVersion) -> bool:
         """See `PointerStore.create`."""
         for statement in _TABLES:
-            self.connections.create_table(statement)
+            self.connection_pool.create_table(statement)
         with suppress(TakenError):  # the namespace exists
-            self.connections.change(
+            self.connection_pool.change(
                 "INSERT INTO iceberg_namespace_properties "
                 "(catalog_name, namespace, property_key, property_value) VALUES (?, ?, ?, ?)",
                 (self.catalog, self.database, "exists", "true"),
             )
         try:
-            self.connections.change(
+            self.connection_pool.change(
                 "INSERT INTO iceberg_tables "
                 "(catalog_name, table_namespace, table_name, metadata_location) "
                 "VALUES (?, ?, ?, ?)",
@@ -93,11 +93,13 @@ class SqlPointer:
 
     def _has_catalog_tables(self) -> bool:
         """Return whether the database already has a catalog's tables."""
-        return bool(self.connections.rows(_CATALOG_TABLE_QUERIES[self.connections.url.driver.name]))
+        return bool(
+            self.connection_pool.rows(_CATALOG_TABLE_QUERIES[self.connection_pool.url.driver.name])
+        )
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
         """See `PointerStore.move`."""
-        changed_count = self.connections.change(
+        changed_count = self.connection_pool.change(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             f"WHERE {_OF_TABLE} AND metadata_location = ?",
             (version.path, current_pointer, *self._key, current_pointer),
@@ -114,5 +116,5 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     options, (database, name) = table.options, name_in_catalog(table)
     url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)
     catalog = options[METADATA_ICEBERG_SQL_CATALOG_NAME]
-    pointer = SqlPointer(Connections(url, 1), catalog, database, name)
+    pointer = SqlPointer(ConnectionPool(url, 1), catalog, database, name)
     return PointedTable(table, files, pointer, f"{catalog}.{database}.{name} of {url}")

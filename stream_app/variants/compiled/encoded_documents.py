@@ -106,13 +106,13 @@ def _encode_texts(
         count = list_nodes(positions[row], positions[row + 1] - 1, nodes)
         if count < 0:
             continue
-        members = number_members(count, nodes, buffers)
-        if members < 0:
+        member_count = number_members(count, nodes, buffers)
+        if member_count < 0:
             continue
         begin = put_value(count, cursor, row, nodes, buffers, doubles)
         sizes[0, row] = cursor - begin
         cursor = begin
-        begin = put_metadata(members, names, nodes, buffers)
+        begin = put_metadata(member_count, names, nodes, buffers)
         sizes[1, row] = names - begin
         names = begin
     return cursor, names

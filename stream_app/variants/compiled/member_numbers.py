@@ -50,30 +50,30 @@ class MemberBuffers(NamedTuple):
 @compiled
 def number_members(count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Number the members; return their count, or `DECLINED` if an object repeats a name."""
-    members, is_unchanged = 0, True
+    member_count, is_unchanged = 0, True
     last_count = number_at(buffers.last_counts)
     for node in range(count):
         if number_at(nodes.name_sizes + 8 * node) == NO_NAME:
             continue
         is_unchanged = (
             is_unchanged
-            and members < last_count
-            and _equals_last_member(members, node, nodes, buffers)
+            and member_count < last_count
+            and _equals_last_member(member_count, node, nodes, buffers)
         )
         if not is_unchanged:
-            put_number(buffers.members, members, node)
-        members += 1
-    if is_unchanged and members == last_count:
-        return members
+            put_number(buffers.members, member_count, node)
+        member_count += 1
+    if is_unchanged and member_count == last_count:
+        return member_count
     put_number(buffers.last_counts, COUNT, -1)
-    _sort_members(members, nodes, buffers)
-    _find_leaders(members, nodes, buffers)
-    _number_names(members, nodes, buffers)
-    if not _fill_slots(members, count, nodes, buffers):
+    _sort_members(member_count, nodes, buffers)
+    _find_leaders(member_count, nodes, buffers)
+    _number_names(member_count, nodes, buffers)
+    if not _fill_slots(member_count, count, nodes, buffers):
         return DECLINED
     if number_at(nodes.scratch_end) == nodes.scratch:  # otherwise later names would overwrite these
-        _keep_members(members, nodes, buffers)
-    return members
+        _keep_members(member_count, nodes, buffers)
+    return member_count
 
 
 @compiled
@@ -98,13 +98,13 @@ def _equals_last_member(member: int, node: int, nodes: NodeBuffers, buffers: Mem
 
 
 @compiled
-def _keep_members(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
-    for member in range(members):
+def _keep_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
+    for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
         put_number(buffers.last_parents, member, number_at(nodes.parents + 8 * node))
         put_number(buffers.last_begins, member, number_at(nodes.name_begins + 8 * node))
         put_number(buffers.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
-    put_number(buffers.last_counts, COUNT, members)
+    put_number(buffers.last_counts, COUNT, member_count)
 
 
 @compiled
@@ -136,20 +136,20 @@ def _utf16_rank(byte: int) -> int:
 
 
 @compiled
-def _sort_members(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
+def _sort_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Merge runs of 1, 2, 4 … members; equal names keep their order."""
     source, target = buffers.order, buffers.sort_memory
-    for member in range(members):
+    for member in range(member_count):
         put_number(source, member, number_at(buffers.members + 8 * member))
     run = 1
-    while run < members:
-        for begin in range(0, members, 2 * run):
-            _merge_runs(begin, min(begin + run, members), min(begin + 2 * run, members),
+    while run < member_count:
+        for begin in range(0, member_count, 2 * run):
+            _merge_runs(begin, min(begin + run, member_count), min(begin + 2 * run, member_count),
                    source, target, nodes)  # fmt: skip
         source, target = target, source
         run *= 2
     if source != buffers.order:
-        for member in range(members):
+        for member in range(member_count):
             put_number(buffers.order, member, number_at(source + 8 * member))
 
 
@@ -175,9 +175,9 @@ def _merge_runs(
 
 
 @compiled
-def _find_leaders(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
+def _find_leaders(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Find the first member of each name."""
-    for index in range(members):
+    for index in range(member_count):
         node, leader = number_at(buffers.order + 8 * index), -1
         if index:
             previous = number_at(buffers.order + 8 * (index - 1))
@@ -187,10 +187,10 @@ def _find_leaders(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> N
 
 
 @compiled
-def _number_names(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
+def _number_names(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> None:
     """Number the names in the order of their first use."""
     names, size = 0, 0
-    for member in range(members):
+    for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
         leader = number_at(buffers.leaders + 8 * node)
         if leader == node:
@@ -204,7 +204,7 @@ def _number_names(members: int, nodes: NodeBuffers, buffers: MemberBuffers) -> N
 
 
 @compiled
-def _fill_slots(members: int, count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
+def _fill_slots(member_count: int, count: int, nodes: NodeBuffers, buffers: MemberBuffers) -> bool:
     """Put members into their objects' slots; False if an object repeats a name."""
     slot = 0
     for node in range(count):
@@ -212,7 +212,7 @@ def _fill_slots(members: int, count: int, nodes: NodeBuffers, buffers: MemberBuf
             put_number(buffers.firsts, node, slot)
             put_number(buffers.slot_counts, node, 0)
             slot += number_at(nodes.sizes + 8 * node)
-    for index in range(members):
+    for index in range(member_count):
         node = number_at(buffers.order + 8 * index)
         parent = number_at(nodes.parents + 8 * node)
         slot_count = number_at(buffers.slot_counts + 8 * parent)

@@ -65,7 +65,7 @@ def put_value(
 
 
 @compiled
-def put_metadata(members: int, cursor: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
+def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: MemberBuffers) -> int:
     """Write the dictionary in front of the cursor; return where it begins."""
     names, size = (
         number_at(buffers.last_counts + 8 * NAMES),
@@ -78,7 +78,7 @@ def put_metadata(members: int, cursor: int, nodes: NodeBuffers, buffers: MemberB
     put_byte(begin, 0, VERSION | (width - 1) << 6)
     _put_little_endian(begin + 1, names, width)
     name_start = 0
-    for member in range(members):
+    for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
         if number_at(buffers.leaders + 8 * node) != node:
             continue

@@ -23,7 +23,7 @@ import pytest
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.errors import StreamAppError
 from tests.support.messages.debezium_messages import Value, a_format, messages, reasons_of, rows_of
 from tests.support.suite.datadriven import Case, files, run_file
@@ -93,7 +93,7 @@ class _Tables:
         )
         if keys:
             return message_format
-        last = InsertOnly(quarantines=quarantines, ignores_deletes=ignores)
+        last = InsertOnlyStep(quarantines=quarantines, ignores_deletes=ignores)
         return message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
 
@@ -130,12 +130,12 @@ def _lines(decoder: MessageFormat, values: list[Value], key: str | None) -> list
     ]
     lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
     lines += [
-        f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
+        f"{kind.value} column {name}: {sighting.record_count}, first {sighting.first_position}"
         for (kind, name), sighting in sorted(
             decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
         )
     ]
-    return [*lines, f"skipped {decoded.skipped}"]
+    return [*lines, f"skipped {decoded.skipped_count}"]
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -48,7 +48,7 @@ def options(case: Case) -> str:
         for key, value in sorted(client.options.items())
         if defaults.get(key) != value
     ]
-    lines += [f"ignored {key}: {why}" for key, why in sorted(client.ignored.items())]
+    lines += [f"ignored {key}: {why}" for key, why in sorted(client.ignored_reasons.items())]
     lines += [f"PROBLEM {key}: {problem}" for key, problem in sorted(client.problems.items())]
     return "\n".join(lines) or "nothing but the defaults"
 
@@ -88,7 +88,7 @@ def behind(case: Case) -> str:
         }
         for offsets in by_kind.values()
     )
-    lag = JobOffsets(begun=begun, committed=committed).lag(newest)
+    lag = JobOffsets(begun_offsets=begun, committed_offsets=committed).lag(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(lag.items()))
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.source.kafka_reader import reader_without_spark, source_offsets
+from stream_app.app.source.kafka_reader import open_offset_client, reader_without_spark
 from stream_app.app.source.source_connection import SourceConnection
 from stream_app.app.source.topic_checks import check_topics
 from stream_app.errors import SourceError
-from stream_app.kafka.cluster_offsets import OffsetEnd
+from stream_app.kafka.offset_client import OffsetEnd
 from tests.support.brokers.kafka_broker import new_topic, produce
 from tests.support.brokers.secure_kafka import SecureKafka
 from tests.support.databases.database_harness import DatabaseHarness, database, same
@@ -110,7 +110,7 @@ def test_a_cluster_that_is_away_is_named(secure_kafka: SecureKafka) -> None:
 def test_no_epoch_is_planned_while_a_cluster_is_away(secure_kafka: SecureKafka) -> None:
     new_topic(secure_kafka.broker, name="t")
     source = a_source(secure_kafka, "127.0.0.1:1")
-    with closing(source_offsets(source, reader_without_spark(source))) as offsets:
+    with closing(open_offset_client(source, reader_without_spark(source))) as offsets:
         offsets.give_up()  # it would wait for two minutes
         with pytest.raises(SourceError, match="has reported no offsets"):
             offsets.offsets_at(OffsetEnd.NEWEST)

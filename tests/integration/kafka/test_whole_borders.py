@@ -16,7 +16,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.epochs.stream.whole_borders import WholeEpochCutter
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import ClusterOffsets, OffsetEnd
+from stream_app.kafka.offset_client import OffsetClient, OffsetEnd
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.kafka.transactions.transaction_reader import TransactionReader
 from stream_app.model.job_epoch import Offsets
@@ -76,7 +76,7 @@ class Bank:
         self.send("transaction", {**marker, "data_collections": collections})
 
     def newest(self) -> Offsets:
-        source = ClusterOffsets(dict(self.client), topics=self.topics)
+        source = OffsetClient(dict(self.client), topics=self.topics)
         try:
             return source.offsets_at(OffsetEnd.NEWEST)
         finally:
@@ -89,7 +89,7 @@ class Bank:
     def cutter(self, limit: int = 100, patience_s: float | None = 60.0) -> WholeEpochCutter:
         return WholeEpochCutter(
             reader=TransactionReader(
-                settings=ReaderSettings(client=self.client),
+                settings=ReaderSettings(client_settings=self.client),
                 transactions_of=debezium_transactions,
                 clock=self.clock,
             ),

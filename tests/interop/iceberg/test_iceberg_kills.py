@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
-from stream_app.catalog.jdbc.connections import Connections
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool
 from stream_app.clock import SystemClock
 from stream_app.network.jdbc import parse_jdbc_url
 from stream_app.table.job.table_job import TableJob
@@ -103,7 +103,7 @@ def test_killed_between_the_first_file_and_its_register(
 
 def test_killed_before_the_pointer_moves(tmp_path: Path) -> None:
     uri = "metadata.iceberg.sql.uri"
-    database = Connections(parse_jdbc_url(f"jdbc:sqlite:{tmp_path}/catalog.db", uri), 1)
+    database = ConnectionPool(parse_jdbc_url(f"jdbc:sqlite:{tmp_path}/catalog.db", uri), 1)
     options = {"metadata.iceberg.storage": "hadoop-catalog", uri: str(database.url)}
     table = an_exported_table(tmp_path, **options)
     table.commit(("+I", {"id": 0}))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.catalog.jdbc.connections import Connections
+from stream_app.catalog.jdbc.connection_pool import ConnectionPool
 from stream_app.model.finding import FindingKind
 from stream_app.model.schema.data_type import STRING
 from stream_app.network.jdbc import parse_jdbc_url
@@ -54,7 +54,7 @@ class Database:
     uri: str
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return Connections(parse_jdbc_url(self.jdbc, "uri"), 1).rows(query)
+        return ConnectionPool(parse_jdbc_url(self.jdbc, "uri"), 1).rows(query)
 
 
 @pytest.fixture(scope="module")

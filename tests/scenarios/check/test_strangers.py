@@ -12,7 +12,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.recorded_tables import choice_of
 from stream_app.app.ops.source_comparison.omissions import Omissions
 from stream_app.app.ops.source_comparison.source_replay import replay_source
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobState, JobStateFile
 from stream_app.fileio.store_registry import file_io_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
+from stream_app.fileio.counted_file_io import RequestCounter, counting_file_io
 from stream_app.filestore.local_copies.lookup_copies import (
     DAMAGED,
     EVENTS,
@@ -81,7 +81,7 @@ def written(
     damaged: Path | None = None,
 ) -> tuple[FileStoreTable, bool]:
     """A table with these epochs; and whether one read the large file, after the first small one."""
-    requests = StoreRequests()
+    requests = RequestCounter()
     small = SmallTable(
         small_table(folder, COLUMNS, ("a", "b"), **options).table.with_counter(requests)
     )

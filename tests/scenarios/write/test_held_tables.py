@@ -19,7 +19,7 @@ from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.stages.blocks import NEWCOMERS_INDEX, UNREADABLE_INDEX
 from stream_app.epochs.stages.epoch_plan import TableMessages
 from stream_app.errors import CheckpointError, StorageError
-from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
+from stream_app.fileio.counted_file_io import RequestCounter, counting_file_io
 from stream_app.model.job_epoch import Offsets
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, Mode
@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
 
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    requests = StoreRequests()
+    requests = RequestCounter()
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     committer = started(tables, runner, file_io=(files, None), tasks=1)
     plan = committer.round_runner.plan()

@@ -49,7 +49,7 @@ def settings_for(
     client = client_options(bootstrap, options or {}, library().features)
     assert not client.problems
     return ReaderSettings(
-        client=tuple(sorted(client.options.items())),
+        client_settings=tuple(sorted(client.options.items())),
         fails_on_loss=fails_on_loss,
         timeout_s=timeout_s,
         tail_timeout_s=TAIL_TIMEOUT_S,

@@ -93,7 +93,7 @@ class Job:
                     **self.format_options,
                 },
                 keep_update_before=False,
-                mapping=None if self.rules is None else self.rules.options,
+                mapping_options=None if self.rules is None else self.rules.options,
             ),
         )
 

@@ -15,7 +15,7 @@ from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile, state_or_empty
@@ -240,7 +240,7 @@ def _pipeline_of(table: FileStoreTable) -> Pipeline:
     decode = format_pipeline("debezium-json", setup)
     if schema.primary_keys:
         return decode
-    last = InsertOnly(quarantines=True, ignores_deletes=False)
+    last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
     return decode.with_steps({StepPlace.INSERTS_ONLY: last})
 
 

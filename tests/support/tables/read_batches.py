@@ -11,7 +11,7 @@ from stream_app.format.data_files.parquet_reader import numbered_batches
 
 
 def read_batches(
-    source: BinaryIO | pa.NativeFile, columns: Sequence[str], batch_rows: int
+    source: BinaryIO | pa.NativeFile, columns: Sequence[str], batch_rows_max: int
 ) -> Iterator[pa.RecordBatch]:
     """See `numbered_batches`."""
-    return (batch for _, batch in numbered_batches(source, columns, batch_rows))
+    return (batch for _, batch in numbered_batches(source, columns, batch_rows_max))

@@ -39,7 +39,7 @@ def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipp
     assert decoded.changes.message_index.dtype == "int32"
     assert decoded.bad.num_rows == bad
     assert decoded.bad.schema == BAD_RECORD_SCHEMA
-    assert decoded.skipped == skipped
+    assert decoded.skipped_count == skipped
 
 
 def test_a_bad_record_keeps_where_it_came_from() -> None:
@@ -100,7 +100,7 @@ def test_sliced_message_batches() -> None:
     assert [row[:3] for row in rows_of(decoded)] == [
         (position, "+I", position + 4) for position in range(6)
     ]
-    assert decoded.skipped == 1
+    assert decoded.skipped_count == 1
     assert list(reasons_of(decoded)) == [11]
 
 

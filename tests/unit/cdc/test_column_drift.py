@@ -125,7 +125,7 @@ def test_records_that_the_parser_refuses_are_counted_once() -> None:
     random.Random(1).shuffle(values)
     decoded = a_format(COLUMNS).decode(messages(*values))
     assert decoded.bad.num_rows == 5
-    counts = {name: sighting.records for (_, name), sighting in decoded.drift.items()}
+    counts = {name: sighting.record_count for (_, name), sighting in decoded.drift.items()}
     assert counts == {"phone": 61, "w": 1}
 
 

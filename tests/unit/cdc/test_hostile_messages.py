@@ -47,7 +47,7 @@ def check(hostile: list[Hostile], decoded: DecodedBatch) -> None:
     bad = reasons_of(decoded)
     assert not rows.keys() & bad.keys()
     assert decoded.bad.num_rows == len(bad), "set aside twice"
-    assert len(rows) + len(bad) + decoded.skipped == len(hostile), "some are lost"
+    assert len(rows) + len(bad) + decoded.skipped_count == len(hostile), "some are lost"
     for index, message in enumerate(hostile):
         check_fate(message, rows.get(index), bad.get(index))
     originals = [hostile[index].value for index in sorted(bad)]
@@ -99,7 +99,7 @@ def test_messages_of_every_size_decode_alone_as_in_a_batch(wrapping: Wrapping) -
     hostile = graded_messages(wrapping)
     decoded = decode(hostile)
     check(hostile, decoded)
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     some = hostile[::ALONE_STEP]
     check_alone(some, decode(some))
 

@@ -116,7 +116,7 @@ def batch(messages: list[Message]) -> pa.RecordBatch:
 
 def outcomes(decoded: DecodedBatch) -> dict[int, Any]:
     """Return each message's rows or its reason; none for a skipped message."""
-    assert not decoded.decoder_errors
+    assert not decoded.decoder_error_count
     outcomes: dict[int, Any] = dict(reasons_of(decoded))
     for position, *cells in rows_of(decoded):
         outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
@@ -128,9 +128,9 @@ def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
     columns: dict[Any, int] = {}
     for part in decoded:
         for column, sighting in part.drift.items():
-            columns[column] = columns.get(column, 0) + sighting.records
+            columns[column] = columns.get(column, 0) + sighting.record_count
     tables = {name for part in decoded for name in part.tables}
-    return sum(part.skipped for part in decoded), tables, columns
+    return sum(part.skipped_count for part in decoded), tables, columns
 
 
 def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFormat]:

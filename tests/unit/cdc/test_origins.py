@@ -29,7 +29,7 @@ def origins(*values: bytes | None) -> Origins:
 def names(tables: Origins) -> list[str | None]:
     """Each message's table in words; None: none; the reason where it cannot be read."""
     return [
-        tables.unassigned.get(index, None if code == NO_TABLE else str(tables.tables[code]))
+        tables.unassigned_reasons.get(index, None if code == NO_TABLE else str(tables.tables[code]))
         for index, code in enumerate(tables.codes.tolist())
     ]
 
@@ -45,7 +45,7 @@ def test_captured_messages_are_of_the_table_that_their_topic_names(kind: str) ->
     lines = fixture_lines(f"debezium_{kind}")
     values = [line["value"] for line in lines]
     tables = origins(*(None if value is None else value.encode() for value in values))
-    assert not tables.unassigned
+    assert not tables.unassigned_reasons
     rows = 0
     for line, name in zip(lines, names(tables), strict=True):
         parts = line["topic"].split(".")

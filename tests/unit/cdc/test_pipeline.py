@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, StepPlace
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.source_table import SourceColumn, SourceTable
@@ -77,7 +77,7 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
     decoded = decoder.decode(batch)
     good = [key for key in range(1000) if key not in poisoned | {7}]
     assert rows_of(decoded) == [(key, "+I", key, "x") for key in good]
-    assert (decoded.decoder_errors, decoded.skipped) == (4, 1)
+    assert (decoded.decoder_error_count, decoded.skipped_count) == (4, 1)
     reasons = reasons_of(decoded)
     assert list(reasons) == [0, 1, 7, 500, 999]
     assert reasons.pop(7).startswith("is not JSON")
@@ -91,7 +91,7 @@ def test_each_record_at_which_the_decoder_fails_is_quarantined(
 def test_a_batch_of_bad_records_and_an_empty_batch_give_no_rows() -> None:
     decoder = Pipeline(FailingDecoder(recursion))
     decoded = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
-    assert (decoded.changes.rows.num_rows, decoded.decoder_errors) == (0, 3)
+    assert (decoded.changes.rows.num_rows, decoded.decoder_error_count) == (0, 3)
     assert decoded.changes.rows.schema == a_format().decode(messages()).changes.rows.schema
     assert decoder.decode(messages()).bad.num_rows == 0
 
@@ -121,7 +121,7 @@ def test_the_last_truncate_is_kept_whatever_fails_beside_it() -> None:
         decoded = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
             messages(*values)
         )
-        assert decoded.truncated == 3 + (index <= 3)
+        assert decoded.last_truncate == 3 + (index <= 3)
 
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
@@ -133,19 +133,19 @@ def test_bad_records_are_found_by_few_decodes(poisoned: int, seed: int) -> None:
     for key in random.Random(seed).sample(range(count), poisoned):
         values[key] = insert(key, POISON.decode())
     failing = FailingDecoder(recursion)
-    assert Pipeline(failing).decode(messages(*values)).decoder_errors == poisoned
+    assert Pipeline(failing).decode(messages(*values)).decoder_error_count == poisoned
     halves = 12  # log2 of 4096
     assert failing.messages_seen <= count * min(2 * poisoned + 1, halves + 1)
 
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
-    last = InsertOnly(quarantines=True, ignores_deletes=True)
+    last = InsertOnlyStep(quarantines=True, ignores_deletes=True)
     decoder = Pipeline(failing, {StepPlace.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]
     decoded = decoder.decode(messages(*values))
-    assert (decoded.decoder_errors, decoded.skipped) == (1, 1)
+    assert (decoded.decoder_error_count, decoded.skipped_count) == (1, 1)
     assert list(reasons_of(decoded)) == [0, 3]
 
 
@@ -181,7 +181,7 @@ def test_a_record_at_which_a_step_fails_is_quarantined_alone() -> None:
     decoded = (
         a_format().with_steps({StepPlace.INSERTS_ONLY: failing_step}).decode(messages(*values))
     )
-    assert (decoded.decoder_errors, len(rows_of(decoded))) == (1, 99)
+    assert (decoded.decoder_error_count, len(rows_of(decoded))) == (1, 99)
     assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
 
 

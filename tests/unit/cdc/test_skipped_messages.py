@@ -43,8 +43,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 def test_a_message_without_a_row_is_skipped(name: str, document: Any) -> None:
     batch = messages(json.dumps(document))
     origins = source_facts(name, {}).origins(batch)
-    assert (origins.codes.tolist(), origins.unassigned) == ([NO_TABLE], {})
-    assert a_format("id INT", name=name).decode(batch).skipped == 1
+    assert (origins.codes.tolist(), origins.unassigned_reasons) == ([NO_TABLE], {})
+    assert a_format("id INT", name=name).decode(batch).skipped_count == 1
 
 
 @pytest.mark.parametrize(("name", "document"), BAD)
@@ -60,4 +60,4 @@ def test_an_unknown_message_is_bad_in_the_table_that_it_names(name: str, documen
 def test_a_message_that_names_no_table_is_unreadable(name: str) -> None:
     origins = source_facts(name, {}).origins(messages('{"a":1}', None))
     assert origins.codes.tolist() == [NO_TABLE] * 2
-    assert origins.unassigned == {0: "does not name its table"}
+    assert origins.unassigned_reasons == {0: "does not name its table"}

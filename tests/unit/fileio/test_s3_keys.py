@@ -19,7 +19,7 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.s3.s3_file_io import S3FileIO
-from stream_app.fileio.s3.s3_keys import KeyFiles, RenewedKeys, S3Keys
+from stream_app.fileio.s3.s3_keys import KeyFileSource, KeyProvider, S3Keys
 from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.fileio.setting_references import MissingValueError
 from stream_app.fileio.store_registry import file_io_of
@@ -164,7 +164,7 @@ def test_tasks_have_the_drivers_keys_and_look_themselves_where_they_can(
 def test_keys_of_two_times_are_not_mixed(tmp_path: Path) -> None:
     write_keys(tmp_path, 1)
 
-    class Slow(KeyFiles):
+    class Slow(KeyFileSource):
         def _read(self) -> S3Keys:
             keys = super()._read()
             if keys.texts[0] == "access-key-1":
@@ -184,7 +184,7 @@ def test_keys_that_could_not_stand_in_a_request_are_refused(tmp_path: Path) -> N
         assert odd not in str(caught.value)
     (tmp_path / "odd").write_text("a b")
     file = f"${{file:{tmp_path}/odd}}"
-    keys = RenewedKeys(None, KeyFiles(access_key=file, secret_key="s"), SystemClock())
+    keys = KeyProvider(None, KeyFileSource(access_key=file, secret_key="s"), SystemClock())
     with pytest.raises(MissingValueError, match=r"s3\.access-key holds a blank"):
         keys()
 
@@ -316,8 +316,8 @@ def test_a_containers_role_gives_keys_and_new_ones_before_they_end(
 def test_files_are_not_read_for_each_request(tmp_path: Path) -> None:
     write_keys(tmp_path, 1)
     clock = Waiting()
-    files = KeyFiles(access_key=f"${{file:{tmp_path}/access}}", secret_key="s")
-    keys = RenewedKeys(None, files, clock)
+    files = KeyFileSource(access_key=f"${{file:{tmp_path}/access}}", secret_key="s")
+    keys = KeyProvider(None, files, clock)
     assert keys()["access_key_id"] == "access-key-1"
     write_keys(tmp_path, 2)
     assert keys()["access_key_id"] == "access-key-1"

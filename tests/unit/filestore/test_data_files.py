@@ -43,8 +43,8 @@ def a_table(folder: Path, columns: str = COLUMNS, **options: str) -> FileStoreTa
     return create_or_open(str(folder / "db.db" / "t"), schema, SteppingClock())
 
 
-def files_of(table: FileStoreTable, batch_rows: int = 100) -> BucketFiles:
-    return table.bucket_files(PARTITION, 0, batch_rows=batch_rows)
+def files_of(table: FileStoreTable, batch_rows_max: int = 100) -> BucketFiles:
+    return table.bucket_files(PARTITION, 0, batch_rows_max=batch_rows_max)
 
 
 def rows(table: FileStoreTable, values: Sequence[dict[str, Any]], first: int = 0) -> pa.RecordBatch:

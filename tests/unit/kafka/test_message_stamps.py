@@ -8,7 +8,7 @@ import pytest
 from stream_app.arrow_buffers import Int64s
 from stream_app.kafka.librdkafka import Message, library
 from stream_app.kafka.message_columns import words_of
-from stream_app.kafka.message_stamps import MessageStamps, stamp_word
+from stream_app.kafka.message_stamps import TimestampReader, stamp_word
 
 WORDS = 40
 STAMPS = [1_700_000_000_000, -1, 0, 1_700_000_000_001, 5]
@@ -46,7 +46,7 @@ def test_this_librdkafka_has_them_behind_its_public_struct() -> None:
 def test_later_batches_ask_for_both_ends() -> None:
     word, calls = librdkafkas_word(), Calls()
     _memory, pointers = messages(word)
-    stamps = MessageStamps(calls, word)
+    stamps = TimestampReader(calls, word)
     assert stamps.timestamps(pointers).tolist() == STAMPS
     assert calls.message_count == len(STAMPS)
     assert stamps.timestamps(pointers[::-1]).tolist() == STAMPS[::-1]
@@ -60,7 +60,7 @@ def test_a_word_that_differs_is_never_read_again(agrees_first: bool) -> None:
     _memory, pointers = messages(word)
     stamped, others = messages(word + 1)
     stamped[:, word] = stamped[:, word + 1]
-    stamps = MessageStamps(calls, word + 1)
+    stamps = TimestampReader(calls, word + 1)
     if agrees_first:
         assert stamps.timestamps(others).tolist() == STAMPS
     assert stamps.timestamps(pointers).tolist() == STAMPS
@@ -72,7 +72,7 @@ def test_a_word_that_differs_is_never_read_again(agrees_first: bool) -> None:
 def test_without_a_word_all_are_asked_for() -> None:
     _memory, pointers = messages(librdkafkas_word())
     calls = Calls()
-    stamps = MessageStamps(calls, None)
+    stamps = TimestampReader(calls, None)
     assert stamps.timestamps(pointers).tolist() == stamps.timestamps(pointers).tolist() == STAMPS
     assert calls.message_count == 2 * len(STAMPS)
 

@@ -15,7 +15,7 @@ import pytest
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
-from stream_app.cdc.debezium.avro.avro_source import AvroSource
+from stream_app.cdc.debezium.avro.avro_fact_reader import AvroFactReader
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.schema_registry_port import IdKind
 from stream_app.cdc.wire.avro.avro_types import parse_schema
@@ -94,7 +94,7 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     messages = batch(good, *strange, good)
     decoded = avro(registry).decode(messages)
     assert [position for position, *_ in rows_of(decoded)] == [0, len(strange) + 1]
-    source = AvroSource(SchemaRegistry((registry.url,)))
+    source = AvroFactReader(SchemaRegistry((registry.url,)))
     origins = source.origins(messages)
     assert [origins.codes[0], origins.codes[-1]] == [0, 0]
     source.change_times(messages)
@@ -102,7 +102,7 @@ def beside_good_ones(registry: Registry, *strange: bytes) -> tuple[DecodedBatch,
     source.versions(messages, MappingOptions())
     reasons = reasons_of(decoded)
     assert reasons.keys() == set(range(1, len(strange) + 1))
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     return decoded, reasons
 
 
@@ -280,8 +280,8 @@ def test_random_schemas_and_bytes_end_nothing(registry: Registry, seed: int) -> 
     decoded = avro(registry).decode(messages)
     rows = [position for position, *_ in rows_of(decoded)]
     assert {0, len(strange) + 1} <= set(rows)
-    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped == messages.num_rows
-    source = AvroSource(SchemaRegistry((registry.url,)))
+    assert len(set(rows)) + decoded.bad.num_rows + decoded.skipped_count == messages.num_rows
+    source = AvroFactReader(SchemaRegistry((registry.url,)))
     assert len(source.origins(messages).codes) == messages.num_rows
     source.change_times(messages)
     source.versions(messages, MappingOptions())

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.data_files.parquet_files import ParquetSink
+from stream_app.format.data_files.parquet_file_format import ParquetSink
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.variants.json_column import variants_of

@@ -237,7 +237,7 @@ def _applicable_definitions(
     """
     definition_texts = {parse_definition(text).name: text for text in configured.computed_columns}
     computed_columns, inapplicable = list[str](), list[str]()
-    for definition in configured.made_columns.computed:
+    for definition in configured.made_columns.definitions:
         if existing_names is not None and definition.name not in existing_names:
             continue
         argument = referenced_column(definition)

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from stream_app.app.load.load_progress import LoadedRanges
-from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
+from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, RequestCounter
 from stream_app.filestore.local_copies.lookup_copies import (
     COPIED_BYTES,
     EVENTS,
@@ -69,7 +69,7 @@ class StoreCollector(Collector):
     """
 
     label: str
-    requests: StoreRequests = field(default_factory=StoreRequests)
+    requests: RequestCounter = field(default_factory=RequestCounter)
     copies: Path = field(default_factory=local_copies_folder)
 
     def collect(self) -> Iterator[Metric]:

@@ -189,7 +189,7 @@ class SourceMetrics:
     def _set_table_lags(self, partition_lags: Mapping[PartitionLabels, int]) -> None:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._offsets is not None:
-            ends = self._offsets.committed
+            ends = self._offsets.committed_offsets
         begins = {key: held_table.begin for key, held_table in dict(self._held_tables).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
         lags = table_lags(topics, partition_lags, ends, begins)

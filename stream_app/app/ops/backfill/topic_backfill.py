@@ -36,7 +36,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
     table_end,
 )
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
 from stream_app.epochs.stages.epoch_plan import MessageSplitter, OneTableSplitter
 from stream_app.errors import SourceError, UsageError
 from stream_app.message_format_registry import format_named

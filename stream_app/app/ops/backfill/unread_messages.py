@@ -19,7 +19,7 @@ from stream_app.app.ops.source_comparison.source_replay import (
 from stream_app.app.source.kafka_reader import end_offsets
 from stream_app.app.source.topic_checks import RECREATED_FIX
 from stream_app.app.source.topic_messages import reader_of
-from stream_app.cdc.pipeline_steps.own_messages import SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import SourceChoice
 from stream_app.checkpoint.job_state import JobState
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import WrongSourceError

@@ -25,7 +25,7 @@ from stream_app.app.table_setup.first_message_checks import (
 )
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.lower_case_names import Describe, LowerCaseDescription
+from stream_app.cdc.lower_case_names import Describe, LowerCaseDescriber
 from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
@@ -167,7 +167,7 @@ def _remarks(
         return
     describe: Describe = reader.describe
     if job_tables.lowers_names:
-        describe = LowerCaseDescription(describe)
+        describe = LowerCaseDescriber(describe)
     description = describe(messages, options)
     if description is not None:
         yield from _remarks_beside_table(job_tables, location, description)

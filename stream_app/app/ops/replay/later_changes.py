@@ -71,8 +71,8 @@ class LaterChanges:
         for batch in self.read(kafka_partition, begin, self.ends[kafka_partition]):
             messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
-            if decoded.truncated is not None:
-                emptied_at = messages.column("offset")[decoded.truncated]
+            if decoded.last_truncate is not None:
+                emptied_at = messages.column("offset")[decoded.last_truncate]
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later_keys = self._changes(messages, decoded)
             if self.merges_by_key and later_keys.num_rows:

@@ -79,8 +79,8 @@ class Omissions:
         if decoded.bad.num_rows:
             self.add_bad(decoded.bad)
         for column, sighting in decoded.drift.items():
-            place = _place(messages, sighting.first)
-            located = RecordSighting(sighting.records, *place)
+            place = _place(messages, sighting.first_position)
+            located = RecordSighting(sighting.record_count, *place)
             earlier = self._columns.get(column)
             self._columns[column] = located if earlier is None else earlier.plus(located)
 

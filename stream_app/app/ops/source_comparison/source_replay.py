@@ -19,7 +19,7 @@ from stream_app.app.source.topic_messages import Ends
 from stream_app.app.table_setup.table_pipeline import LEFT_OUT_BY_CHECK, RowSettings
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.epochs.stages.partial_changes import bad_records_of_refused, with_messages
 from stream_app.errors import UsageError
@@ -67,10 +67,10 @@ class SourceReplay:
         decoded = self._pipeline.decode(messages)
         self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
-        if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
+        if decoded.last_truncate is not None:  # the source truncated its table
             self._buffer, self.buffered_rows = [], 0
             self._check.source_rows.empty()
-            changes = changes.changes_after(decoded.truncated)
+            changes = changes.changes_after(decoded.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
         self.buffered_rows += rows.num_rows

@@ -24,7 +24,7 @@ from stream_app.app.ops.source_comparison.omissions import Omissions
 from stream_app.app.ops.source_comparison.source_replay import CHUNK_ROWS, SourceReplay, table_end
 from stream_app.app.source.topic_messages import Ends, topic_messages
 from stream_app.app.table_setup.comparable_rows import why_incomparable
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE, SourceChoice
 from stream_app.epochs.stages.epoch_plan import MessageSplitter
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_format_registry import format_named

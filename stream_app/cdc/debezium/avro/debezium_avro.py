@@ -28,11 +28,11 @@ from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Drift, DriftedColumn, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.connect_readings import apply_schema
-from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.compiled_avro import (
+from stream_app.cdc.debezium.avro.avro_fact_reader import SLICE_ROWS, AvroFactReader
+from stream_app.cdc.debezium.avro.compiled_avro_reader import (
     IMAGES,
     AvroImages,
-    CompiledAvro,
+    CompiledAvroReader,
     MessageTexts,
     avro_images,
 )
@@ -78,7 +78,7 @@ class _SchemaPlan:
         readings: the readings of the table's columns, as the schema describes them.
         drift: the columns by which the schema differs from the table.
         is_envelope: whether the messages are envelopes, not flattened.
-        compiled: the machine-code reader, or None if machine code cannot read these messages.
+        compiled_reader: reads the messages by machine code; None if machine code cannot.
     """
 
     text: str
@@ -86,7 +86,7 @@ class _SchemaPlan:
     readings: tuple[ColumnReading, ...]
     drift: Drift
     is_envelope: bool
-    compiled: CompiledAvro | None
+    compiled_reader: CompiledAvroReader | None
 
 
 class DebeziumAvro(DebeziumJson):
@@ -121,8 +121,10 @@ class DebeziumAvro(DebeziumJson):
                     outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
                 else:
                     self._decode_slice(part, message_index, plan, outcome)
-        keyed = replace(outcome, messages=self._with_json_keys(messages))  # step 4
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
+        keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
+        )
 
     def _plan(self, number: int) -> _SchemaPlan | str:
         """Return the plan for a schema's messages, or the reason why they cannot be read."""
@@ -150,8 +152,8 @@ class DebeziumAvro(DebeziumJson):
         fields = dict(after.fields)
         readings = self._readings_of({**dict(before.fields), **fields})
         before_readings = self._readings_of({**fields, **dict(before.fields)})
-        for reading, other in zip(readings, before_readings, strict=True):
-            if reading != other:
+        for reading, before_reading in zip(readings, before_readings, strict=True):
+            if reading != before_reading:
                 raise UnreadableRecordError(
                     f"has a schema by which {reading.name!r} is another before a change than after"
                 )
@@ -161,7 +163,7 @@ class DebeziumAvro(DebeziumJson):
             readings=readings,
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
-            compiled=CompiledAvro.for_schema(
+            compiled_reader=CompiledAvroReader.for_schema(
                 root, readings, self._parser, reads_tables=self._settings.reads_tables
             )
             if is_envelope
@@ -172,7 +174,7 @@ class DebeziumAvro(DebeziumJson):
         """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
-            {name: connect_field(declared) for name, declared in fields.items()},
+            {name: connect_field(field_type) for name, field_type in fields.items()},
             self._options.encodings,
             writes_times=self._options.writes_times,
         )
@@ -184,7 +186,7 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._decode_as_json(values, message_index, plan, outcome)
             return
-        images = None if plan.compiled is None else plan.compiled.read(values)
+        images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
         if images is not None:
             is_undecoded = self._decode_images(images, message_index, plan, outcome)
             if not is_undecoded.any():
@@ -304,8 +306,10 @@ class DebeziumAvro(DebeziumJson):
 
 def _rows_of(root: AvroType) -> list[AvroType]:
     """Return the types of the images after and before a change; omit other types than records."""
-    declared = filter(None, map(root.field, ("after", "before")))
-    return [row for image_type in declared if (row := image_type.without_null()).kind == "record"]
+    image_types = filter(None, map(root.field, ("after", "before")))
+    return [
+        row for image_type in image_types if (row := image_type.without_null()).kind == "record"
+    ]
 
 
 def _image_positions(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
@@ -333,21 +337,21 @@ def _survey(
 ) -> SourceSurvey:
     """Look at the messages as JSON."""
     _check_options(registries, setup.options, setup.columns)
-    source = AvroSource(_schemas(registries, setup.options))
+    fact_reader = AvroFactReader(_schemas(registries, setup.options))
     other_options = without_registry(setup.options)
     return DEBEZIUM_JSON.survey(
         replace(setup, options=other_options),
-        {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},
+        {topic: fact_reader.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
-    source = AvroSource(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
+    fact_reader = AvroFactReader(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
     return SourceFacts(
-        origins=source.origins,
-        describe=source.describe,
-        versions=source.versions,
-        change_times=source.change_times,
+        origins=fact_reader.origins,
+        describe=fact_reader.describe,
+        versions=fact_reader.versions,
+        change_times=fact_reader.change_times,
     )
 
 

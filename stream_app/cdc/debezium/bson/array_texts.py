@@ -107,11 +107,15 @@ def _quote_arrays(
     begins, quotes, lasts = map(np.flatnonzero, marks)
     positions = np.concatenate([begins, quotes, lasts + 1])
     order = np.argsort(positions, kind="stable")
-    added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(lasts)])
+    added_bytes = np.repeat(
+        np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(lasts)]
+    )
     # The number of bytes before each byte that are not blanks.
     position_without_blanks = np.concatenate([[0], np.cumsum(~is_blank)])
     bounds = position_without_blanks[offsets] + np.searchsorted(positions[order], offsets)
-    rewritten = np.insert(data[~is_blank], position_without_blanks[positions[order]], added[order])
+    rewritten = np.insert(
+        data[~is_blank], position_without_blanks[positions[order]], added_bytes[order]
+    )
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(rewritten)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
-from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
+from stream_app.cdc.debezium.bson.compiled_rewriter import CompiledRewriter
 from stream_app.cdc.debezium.bson.nested_fields import with_variants
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
@@ -36,7 +36,7 @@ from stream_app.cdc.debezium.debezium_options import (
 from stream_app.cdc.debezium.schema_envelopes import split_messages
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
-from stream_app.cdc.json_records.origin_fields import FieldReader, NamedOrigins, OriginFields
+from stream_app.cdc.json_records.origin_fields import FieldReader, NamedOrigins, OriginRule
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
@@ -93,7 +93,7 @@ class DebeziumBson(DebeziumJson):
         layouts = compiled_layouts(options.decoder)
         self._compiled = None
         if layouts is not None:
-            self._compiled = CompiledDocuments(layouts.documents, self._typed)
+            self._compiled = CompiledRewriter(layouts.documents, self._typed)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`.
@@ -106,8 +106,10 @@ class DebeziumBson(DebeziumJson):
         outcome = self._new_outcome(messages)
         outcome.refuse(rewritten.unreadable)
         self._decode_values(*present_values(relational_messages), outcome)
-        keyed = replace(outcome, messages=relational_messages)
-        return outcome.decoded(self._settings.row_rules.schema, self._uncertain_changes(keyed))
+        keyed_outcome = replace(outcome, messages=relational_messages)
+        return outcome.decoded_batch(
+            self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
+        )
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
@@ -123,7 +125,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
         reader.read(group.payloads, group.message_index)
-    reader.unassigned.clear()
+    reader.unassigned_reasons.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
     if not len(unread_rows):
@@ -137,9 +139,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
     origins.codes[unread_rows] = codes[plain_origins.codes]
-    reasons = {**plain_origins.unassigned, **rewritten.unreadable}
-    unassigned = {int(unread_rows[row]): reason for row, reason in reasons.items()}
-    return Origins(tables=tuple(tables), codes=origins.codes, unassigned=unassigned)
+    reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable}
+    unassigned_reasons = {int(unread_rows[row]): reason for row, reason in reasons.items()}
+    return Origins(tables=tuple(tables), codes=origins.codes, unassigned_reasons=unassigned_reasons)
 
 
 def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
@@ -150,7 +152,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     return NamedOrigins(database, table, has_row)
 
 
-_ORIGINS = OriginFields(
+_ORIGINS = OriginRule(
     pa.schema(
         [
             ("op", pa.string()),

@@ -21,7 +21,7 @@ from stream_app.model.source.source_table import SourceTable
 def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
     """Return the table, with VARIANT for columns that have a document or an array."""
     # A loop over the few messages by which a table is described.
-    nested = {
+    nested_names = {
         name
         for value in messages.drop_null().to_pylist()
         for document in _documents(value)
@@ -30,7 +30,7 @@ def with_variants(table: SourceTable, messages: pa.Array) -> SourceTable:
     }
     columns = (
         replace(column, data_type=VARIANT)
-        if column.name in nested and column.name not in table.primary_keys
+        if column.name in nested_names and column.name not in table.primary_keys
         else column
         for column in table.columns
     )

@@ -39,7 +39,7 @@ from stream_app.cdc.columns.json_lines import (
     parse_objects,
 )
 from stream_app.cdc.columns.nesting_limit import are_too_deep
-from stream_app.cdc.debezium.bson.compiled_documents import CompiledDocuments
+from stream_app.cdc.debezium.bson.compiled_rewriter import CompiledRewriter
 from stream_app.cdc.debezium.bson.plain_documents import (
     NO_COLUMNS,
     plain_document,
@@ -97,7 +97,7 @@ class PlainMessages:
 def plain_messages(
     messages: pa.RecordBatch,
     columns: Mapping[str, TypedColumn] = NO_COLUMNS,
-    compiled: CompiledDocuments | None = None,
+    compiled: CompiledRewriter | None = None,
 ) -> PlainMessages:
     """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
 
@@ -127,7 +127,7 @@ class _MessageRewriter:
 
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
-    compiled: CompiledDocuments | None
+    compiled: CompiledRewriter | None
     unreadable: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
@@ -210,9 +210,9 @@ def _rewrite_together(
 
 def _quote(names: pa.Array) -> pa.Array:
     """Return names as JSON strings [n]; each distinct name is encoded once."""
-    encoded = names.dictionary_encode()
-    texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
-    return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
+    encoded_names = names.dictionary_encode()
+    texts = [json.dumps(name, ensure_ascii=False) for name in encoded_names.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(encoded_names.indices), "null")
 
 
 def _rewrite_one(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes:

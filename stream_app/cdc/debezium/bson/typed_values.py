@@ -126,11 +126,11 @@ class TypedColumn:
             return self._usual_nested_forms()
         if family is Family.VARIANT:
             return _DOCUMENTS
-        allowed = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
+        allowed_forms = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
-            return allowed - {UsualValue.TIMESTAMP}
-        return allowed
+            return allowed_forms - {UsualValue.TIMESTAMP}
+        return allowed_forms
 
     def _usual_nested_forms(self) -> frozenset[UsualValue] | None:
         scalars = self.data_type.scalars()

@@ -34,7 +34,7 @@ from stream_app.cdc.debezium.decoding.parsed_images import (
 from stream_app.cdc.json_records.batch_outcome import DecodedPart, DecodedRecords
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS, SchemaGroup
 from stream_app.cdc.json_records.dialect import DocumentImages
-from stream_app.cdc.json_records.layout_choice import LayoutChoice, objects_in
+from stream_app.cdc.json_records.layout_chooser import LayoutChooser, objects_in
 from stream_app.cdc.json_records.message_fields import text_reading
 from stream_app.cdc.json_records.record_shapes import RecordShape
 
@@ -55,16 +55,18 @@ class FastGroup(SchemaGroup):
     Attributes:
         fingerprint: a hash of the schema.
         frames: the most recent frames.
-        layout_choice: the machine-code decoder, or None if machine code does not run.
+        layout_chooser: the machine-code decoder, or None if machine code does not run.
     """
 
     fingerprint: str = ""
     frames: KnownFrames = field(default_factory=KnownFrames)
-    layout_choice: LayoutChoice | None = None
+    layout_chooser: LayoutChooser | None = None
 
-    def shape_at(self, values: pa.Array, positions: Int64s, policy: ColumnPolicy) -> RecordShape:
-        """Return the shape, and learn a missing one from the first value at these positions."""
-        return self.shape_for(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
+    def learn_shape_at(
+        self, values: pa.Array, positions: Int64s, policy: ColumnPolicy
+    ) -> RecordShape:
+        """Return the shape of the group, and learn it from the first values at these positions."""
+        return self.learn_shape(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
 
 
 class LaidOutShape(NamedTuple):
@@ -91,8 +93,8 @@ def decode_group_fast(
 ) -> DecodedPart | None:
     """Decode the values that have a known frame; None if they are too few, or of another shape."""
     part = None
-    if group.layout_choice is not None:
-        part = _decode_by_machine_code(values, group, group.layout_choice, settings)
+    if group.layout_chooser is not None:
+        part = _decode_by_machine_code(values, group, group.layout_chooser, settings)
     return part or _decode_by_frames(values, group, settings)
 
 
@@ -100,24 +102,24 @@ def _decode_by_frames(
     values: pa.Array, group: FastGroup, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values with a known frame: parse all their images at once."""
-    framed = group.frames.find_framed(values)
-    if framed is None:
+    framed_records = group.frames.find_framed(values)
+    if framed_records is None:
         return None
-    shape = group.shape_at(values, framed.positions, settings.policy)
-    may_misread = are_too_deep(framed.images, NESTING_MAX - 1)
-    may_misread |= may_be_misread(framed.images, has_decimals=shape.parses_decimals())
+    shape = group.learn_shape_at(values, framed_records.positions, settings.policy)
+    may_misread = are_too_deep(framed_records.images, NESTING_MAX - 1)
+    may_misread |= may_be_misread(framed_records.images, has_decimals=shape.parses_decimals())
     if may_misread.any():
-        framed = framed.without_images(may_misread)
-    positions = framed.positions
+        framed_records = framed_records.without_images(may_misread)
+    positions = framed_records.positions
     if len(positions) == 0:
         return None
     part = values if len(positions) == len(values) else values.take(pa.array(positions))
-    records = decode_framed(part, framed, shape, settings)
+    records = decode_framed(part, framed_records, shape, settings)
     return None if records is None else DecodedPart(positions, records)
 
 
 def _decode_by_machine_code(
-    values: pa.Array, group: FastGroup, choice: LayoutChoice, settings: DecodeSettings
+    values: pa.Array, group: FastGroup, chooser: LayoutChooser, settings: DecodeSettings
 ) -> DecodedPart | None:
     """Decode the values that machine code accepts.
 
@@ -127,18 +129,18 @@ def _decode_by_machine_code(
     if group.shape is None or not group.shape.is_flat:
         tails = group.frames.tails(values)
     positions = np.arange(len(values)) if tails is None else tails.positions
-    shape = group.shape_at(values, positions, settings.policy)
+    shape = group.learn_shape_at(values, positions, settings.policy)
     if tails is None and not shape.is_flat:
         return None
-    layout = choice.layout_of(
+    layout = chooser.take_layout(
         shape,
-        partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, choice.layout_class),
+        partial(_layout_of, values, positions[:SAMPLE_ROWS], shape, settings, chooser.layout_class),
     )
     if layout is None:
         return None
     if tails is None or shape.is_flat:
-        return _decode_flat(values, LaidOutShape(shape, layout), settings, choice)
-    return _decode_envelopes(values, tails, LaidOutShape(shape, layout), settings, choice)
+        return _decode_flat(values, LaidOutShape(shape, layout), settings, chooser)
+    return _decode_envelopes(values, tails, LaidOutShape(shape, layout), settings, chooser)
 
 
 def _layout_of(
@@ -182,12 +184,12 @@ def _decode_envelopes(
     tails: FramedTails,
     laid_out: LaidOutShape,
     settings: DecodeSettings,
-    choice: LayoutChoice,
+    chooser: LayoutChooser,
 ) -> DecodedPart | None:
     """Decode envelopes by the images before their known tails."""
     shape, layout = laid_out
     starts = offsets_of(values)[tails.positions].astype(np.int64)
-    images = choice.unless_few(layout.parse(bytes_of(values), starts, tails.tail_starts))
+    images = chooser.accept_parsed(layout.parse(bytes_of(values), starts, tails.tail_starts))
     if images is None or not len(images.columns[0]):
         return None
     selection = slice(None) if images.is_parsed.all() else images.is_parsed
@@ -205,11 +207,11 @@ def _decode_flat(
     values: pa.Array,
     laid_out: LaidOutShape,
     settings: DecodeSettings,
-    choice: LayoutChoice,
+    chooser: LayoutChooser,
 ) -> DecodedPart | None:
     """Decode flattened records, each of which is an image."""
     shape, layout = laid_out
-    parsed_rows = choice.unless_few(
+    parsed_rows = chooser.accept_parsed(
         layout.parse_rows(bytes_of(values), offsets_of(values).astype(np.int64))
     )
     if parsed_rows is None:

@@ -107,5 +107,5 @@ def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) 
     kind, text = cell
     if kind is JsonKind.STRING:
         return placeholder.is_value(reading, text, nested=False)
-    nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
-    return nested and placeholder.is_value(reading, text, nested=True)
+    is_nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
+    return is_nested and placeholder.is_value(reading, text, nested=True)

@@ -60,18 +60,24 @@ def decode_whole(
 
 
 def decode_framed(
-    values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
+    values: pa.Array, framed_records: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """Decode the images in `framed` as `decode_whole` does; None also for a flat shape."""
+    """Decode the images in `framed_records` as `decode_whole` does; None also for a flat shape."""
     if shape.is_flat:
         return None
-    columns = parse_objects(framed.images, pa.schema(shape.fields))
-    if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
+    columns = parse_objects(framed_records.images, pa.schema(shape.fields))
+    if columns is None or _holds_base64_beside_numbers(framed_records.images, shape, is_flat=True):
         return None
     parsed_images = framed_images(
-        framed.frames, framed.codes, framed.ops, framed.image_positions(), shape, columns, settings
+        framed_records.frames,
+        framed_records.codes,
+        framed_records.ops,
+        framed_records.image_positions(),
+        shape,
+        columns,
+        settings,
     )
-    return _records_by_names(values, framed.joined_images(), parsed_images, shape, settings)
+    return _records_by_names(values, framed_records.joined_images(), parsed_images, shape, settings)
 
 
 def _records_by_names(

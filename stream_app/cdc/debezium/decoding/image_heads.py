@@ -96,10 +96,10 @@ def _middles(words: ByteWords, before_starts: Int64s, tail_starts: Int64s) -> In
     """Return where `_MIDDLE` separates two objects; -1 for no position or several: int64 [n]."""
     # Images of one row are often of one length.
     middles = (before_starts + tail_starts - len(_MIDDLE)) // 2
-    unmatched = np.flatnonzero(~_is_middle(words, middles))
-    if len(unmatched):
-        middles[unmatched] = _middles_by_search(
-            words.data, before_starts[unmatched], tail_starts[unmatched]
+    unmatched_rows = np.flatnonzero(~_is_middle(words, middles))
+    if len(unmatched_rows):
+        middles[unmatched_rows] = _middles_by_search(
+            words.data, before_starts[unmatched_rows], tail_starts[unmatched_rows]
         )
     return middles
 

@@ -248,22 +248,24 @@ class KnownFrames:
     def _frame_codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """Return the index of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
-        unmatched = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
+        unmatched_rows = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
-            codes[_rows_with_tail(frame.tail, data, offsets, unmatched)] = code
-            unmatched = unmatched[codes[unmatched] < 0]
+            codes[_rows_with_tail(frame.tail, data, offsets, unmatched_rows)] = code
+            unmatched_rows = unmatched_rows[codes[unmatched_rows] < 0]
         misses = 0
-        while len(unmatched) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
-            row, unmatched_count = int(unmatched[0]), len(unmatched)
+        while len(unmatched_rows) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
+            row, unmatched_count = int(unmatched_rows[0]), len(unmatched_rows)
             new_frame = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
             if new_frame is not None:
-                codes[_rows_with_tail(new_frame.tail, data, offsets, unmatched)] = len(self._frames)
-                unmatched = unmatched[codes[unmatched] < 0]
-            if new_frame is None or len(unmatched) == unmatched_count:
-                unmatched = unmatched[1:]
+                codes[_rows_with_tail(new_frame.tail, data, offsets, unmatched_rows)] = len(
+                    self._frames
+                )
+                unmatched_rows = unmatched_rows[codes[unmatched_rows] < 0]
+            if new_frame is None or len(unmatched_rows) == unmatched_count:
+                unmatched_rows = unmatched_rows[1:]
             else:
                 self._frames.append(new_frame)
-            misses += unmatched_count - len(unmatched) <= len(codes) // _RARE_SHARE
+            misses += unmatched_count - len(unmatched_rows) <= len(codes) // _RARE_SHARE
         return codes
 
     def _join_tails(self, blocks: Sequence[FramedTails]) -> FramedTails:

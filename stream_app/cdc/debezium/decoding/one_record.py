@@ -196,7 +196,7 @@ def _drift(document: dict[str, Any], columns: frozenset[str]) -> Drift:
 
 
 def images_of(document: dict[str, Any]) -> DocumentImages | None:
-    """See `dialect.ImagesOf`."""
+    """Return the images of a message; None if it is not a change of rows."""
     if not ("op" in document and ("after" in document or "before" in document)):
         is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
         befores, afters = ((document,), ()) if is_delete else ((), (document,))

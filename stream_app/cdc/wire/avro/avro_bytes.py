@@ -26,66 +26,66 @@ def check_avro(root: AvroType, body: bytes) -> None:
         raise ValueError("it ends too early") from None
 
 
-def _value_end(avro_type: AvroType, body: bytes, position: int) -> int:
-    """Return the position after a value; recurses into each level of the schema."""
+def _value_end(avro_type: AvroType, body: bytes, byte_offset: int) -> int:
+    """Return the byte offset after a value; recurses into each level of the schema."""
     match avro_type.kind:
         case "int" | "long":
-            return _long(body, position)[1]
+            return _long(body, byte_offset)[1]
         case "bytes" | "string":
-            return _text_end(body, position)
+            return _text_end(body, byte_offset)
         case "record":
-            for _, declared in avro_type.fields:
-                position = _value_end(declared, body, position)
-            return position
+            for _, field_type in avro_type.fields:
+                byte_offset = _value_end(field_type, body, byte_offset)
+            return byte_offset
         case "union":
-            index, position = _index(body, position, len(avro_type.branches))
-            return _value_end(avro_type.branches[index], body, position)
+            index, byte_offset = _index(body, byte_offset, len(avro_type.branches))
+            return _value_end(avro_type.branches[index], body, byte_offset)
         case "enum":
-            return _index(body, position, len(avro_type.attributes["symbols"]))[1]
+            return _index(body, byte_offset, len(avro_type.attributes["symbols"]))[1]
         case "array" | "map":
-            return _blocks_end(avro_type, body, position)
+            return _blocks_end(avro_type, body, byte_offset)
         case "fixed":
-            return position + avro_type.size
+            return byte_offset + avro_type.size
         case kind:
-            return position + _FIXED_SIZES[kind]
+            return byte_offset + _FIXED_SIZES[kind]
 
 
-def _blocks_end(avro_type: AvroType, body: bytes, position: int) -> int:
+def _blocks_end(avro_type: AvroType, body: bytes, byte_offset: int) -> int:
     assert avro_type.items is not None
     while True:
-        count, position = _long(body, position)
+        count, byte_offset = _long(body, byte_offset)
         if count == 0:
-            return position
+            return byte_offset
         if count < 0:  # the size of the block in bytes comes next
-            _, position = _long(body, position)
+            _, byte_offset = _long(body, byte_offset)
         for _ in range(abs(count)):  # all items have bytes
             if avro_type.kind == "map":
-                position = _text_end(body, position)
-            position = _value_end(avro_type.items, body, position)
-            if position > len(body):
+                byte_offset = _text_end(body, byte_offset)
+            byte_offset = _value_end(avro_type.items, body, byte_offset)
+            if byte_offset > len(body):
                 raise IndexError("the bytes end within a block")
 
 
-def _text_end(body: bytes, position: int) -> int:
-    length, position = _long(body, position)
+def _text_end(body: bytes, byte_offset: int) -> int:
+    length, byte_offset = _long(body, byte_offset)
     if length < 0:
         raise ValueError(f"a length is {length}")
-    return position + length
+    return byte_offset + length
 
 
-def _index(body: bytes, position: int, count: int) -> tuple[int, int]:
-    index, position = _long(body, position)
+def _index(body: bytes, byte_offset: int, count: int) -> tuple[int, int]:
+    index, byte_offset = _long(body, byte_offset)
     if not 0 <= index < count:
         raise ValueError(f"{index} is the index of none of {count} branches or symbols")
-    return index, position
+    return index, byte_offset
 
 
-def _long(body: bytes, position: int) -> tuple[int, int]:
-    """Return a number of variable length, zigzag, and the position after it."""
+def _long(body: bytes, byte_offset: int) -> tuple[int, int]:
+    """Return a number of variable length, zigzag, and the byte offset after it."""
     number = shift = 0
     while True:
-        byte = body[position]
-        position += 1
+        byte = body[byte_offset]
+        byte_offset += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             break
@@ -94,4 +94,4 @@ def _long(body: bytes, position: int) -> tuple[int, int]:
             raise ValueError(f"a number has more than {_VARINT_BYTES_MAX} bytes")
     if number >> 64:
         raise ValueError("a number has more than 64 bits")
-    return (number >> 1) ^ -(number & 1), position
+    return (number >> 1) ^ -(number & 1), byte_offset

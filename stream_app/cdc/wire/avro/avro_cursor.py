@@ -104,36 +104,38 @@ class ValueCursor:
             case "null":
                 return AvroValues(avro_type, rows)
             case "record":
-                fields = {name: self.read(declared, rows) for name, declared in avro_type.fields}
+                fields = {
+                    name: self.read(field_type, rows) for name, field_type in avro_type.fields
+                }
                 return AvroValues(avro_type, rows, fields=fields)
             case "union":
-                return self._union(avro_type, rows)
+                return self._read_union(avro_type, rows)
             case "array" | "map":
                 self._skip_blocks(avro_type, rows)
                 return AvroValues(None, rows)
             case _:
-                return self._scalar(avro_type, rows)
+                return self._read_scalar(avro_type, rows)
 
-    def _scalar(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
+    def _read_scalar(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
         match avro_type.kind:
             case "boolean":
-                return AvroValues(avro_type, rows, self._fixed_bytes(rows, 1)[:, 0] != 0)
+                return AvroValues(avro_type, rows, self._read_bytes(rows, 1)[:, 0] != 0)
             case "int" | "long" | "enum":
-                return AvroValues(avro_type, rows, self._longs(rows))
+                return AvroValues(avro_type, rows, self._read_longs(rows))
             case "float" | "double":
                 size, dtype = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
-                raw = np.ascontiguousarray(self._fixed_bytes(rows, size))
+                raw = np.ascontiguousarray(self._read_bytes(rows, size))
                 return AvroValues(avro_type, rows, raw.view(dtype)[:, 0])
             case "bytes" | "string":
-                starts, lengths = self._spans(rows, self._longs(rows))
+                starts, lengths = self._read_spans(rows, self._read_longs(rows))
                 return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
             case _:
                 sizes = np.full(len(rows), avro_type.size, np.int64)
-                starts, lengths = self._spans(rows, sizes)
+                starts, lengths = self._read_spans(rows, sizes)
                 return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
 
-    def _union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
-        branch_numbers = self._longs(rows)
+    def _read_union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
+        branch_numbers = self._read_longs(rows)
         is_branch = (branch_numbers >= 0) & (branch_numbers < len(avro_type.branches))
         self._mark_broken(rows[~is_branch])
         values = []
@@ -146,7 +148,7 @@ class ValueCursor:
         unread_rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
         return AvroValues(None, np.sort(unread_rows))
 
-    def _spans(self, rows: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+    def _read_spans(self, rows: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
         """Move the cursor over values of these lengths; return their starts and lengths."""
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
@@ -155,36 +157,38 @@ class ValueCursor:
         self._mark_broken(rows[is_wrong])
         return starts, lengths
 
-    def _fixed_bytes(self, rows: Int64s, size: int) -> Bytes:
-        """Return the next bytes of each message: uint8 [m, size]."""
+    def _read_bytes(self, rows: Int64s, size: int) -> Bytes:
+        """Read the next bytes of each message: uint8 [m, size]."""
         positions = self.positions[rows]
         self.positions[rows] = np.minimum(positions + size, self._limit)
         next_bytes: Bytes = self._data[positions[:, None] + np.arange(size)]
         return next_bytes
 
-    def _longs(self, rows: Int64s) -> Int64s:
-        """Return numbers of variable length, zigzag: int64 [m]."""
-        return from_zigzag(self._varints(rows))
+    def _read_longs(self, rows: Int64s) -> Int64s:
+        """Read numbers of variable length, zigzag: int64 [m]."""
+        return from_zigzag(self._read_varints(rows))
 
-    def _varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
-        """Return numbers of variable length, least significant seven bits first: uint64 [m]."""
+    def _read_varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
+        """Read numbers of variable length, least significant seven bits first: uint64 [m]."""
         positions = self.positions[rows]
         first = self._data[positions]
         positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
-        unfinished = np.flatnonzero(first >= 0x80)
+        unfinished_rows = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
-            if not len(unfinished):
+            if not len(unfinished_rows):
                 break
-            next_byte = self._data[np.minimum(positions[unfinished], self._limit)]
-            numbers[unfinished] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+            next_byte = self._data[np.minimum(positions[unfinished_rows], self._limit)]
+            numbers[unfinished_rows] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
                 7 * byte_number
             )
-            positions[unfinished] += 1
+            positions[unfinished_rows] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
-            unfinished = unfinished[next_byte > 1] if is_last else unfinished[next_byte >= 0x80]
+            unfinished_rows = (
+                unfinished_rows[next_byte > 1] if is_last else unfinished_rows[next_byte >= 0x80]
+            )
         self.positions[rows] = np.minimum(positions, self._limit)
-        self._mark_broken(rows[unfinished])  # more than 64 bits
+        self._mark_broken(rows[unfinished_rows])  # more than 64 bits
         return numbers
 
     def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
@@ -193,14 +197,14 @@ class ValueCursor:
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
             if not len(rows):
                 return
-            counts = self._longs(rows)
+            counts = self._read_longs(rows)
             sized_rows = rows[counts < 0]
             if len(sized_rows):
-                self._longs(sized_rows)
-            remaining = np.abs(counts)
-            self._mark_broken(rows[remaining > _ITEMS_MAX])
-            has_items = (remaining > 0) & (self.positions[rows] < self._limit)
-            rows, remaining = rows[has_items], remaining[has_items]
+                self._read_longs(sized_rows)
+            remaining_counts = np.abs(counts)
+            self._mark_broken(rows[remaining_counts > _ITEMS_MAX])
+            has_items = (remaining_counts > 0) & (self.positions[rows] < self._limit)
+            rows, remaining_counts = rows[has_items], remaining_counts[has_items]
             items = rows
             while len(items):  # as often as the longest block has items
                 self._steps += 1
@@ -208,11 +212,11 @@ class ValueCursor:
                     self._mark_broken(rows)
                     return
                 if avro_type.kind == "map":
-                    self._spans(items, self._longs(items))
+                    self._read_spans(items, self._read_longs(items))
                 self.read(avro_type.items, items)
-                remaining = remaining - 1
-                items = items[remaining > 0]
-                remaining = remaining[remaining > 0]
+                remaining_counts = remaining_counts - 1
+                items = items[remaining_counts > 0]
+                remaining_counts = remaining_counts[remaining_counts > 0]
         self._mark_broken(rows)
 
     def _mark_broken(self, rows: Int64s) -> None:

@@ -31,18 +31,20 @@ def avro_text(schemas: Schemas, number: int) -> str:
         UnreadableRecordError: the registry has no schema of this number.
         SourceError: no registry answers.
     """
-    registered = schemas.schema(number)
-    registered.check(SchemaKind.AVRO)
-    return _joined_text(registered) if registered.references else registered.text
+    registered_schema = schemas.schema(number)
+    registered_schema.check(SchemaKind.AVRO)
+    return (
+        _joined_text(registered_schema) if registered_schema.references else registered_schema.text
+    )
 
 
 @lru_cache(maxsize=256)
-def _joined_text(registered: RegisteredSchema) -> str:
+def _joined_text(registered_schema: RegisteredSchema) -> str:
     try:
         types = _NamedTypes()
-        for _, text in registered.references:
+        for _, text in registered_schema.references:
             types.declare(json.loads(text), "")
-        return json.dumps(types.resolve(json.loads(registered.text), ""))
+        return json.dumps(types.resolve(json.loads(registered_schema.text), ""))
     except RecursionError:
         problem = "its references nest too deeply"
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -76,14 +76,14 @@ class AvroType:
     @property
     def docs(self) -> Mapping[str, str]:
         """The comments of a record's fields."""
-        declared = self.attributes.get("fields", ())
-        return {column["name"]: str(column["doc"]) for column in declared if column.get("doc")}
+        fields = self.attributes.get("fields", ())
+        return {column["name"]: str(column["doc"]) for column in fields if column.get("doc")}
 
     @property
     def defaults(self) -> Mapping[str, Any]:
         """The defaults of a record's fields, without those that are null."""
-        declared = self.attributes.get("fields", ())
-        defaults = {column["name"]: column.get("default") for column in declared}
+        fields = self.attributes.get("fields", ())
+        defaults = {column["name"]: column.get("default") for column in fields}
         return {name: value for name, value in defaults.items() if value is not None}
 
     def field(self, name: str) -> AvroType | None:
@@ -123,7 +123,7 @@ def _type_or_problem(text: str) -> AvroType | str:
     return root
 
 
-def _check(declared: AvroType, depth: int, type_numbers: Iterator[int]) -> bool:
+def _check(avro_type: AvroType, depth: int, type_numbers: Iterator[int]) -> bool:
     """Check what readers rely on, and return whether every value of the type has at least one byte.
 
     Args:
@@ -137,21 +137,23 @@ def _check(declared: AvroType, depth: int, type_numbers: Iterator[int]) -> bool:
         raise UnreadableRecordError(f"has a schema of more than {_TYPES_MAX} types")
     if depth > _DEPTH_MAX:  # also of a type that holds itself
         raise UnreadableRecordError(_TOO_DEEP)
-    connect_field(declared)
-    if declared.kind == "enum":
-        [*map(_checked_name, declared.attributes["symbols"])]
-    if declared.kind == "fixed":
-        if not 0 <= declared.size <= _SIZE_MAX:
-            raise ValueError(f"the size of a fixed is {declared.size}")
-        return declared.size > 0
-    fields_have_bytes = [_check(inner, depth + 1, type_numbers) for _, inner in declared.fields]
-    for branch in declared.branches:
+    connect_field(avro_type)
+    if avro_type.kind == "enum":
+        [*map(_checked_name, avro_type.attributes["symbols"])]
+    if avro_type.kind == "fixed":
+        if not 0 <= avro_type.size <= _SIZE_MAX:
+            raise ValueError(f"the size of a fixed is {avro_type.size}")
+        return avro_type.size > 0
+    fields_have_bytes = [
+        _check(field_type, depth + 1, type_numbers) for _, field_type in avro_type.fields
+    ]
+    for branch in avro_type.branches:
         _check(branch, depth + 1, type_numbers)
-    if declared.items is not None:
-        has_bytes = _check(declared.items, depth + 1, type_numbers)
-        if declared.kind == "array" and not has_bytes:
+    if avro_type.items is not None:
+        has_bytes = _check(avro_type.items, depth + 1, type_numbers)
+        if avro_type.kind == "array" and not has_bytes:
             raise UnreadableRecordError("has a schema with an array of items without bytes")
-    return any(fields_have_bytes) if declared.kind == "record" else declared.kind != "null"
+    return any(fields_have_bytes) if avro_type.kind == "record" else avro_type.kind != "null"
 
 
 def _parse_type(schema: Any, namespace: str, type_of_name: dict[str, AvroType]) -> AvroType:

@@ -50,33 +50,36 @@ def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
 class ProtobufCursor(ValueCursor):
     """A cursor over the fields of n messages, from the positions where they begin."""
 
-    def paths(self) -> Int64s:
+    def read_paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
         all_rows = np.arange(len(self.positions))
         rows = all_rows[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
-        remaining = self._longs(rows)
-        is_wrong = (remaining < 0) | (remaining > PATH_MAX)
+        remaining_counts = self._read_longs(rows)
+        is_wrong = (remaining_counts < 0) | (remaining_counts > PATH_MAX)
         self._mark_broken(rows[is_wrong])
-        paths[rows[remaining == 0], 0] = 0
-        remaining = np.where(is_wrong, 0, remaining)
+        paths[rows[remaining_counts == 0], 0] = 0
+        remaining_counts = np.where(is_wrong, 0, remaining_counts)
         for step in range(PATH_MAX):
-            rows, remaining = rows[remaining > 0], remaining[remaining > 0] - 1
+            rows, remaining_counts = (
+                rows[remaining_counts > 0],
+                remaining_counts[remaining_counts > 0] - 1,
+            )
             if not len(rows):
                 break
-            paths[rows, step] = self._longs(rows)
+            paths[rows, step] = self._read_longs(rows)
         return paths
 
-    def fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
+    def read_fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends, and return the values of these fields, by name."""
         values_by_number = {field.number: _FieldValues(field, self.positions) for field in fields}
         rows = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
             if not len(rows):
                 break
-            tags = self._varints(rows)
+            tags = self._read_varints(rows)
             for tag in np.unique(tags).tolist():  # mostly one
-                self._field(int(tag), rows[tags == tag], values_by_number)
+                self._read_field(int(tag), rows[tags == tag], values_by_number)
             rows = rows[self.positions[rows] < self._ends[rows]]
         self._mark_broken(rows)
         self._leave_choices(values_by_number.values())
@@ -100,7 +103,9 @@ class ProtobufCursor(ValueCursor):
                 self._mark_broken(np.flatnonzero(other_members & field_values.is_present))
                 members_of_choice[choice] = other_members | field_values.is_present
 
-    def _field(self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]) -> None:
+    def _read_field(
+        self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]
+    ) -> None:
         number, wire_type = tag >> 3, tag & 7
         field_values = values_by_number.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
@@ -113,38 +118,38 @@ class ProtobufCursor(ValueCursor):
         elif field_values.field.kind.wire_type != wire_type:
             self._mark_broken(rows)
         elif wire_type == WIRE_LENGTH:
-            self._bytes_field(field_values, rows)
+            self._read_bytes_field(field_values, rows)
         else:
-            self._number_field(field_values, rows)
+            self._read_number_field(field_values, rows)
 
     def _skip(self, wire_type: int, rows: Int64s) -> None:
         if wire_type == WIRE_VARINT:
-            self._varints(rows)
+            self._read_varints(rows)
         elif wire_type == WIRE_LENGTH:
-            self._lengths(rows)
+            self._read_lengths(rows)
         else:
-            self._fixed_bytes(rows, 8 if wire_type == WIRE_64 else 4)
+            self._read_bytes(rows, 8 if wire_type == WIRE_64 else 4)
 
-    def _lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the starts and lengths of values, and move the cursor to their ends."""
-        starts, lengths = self._spans(rows, self._varints(rows).view(np.int64))
+    def _read_lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Read the starts and lengths of values, and move the cursor to their ends."""
+        starts, lengths = self._read_spans(rows, self._read_varints(rows).view(np.int64))
         self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
         return starts, lengths
 
-    def _number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
+    def _read_number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
         kind = field_values.field.kind
         if kind.wire_type == WIRE_VARINT:
-            numbers = _varint_numbers(kind, self._varints(rows))
+            numbers = _varint_numbers(kind, self._read_varints(rows))
         else:
             size = 8 if kind.wire_type == WIRE_64 else 4
-            numbers = np.ascontiguousarray(self._fixed_bytes(rows, size)).view(_FIXED[kind])[:, 0]
+            numbers = np.ascontiguousarray(self._read_bytes(rows, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
             # A signed number of 64 bits cannot hold these.
             self._mark_broken(rows[numbers.view(np.int64) < 0])
         field_values.put(rows, numbers)
 
-    def _bytes_field(self, field_values: _FieldValues, rows: Int64s) -> None:
-        starts, lengths = self._lengths(rows)
+    def _read_bytes_field(self, field_values: _FieldValues, rows: Int64s) -> None:
+        starts, lengths = self._read_lengths(rows)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(rows, starts, lengths)
             return
@@ -153,7 +158,7 @@ class ProtobufCursor(ValueCursor):
         wrapped_field = field_values.field.inner
         inner_fields = [_SECONDS, _NANOS_FIELD] if wrapped_field is None else [wrapped_field]
         inner_cursor = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
-        values = inner_cursor.fields(inner_fields)
+        values = inner_cursor.read_fields(inner_fields)
         self._mark_broken(rows[inner_cursor.broken()])
         if wrapped_field is not None:
             field_values.put_inner(rows, values[wrapped_field.name])
@@ -245,13 +250,13 @@ class _FieldValues:
             if self.field.has_presence
             else np.arange(len(self.is_present))
         )
-        declared = self._value_field.avro_type
-        if declared.kind in ("string", "bytes"):
-            return AvroValues(declared, rows, None, self._starts[rows], self._lengths[rows])
+        avro_type = self._value_field.avro_type
+        if avro_type.kind in ("string", "bytes"):
+            return AvroValues(avro_type, rows, None, self._starts[rows], self._lengths[rows])
         numbers = self._numbers[rows]
         if self._value_field.kind is FieldKind.ENUM:
             symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
             indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
             numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)
-        return AvroValues(declared, rows, numbers)
+        return AvroValues(avro_type, rows, numbers)

@@ -57,14 +57,14 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
         UnreadableRecordError: the schema has no such message.
         SourceError: no registry answers.
     """
-    registered = schemas.schema(number)
-    registered.check(SchemaKind.PROTOBUF)
+    registered_schema = schemas.schema(number)
+    registered_schema.check(SchemaKind.PROTOBUF)
     if not path:
         raise UnreadableRecordError(
             f"is not Protobuf of schema {number}: it has no index of a message's type, or more "
             f"than {PATH_MAX}"
         )
-    compiled = _compile(registered)
+    compiled = _compile(registered_schema)
     if isinstance(compiled, str):
         raise UnreadableRecordError(compiled)
     from google.protobuf import message_factory  # noqa: PLC0415
@@ -83,12 +83,12 @@ def message_class(schemas: Schemas, number: int, path: Sequence[int]) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _compile(registered: RegisteredSchema) -> Any:
+def _compile(registered_schema: RegisteredSchema) -> Any:
     """Return the descriptor of the schema's file, or the reason of bad records without one."""
     from google.protobuf import descriptor_pb2, descriptor_pool  # noqa: PLC0415
 
     try:
-        compiled = _run_protoc(registered)
+        compiled = _run_protoc(registered_schema)
         pool = descriptor_pool.DescriptorPool()
         for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:
             pool.Add(file)
@@ -100,14 +100,14 @@ def _compile(registered: RegisteredSchema) -> Any:
         return f"has a schema that is not Protobuf's: {error_text}"[:_SHOWN_MAX]
 
 
-def _run_protoc(registered: RegisteredSchema) -> bytes:
+def _run_protoc(registered_schema: RegisteredSchema) -> bytes:
     """Return the compiled files, those of the references before the schema itself."""
     import grpc_tools  # noqa: PLC0415
     from grpc_tools import protoc  # noqa: PLC0415
 
     well_known_types = Path(grpc_tools.__file__).with_name("_proto")
     with scratch_folder("protobuf") as folder:
-        for name, text in ((_ROOT, registered.text), *registered.references):
+        for name, text in ((_ROOT, registered_schema.text), *registered_schema.references):
             if name.startswith(_WELL_KNOWN_TYPES):
                 continue
             if not _IMPORTED.fullmatch(name):

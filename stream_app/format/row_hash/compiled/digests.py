@@ -46,8 +46,8 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneBuffers) -> No
     """
     for lane in range(LANES):
         _begin_text(lane, lane, begins, count, lanes)
-    next_text, finished = LANES, 0
-    while finished < count:
+    next_text, finished_count = LANES, 0
+    while finished_count < count:
         add_block(lanes.cursors, lanes.state)
         for lane in range(LANES):
             cursor = number_at(lanes.cursors + 8 * lane) + BLOCK
@@ -57,7 +57,7 @@ def put_digests(begins: int, count: int, digests: int, lanes: LaneBuffers) -> No
             text = number_at(lanes.texts + 8 * lane)
             if text < count:
                 _put_digest(digests + 16 * text, lanes.state + 4 * lane)
-                finished += 1
+                finished_count += 1
             _begin_text(lane, next_text, begins, count, lanes)
             next_text += 1
 

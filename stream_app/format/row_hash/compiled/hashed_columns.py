@@ -25,7 +25,7 @@ from stream_app.format.row_hash.md5_lanes import UInt64s, lanes_of
 from stream_app.machine_code.compiler import compiled, put_number
 
 PlacedValues = tuple[int, pa.Array]
-"""A column's position in the table, and its values."""
+"""A column's index in the table, and its values."""
 
 _PIECE_BYTES = 1 << 18
 """The bytes of the texts that are hashed together."""
@@ -38,12 +38,12 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     """Return the two hash numbers of each row: uint64 [n] and uint64 [n].
 
     Args:
-        columns: positions, and values as `row_texts.plain_values` gives them.
+        columns: indices, and values as `row_texts.plain_values` gives them.
         count: n.
     """
     wide = [
-        (position, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
-        for position, values in columns
+        (column_index, values.cast(pa.int64()) if pa.types.is_integer(values.type) else values)
+        for column_index, values in columns
     ]
     numbers = np.array([_numbers_of(*column) for column in wide], np.int64).reshape(-1, 8)
     numbers = np.ascontiguousarray(numbers.T)
@@ -63,9 +63,9 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     return lanes_of(digests)
 
 
-def _numbers_of(position: int, values: pa.Array) -> tuple[int, ...]:
+def _numbers_of(column_index: int, values: pa.Array) -> tuple[int, ...]:
     """Return the column's number in each buffer of `TextColumns`."""
-    prefix = f"{position}=".encode()
+    prefix = f"{column_index}=".encode()
     validity, fixed, *strings = values.buffers()
     kind, width = (NUMBERS, 8) if not strings else (_STRING_KINDS[values.type], 4)
     data, size = (strings[0].address, strings[0].size) if any(strings) else (0, 0)
@@ -87,7 +87,7 @@ def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
     for _, values in columns:
         if not pa.types.is_int64(values.type):
             strings += lengths_of(values)
-    overhead = sum(len(f"{position}=:;") + WHOLE_MAX for position, _ in columns)
+    overhead = sum(len(f"{column_index}=:;") + WHOLE_MAX for column_index, _ in columns)
     return overhead + int(strings.max(initial=0))
 
 

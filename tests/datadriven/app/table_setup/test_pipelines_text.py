@@ -19,7 +19,7 @@ from stream_app.app.table_setup.table_pipeline import (
     job_pipeline,
 )
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_messages import EVERY_SOURCE
+from stream_app.cdc.pipeline_steps.own_message_decoder import EVERY_SOURCE
 from stream_app.clock import SystemClock
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.suite.datadriven import Case, run_file
@@ -77,5 +77,5 @@ def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
 
 
 def _step_names(pipeline: Pipeline) -> str:
-    own_step = [] if pipeline.own_messages is None else ["(own table)"]
+    own_step = [] if pipeline.own_message_decoder is None else ["(own table)"]
     return " ".join([*own_step, *(place.name.lower() for place in pipeline.steps)]) or "none"

@@ -66,7 +66,7 @@ def _values(case: Case) -> str:
         values, failed = function.compute(taken)
         failed = np.zeros(len(texts), np.bool_) if failed is None else failed
         assert not (failed & valid_of(values)).any(), "what fails is null"
-        types.append(str(function.result))
+        types.append(str(function.result_type))
         outcomes.append(
             ["fails" if bad else _shown(value) for value, bad in zip(values, failed, strict=True)]
         )

@@ -97,7 +97,7 @@ class _Tables:
             for position, kind, *row in rows_of(decoded)
         ]
         lines += [f"{position} bad: {reason}" for position, reason in reasons_of(decoded).items()]
-        return "\n".join([*lines, f"skipped {decoded.skipped}"])
+        return "\n".join([*lines, f"skipped {decoded.skipped_count}"])
 
 
 def _shown(value: object) -> str:

@@ -138,8 +138,9 @@ def _lines(decoder: MessageFormat, messages: pa.RecordBatch) -> Iterator[str]:
     for (kind, name), sighting in sorted(
         decoded.drift.items(), key=lambda item: (item[0][0].value, item[0][1])
     ):
-        yield f"{kind.value} column {name}: {sighting.records}, first {sighting.first}"
-    yield f"skipped {decoded.skipped}"
+        count, first = sighting.record_count, sighting.first_position
+        yield f"{kind.value} column {name}: {count}, first {first}"
+    yield f"skipped {decoded.skipped_count}"
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -100,7 +100,9 @@ def test_a_large_epoch_under_way_is_behind() -> None:
     metrics.source.read_from(lambda: positions[-1])
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
-        positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
+        positions.append(
+            JobOffsets(begun_offsets={"t": {"0": begun}}, committed_offsets={"t": {"0": committed}})
+        )
         metrics.source.note_heartbeat("db.t")
         source = metrics.source.state()
         return source.lag, staleness_problems(source, 300, 1000) == []

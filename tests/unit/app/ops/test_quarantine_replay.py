@@ -16,7 +16,7 @@ from stream_app.app.ops.replay.record_replay import Replay, ReplayOutcome
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
-from stream_app.cdc.pipeline_steps.insert_only import InsertOnly
+from stream_app.cdc.pipeline_steps.insert_only_step import InsertOnlyStep
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
@@ -72,7 +72,7 @@ class Bench:
         message_format = a_format(COLUMNS, keys)
         self.message_format: MessageFormat = message_format
         if not keys:
-            last = InsertOnly(quarantines=True, ignores_deletes=False)
+            last = InsertOnlyStep(quarantines=True, ignores_deletes=False)
             self.message_format = message_format.with_steps({StepPlace.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:

@@ -20,8 +20,8 @@ def source(reader: TopicReader | None = None, **options: str) -> SourceConfig:
 def test_the_native_reader_is_the_default(reader: TopicReader | None) -> None:
     settings = native_reader(source(reader, client_rack="r1"))
     assert settings is not None
-    assert dict(settings.client)["client.rack"] == "r1"
-    assert dict(settings.client)["bootstrap.servers"] == "b:9092"
+    assert dict(settings.client_settings)["client.rack"] == "r1"
+    assert dict(settings.client_settings)["bootstrap.servers"] == "b:9092"
     assert settings.fails_on_loss
 
 

@@ -266,6 +266,6 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
         name: job_pipeline(database.job_tables, open_file_store_table(database.sync.path(name)))
         for name in ("orders", "items")
     }
-    assert formats["orders"].decode(truncate).truncated == 0
+    assert formats["orders"].decode(truncate).last_truncate == 0
     with pytest.raises(WrongSourceError, match="the source table was truncated"):
         formats["items"].decode(truncate)

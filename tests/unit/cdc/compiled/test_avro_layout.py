@@ -99,14 +99,14 @@ def a_message(rng: random.Random, number: int) -> bytes:
 
 def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
     """All that a decoder tells, comparable."""
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     return (
         repr(rows_of(decoded)),
         reasons_of(decoded),
-        decoded.skipped,
+        decoded.skipped_count,
         sorted(decoded.tables.items()),
         decoded.schemas,
-        {column: sighting.records for column, sighting in decoded.drift.items()},
+        {column: sighting.record_count for column, sighting in decoded.drift.items()},
         decoded.changes.rows.schema,
     )
 

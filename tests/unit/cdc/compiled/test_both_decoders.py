@@ -50,14 +50,14 @@ def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
     But not its counts of unknown and missing columns. Arrays compare records by their number of
     fields, and so take a few for what the others are; machine code counts each one.
     """
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     return (
         repr(rows_of(decoded)),
         reasons_of(decoded),
-        decoded.skipped,
+        decoded.skipped_count,
         sorted(decoded.tables.items()),
         decoded.schemas,
-        decoded.truncated,
+        decoded.last_truncate,
         decoded.changes.rows.schema,
     )
 
@@ -117,7 +117,7 @@ def test_each_unknown_and_missing_column_is_counted(seed: int) -> None:
     expected: dict[Any, Sighting] = {}
     for index, value in enumerate(values):
         for column, sighting in alone.decode(messages(value)).drift.items():
-            one_more = Sighting(sighting.records, index)
+            one_more = Sighting(sighting.record_count, index)
             expected[column] = one_more.plus(expected.get(column, Sighting(0, index)))
     assert together.decode(messages(*values)).drift == expected
     assert expected

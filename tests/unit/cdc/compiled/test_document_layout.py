@@ -108,11 +108,11 @@ def everything(decoded: DecodedBatch) -> tuple[Any, ...]:
     But not its counts of columns, which arrays estimate, nor the words of its reasons: those of
     arrays depend on the messages that are read together.
     """
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     return (
         repr(rows_of(decoded)),
         sorted(reasons_of(decoded)),
-        decoded.skipped,
+        decoded.skipped_count,
         sorted(decoded.tables.items()),
         decoded.changes.rows.schema,
     )

@@ -77,7 +77,7 @@ def test_pg_plain_customers() -> None:
     )
     assert rows_of(decoded) == CUSTOMER_CHANGES
     assert reasons_of(decoded) == {}
-    assert decoded.skipped == 2
+    assert decoded.skipped_count == 2
 
 
 def test_pg_schema_customers() -> None:
@@ -89,7 +89,7 @@ def test_pg_schema_customers() -> None:
     want = sorted((kind, values) for _, kind, *values in CUSTOMER_CHANGES)
     assert str(got) == str(want)
     assert reasons_of(decoded) == {}
-    assert decoded.skipped == 2
+    assert decoded.skipped_count == 2
 
 
 def test_pg_flat_customers() -> None:
@@ -114,7 +114,7 @@ def test_pg_flat_customers() -> None:
         (11, "+U", *with_(ADA, balance=D("1334.75"), **millis), *none),
         (12, "+U", *with_(LI, tier=None, note=None), "-", None, 5_000_000_000),
     ]
-    assert (decoded.skipped, reasons_of(decoded)) == (2, {})
+    assert (decoded.skipped_count, reasons_of(decoded)) == (2, {})
 
 
 BIG = 9007199254740993  # 2^53 + 1
@@ -148,7 +148,7 @@ def test_pg_orders_with_before_images(topic: str) -> None:
     for number in (1, 2):  # by line: they lie in different Kafka partitions
         got = [row[1:] for row in rows_of(decoded) if row[3] == number]
         assert got == [row for row in ORDER_CHANGES if row[2] == number]
-    assert decoded.skipped == 2  # tombstone and truncate
+    assert decoded.skipped_count == 2  # tombstone and truncate
 
 
 def test_pg_orders_truncate_stops() -> None:
@@ -208,7 +208,7 @@ def test_keyless_table(file: str, topic: str) -> None:
         ("-D", *inserted),
         ("-D", *inserted),
     ]
-    assert decoded.skipped == 2
+    assert decoded.skipped_count == 2
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_messages_that_mean_no_row(file: str, topic: str, count: int | None) -> 
     decoded = a_format("id STRING, name STRING").decode(batch)
     assert rows_of(decoded) == []
     assert reasons_of(decoded) == {}
-    assert decoded.skipped == batch.num_rows
+    assert decoded.skipped_count == batch.num_rows
     assert count in (None, batch.num_rows)
 
 
@@ -267,4 +267,4 @@ def test_mariadb_customers() -> None:
         (14, "-U", *maria(seven, **later)),
         (14, "+U", *maria(with_(seven, name="upserted"), **later)),
     ]
-    assert (decoded.skipped, reasons_of(decoded)) == (2, {})
+    assert (decoded.skipped_count, reasons_of(decoded)) == (2, {})

@@ -130,7 +130,7 @@ def test_mariadb_all_types() -> None:
             *('{"b": 1.10,  "a": [1, null]}', "Öß"),
         ),
     ]
-    assert decoded.skipped == 1
+    assert decoded.skipped_count == 1
 
 
 def test_a_time_beyond_a_day_is_not_a_time() -> None:

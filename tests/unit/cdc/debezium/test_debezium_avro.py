@@ -82,10 +82,10 @@ def test_avro_means_what_its_json_means(registry: Registry, decoder: str, seed: 
     plain = of_json.decode(batch([avro_as_json(value, text) for value in values]))
     decoded = of_avro.decode(batch(values))
     assert outcome(decoded) == outcome(plain)
-    assert decoded.skipped == plain.skipped
+    assert decoded.skipped_count == plain.skipped_count
     assert decoded.tables == plain.tables
-    assert {name: sighting.records for name, sighting in decoded.drift.items()} == {
-        name: sighting.records for name, sighting in plain.drift.items()
+    assert {name: sighting.record_count for name, sighting in decoded.drift.items()} == {
+        name: sighting.record_count for name, sighting in plain.drift.items()
     }
 
 
@@ -121,7 +121,7 @@ def test_a_broken_message_is_bad_and_harms_no_other(registry: Registry) -> None:
     }
     reasons = reasons_of(decoded)
     assert len(reasons) == len(broken)
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     assert reasons[25] == "names schema 77, which the schema registry does not have"
     assert "does not begin with 0 and the number of a schema" in reasons[22]
 
@@ -147,7 +147,7 @@ def test_columns_of_the_schema_that_the_table_does_not_have(registry: Registry) 
     decoded = avro(registry, "id BIGINT, name STRING, phone STRING").decode(batch([value] * 3))
     assert len(rows_of(decoded)) == 3
     assert {
-        name: sighting.records for (_, name), sighting in decoded.drift.items()
+        name: sighting.record_count for (_, name), sighting in decoded.drift.items()
     } == dict.fromkeys(["phone", "amount", "at", "day", "raw", "flag", "score", "ratio", "mood"], 3)
     with pytest.raises(WrongSourceError, match="'amount' is not in the table"):
         avro(registry, "id BIGINT", unknown_columns="stop").decode(batch([value]))
@@ -187,7 +187,7 @@ def test_a_schema_is_asked_for_once(registry: Registry) -> None:
     number = registry.add(schema)
     value = encoded(number, schema, {**event(rng), "op": "m"})
     for _ in range(3):
-        assert avro(registry).decode(batch([value, None])).skipped == 2
+        assert avro(registry).decode(batch([value, None])).skipped_count == 2
     assert registry.requested_ids.count(number) == 1
 
 
@@ -201,7 +201,7 @@ def test_a_registry_with_a_login_and_one_that_is_away() -> None:
         login = {"schema.registry.basic.auth.user.info": "reader:secret"}
         url = {"schema.registry.url": f"http://127.0.0.1:9,{registry.url}"}
         decoder = a_format(COLUMNS, name="debezium-avro", options=url | login)
-        assert decoder.decode(batch([value])).skipped == 1
+        assert decoder.decode(batch([value])).skipped_count == 1
     with pytest.raises(SourceError, match="does not give schema 4711"):
         avro(registry).decode(batch([b"\x00" + (4711).to_bytes(4, "big")]))
 

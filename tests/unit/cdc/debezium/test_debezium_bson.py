@@ -162,7 +162,7 @@ def test_changes_of_documents() -> None:
         (4, "-D", HEX, "Ada"),
         (5, "+I", HEX, "Ada"),
     ]
-    assert decoded.skipped == 1
+    assert decoded.skipped_count == 1
     assert set(decoded.tables) == {"shop.users"}
 
 
@@ -244,7 +244,7 @@ def test_messages_describe_their_source() -> None:
     origins = reader.origins(messages)
     assert origins.codes.tolist() == [0, -1, -1, -1, 0, -1]
     assert [str(name) for name in origins.tables] == ["shop.users"]
-    assert set(origins.unassigned) == {5}
+    assert set(origins.unassigned_reasons) == {5}
     table = reader.describe(messages, NO_MAPPING_OPTIONS)
     assert table is not None
     assert [f"{column.name} {column.data_type}" for column in table.columns] == [

@@ -163,7 +163,7 @@ def test_other_prefixes_of_added_fields_hide_op_and_table() -> None:
     """`add.fields.prefix`: updates look like creates; `__deleted` marks deletes."""
     topic = "life_flat_prefix.shop.typed"
     assert [kind for kind, *_ in life(topic)] == ["+I", "+I", "+I", "-D", "+I"]
-    [reason] = set(origins(topic).unassigned.values())
+    [reason] = set(origins(topic).unassigned_reasons.values())
     assert "flattened messages need add.fields=op,db,schema,table" in reason
 
 
@@ -194,7 +194,7 @@ def test_keys_as_text_prove_no_row() -> None:
 def test_other_wrappings_are_bad_records(setting: str) -> None:
     """CloudEventsConverter, HoistField."""
     outcome = decoded(f"life_{setting}.shop.typed")
-    assert len(reasons_of(outcome)) + outcome.skipped == len(
+    assert len(reasons_of(outcome)) + outcome.skipped_count == len(
         captured(FILE, f"life_{setting}.shop.typed")
     )
     assert rows_of(outcome) == []
@@ -206,7 +206,7 @@ def test_other_wrappings_are_bad_records(setting: str) -> None:
 def test_the_decoder_skips_messages_without_a_row(topic: str) -> None:
     """`heartbeat.interval.ms`, `provide.transaction.metadata`, `pg_logical_emit_message`."""
     outcome = decoded(topic)
-    assert (outcome.skipped, rows_of(outcome)) == (len(captured(FILE, topic)), [])
+    assert (outcome.skipped_count, rows_of(outcome)) == (len(captured(FILE, topic)), [])
     assert set(origins(topic).codes.tolist()) == {NO_TABLE}
 
 
@@ -227,5 +227,5 @@ def test_an_outbox_event_is_a_plain_row() -> None:
     )
     assert [row[1:] for row in rows_of(outcome)] == [("+I", 7, 1.5)]
     assert "does not name its table" in next(
-        iter(origins("outbox.event.order").unassigned.values())
+        iter(origins("outbox.event.order").unassigned_reasons.values())
     )

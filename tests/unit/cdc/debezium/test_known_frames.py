@@ -36,11 +36,11 @@ def outcome(*values: str) -> tuple[dict[int, Any], set[str], int]:
     """Return each message's rows or error, the tables, and the skipped messages."""
     options = {"unproven-keys": "quarantine", "truncate": "ignore"}
     decoded = a_format(options=options).decode(messages(*values))
-    assert not decoded.decoder_errors
+    assert not decoded.decoder_error_count
     outcomes: dict[int, Any] = dict.fromkeys(reasons_of(decoded), "bad")
     for position, *cells in rows_of(decoded):
         outcomes[position] = (*outcomes.get(position, ()), tuple(cells))
-    return outcomes, set(decoded.tables), decoded.skipped
+    return outcomes, set(decoded.tables), decoded.skipped_count
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_maxwells_bootstrap_is_a_snapshot_and_its_marks_are_skipped() -> None:
         None,
     )
     assert rows_of(outcome) == [(1, "+I", 1, "a", None)]
-    assert (outcome.skipped, reasons_of(outcome)) == (5, {})
+    assert (outcome.skipped_count, reasons_of(outcome)) == (5, {})
 
 
 def test_maxwells_old_values_may_be_null_or_absent() -> None:
@@ -203,8 +203,8 @@ def test_canals_bits_bytes_and_truth_values_are_decoded() -> None:
 def test_ddl_is_skipped_and_a_truncate_stops_the_job_unless_ignored() -> None:
     ddl = {"isDdl": True, "type": "ALTER", "data": None, "database": "d", "table": "t"}
     truncate = {**ddl, "type": "TRUNCATE"}
-    assert decoded("canal-json", ddl).skipped == 1
-    assert decoded("canal-json", truncate, truncate="ignore").skipped == 1
+    assert decoded("canal-json", ddl).skipped_count == 1
+    assert decoded("canal-json", truncate, truncate="ignore").skipped_count == 1
     with pytest.raises(WrongSourceError) as caught:
         decoded("canal-json", truncate)
     assert "set source.canal.truncate = 'ignore'" in (caught.value.fix or "")
@@ -227,8 +227,12 @@ def test_a_truncate_that_is_applied_is_noted() -> None:
         ("aws-dms-json", {"data": {}, "metadata": dms_truncate}),
     ):
         outcome = decoded(name, message, truncate="apply")
-        assert (outcome.truncated, outcome.skipped, outcome.bad.num_rows) == (0, 1, 0), name
-        assert decoded(name, message, truncate="ignore").truncated is None
+        assert (outcome.last_truncate, outcome.skipped_count, outcome.bad.num_rows) == (
+            0,
+            1,
+            0,
+        ), name
+        assert decoded(name, message, truncate="ignore").last_truncate is None
 
 
 def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
@@ -289,7 +293,7 @@ def test_dms_loads_deletes_and_control_records() -> None:
         columns="id INT, v STRING, w STRING",
     )
     assert rows_of(outcome) == [(1, "+I", 1, "a", None), (2, "-D", 1, "a", None)]
-    assert (outcome.skipped, outcome.tables) == (1, {"s.t": 1})
+    assert (outcome.skipped_count, outcome.tables) == (1, {"s.t": 1})
     bytes_row = dms("insert", {"id": 1, "v": "0xff00", "w": "0xg"})
     outcome = decoded("aws-dms-json", bytes_row, columns="id INT, v BYTES, w STRING")
     assert rows_of(outcome) == [(0, "+I", 1, b"\xff\x00", "0xg")]
@@ -339,7 +343,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
 def test_messages_name_their_tables(name: str, file: str, topic: str, expected: Origin) -> None:
     origins = FORMATS[name].facts({}).origins(captured(file, topic))
     assert origins.tables[0] == expected
-    assert not origins.unassigned
+    assert not origins.unassigned_reasons
 
 
 def test_messages_without_a_table_have_no_origin() -> None:
@@ -353,7 +357,7 @@ def test_messages_without_a_table_have_no_origin() -> None:
     )
     origins = FORMATS["maxwell-json"].facts({}).origins(batch)
     assert origins.codes.tolist() == [0, -1, -1, -1, -1, -1]
-    assert set(origins.unassigned) == {2, 3, 4}
+    assert set(origins.unassigned_reasons) == {2, 3, 4}
 
 
 def test_the_first_messages_show_a_key_that_is_not_there() -> None:

@@ -57,8 +57,8 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     assert repr(rows_of(decoded)) == repr(rows_of(plain))
     assert reasons_of(decoded) == reasons_of(plain)
     assert decoded.drift.keys() == plain.drift.keys()
-    assert [sighting.records for _, sighting in sorted(decoded.drift.items(), key=str)] == [
-        sighting.records for _, sighting in sorted(plain.drift.items(), key=str)
+    assert [sighting.record_count for _, sighting in sorted(decoded.drift.items(), key=str)] == [
+        sighting.record_count for _, sighting in sorted(plain.drift.items(), key=str)
     ]
 
 
@@ -88,8 +88,8 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded = decoder.decode(batch(values, keys))
     rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
-    assert decoded.decoder_errors == 0
+    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
+    assert decoded.decoder_error_count == 0
     bad = decoded.bad.to_pylist()
     assert all(record["value"] == values[record["offset"]] for record in bad)
 
@@ -143,6 +143,6 @@ def test_a_schema_beyond_what_arrow_holds_is_not_a_schema(registry: Registry, fi
     number = registry.add({"type": "record", "name": "R", "fields": fields})
     decoder = a_format(COLUMNS, name="avro", options={"schema.registry.url": registry.url})
     decoded = decoder.decode(batch([struct.pack(">BI", 0, number) + b"\x02\0"]))
-    assert decoded.decoder_errors == 0
+    assert decoded.decoder_error_count == 0
     [reason] = reasons_of(decoded).values()
     assert reason.startswith("has a schema that is not Avro's")

@@ -92,8 +92,8 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded = of_schema(registry).decode(batch(values, keys))
     rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
-    assert decoded.decoder_errors == 0
+    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
+    assert decoded.decoder_error_count == 0
     for record in decoded.bad.to_pylist():
         place = record["offset"]
         assert (record["key"], record["value"]) == (keys[place], values[place])
@@ -105,5 +105,5 @@ def test_a_hundred_thousand_messages_are_decoded_at_once(registry: Registry) -> 
         framed(number, b'{"id":%d,"name":"%b"}' % (index, b"x" * 40)) for index in range(100_000)
     ]
     decoded = of_schema(registry, missing_columns="ignore").decode(batch(values))
-    assert decoded.bad.num_rows == decoded.decoder_errors == 0
+    assert decoded.bad.num_rows == decoded.decoder_error_count == 0
     assert decoded.changes.rows.column("id").to_pylist() == [*range(100_000)]

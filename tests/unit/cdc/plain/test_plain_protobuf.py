@@ -148,8 +148,8 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(registry: Registry, 
     decoded = protobuf(registry).decode(batch(values, [good] * len(values)))
     rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
-    assert decoded.decoder_errors == 0
+    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
+    assert decoded.decoder_error_count == 0
 
 
 def test_a_message_of_a_hundred_thousand_fields_is_left_to_google(registry: Registry) -> None:

@@ -41,13 +41,13 @@ def test_debeziums_own_converter(kind: str) -> None:
     decoded = decoder.decode(batch)
     assert reasons_of(decoded) == {}
     assert [" ".join(map(str, row[1:])) for row in rows_of(decoded)] == ROWS
-    assert decoded.skipped == 2
+    assert decoded.skipped_count == 2
     reader = source_facts("debezium-cloudevents", {})
     origins = reader.origins(batch)
     assert [str(table).split(".")[1:] for table in origins.tables] == [["shop", "story"]]
-    assert origins.unassigned == {}
+    assert origins.unassigned_reasons == {}
     assert reader.change_times is not None
-    assert reader.change_times(batch).null_count == decoded.skipped
+    assert reader.change_times(batch).null_count == decoded.skipped_count
     table = reader.describe(batch, MappingOptions())
     assert table is not None
     assert table.primary_keys == ("id",)
@@ -148,8 +148,8 @@ def test_random_bytes_stop_no_job_and_harm_no_other_message(
     decoded = a_format("id BIGINT, v STRING", name=name).decode(messages(*values))
     rows = {position for position, *_ in rows_of(decoded)}
     assert set(range(0, len(values), 2)) <= rows
-    assert len(rows) + decoded.bad.num_rows + decoded.skipped == len(values)
-    assert decoded.decoder_errors == 0
+    assert len(rows) + decoded.bad.num_rows + decoded.skipped_count == len(values)
+    assert decoded.decoder_error_count == 0
     raw = [value.encode() if isinstance(value, str) else value for value in values]
     assert all(record["value"] == raw[record["offset"]] for record in decoded.bad.to_pylist())
     alone = [a_format("id BIGINT, v STRING", name=name).decode(messages(value)) for value in values]

@@ -26,7 +26,7 @@ from stream_app.epochs.stages.blocks import (
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd, counts_of
 from stream_app.epochs.stages.epoch_plan import EpochPlan, EpochSettings, TableMessages
 from stream_app.epochs.stages.route_task import route_in_task
-from stream_app.fileio.counted_file_io import StoreRequests, counting_file_io
+from stream_app.fileio.counted_file_io import RequestCounter, counting_file_io
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
 from stream_app.model.schema.data_type import parse_columns
@@ -80,7 +80,7 @@ def test_tables_of_one_file_system_count_their_requests_apart() -> None:
         index: replace(
             plan,
             table=replace(
-                plan.table, file_io=counting_file_io(plan.table.file_io, StoreRequests())
+                plan.table, file_io=counting_file_io(plan.table.file_io, RequestCounter())
             ),
         )
         for index in range(2)

@@ -139,7 +139,7 @@ def choice_of(condition: pc.Expression) -> PartChoice:
 def read(
     data: bytes, names: Sequence[str], parts: PartChoice | None
 ) -> list[tuple[int, pa.RecordBatch]]:
-    return list(numbered_batches(io.BytesIO(data), names, 1_000, parts=parts))
+    return list(numbered_batches(io.BytesIO(data), names, 1_000, part_choice=parts))
 
 
 def check_rows(batches: list[tuple[int, pa.RecordBatch]], whole: pa.Table) -> None:

@@ -18,7 +18,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.clock import SystemClock
 from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
-from stream_app.kafka.cluster_offsets import OffsetEnd
+from stream_app.kafka.offset_client import OffsetEnd
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.job_epoch import Offsets
 from stream_app.spark.stream.topic_stream import EpochRules, TopicStream

@@ -26,9 +26,9 @@ from stream_app.kafka.librdkafka import (
     KafkaClient,
     KafkaCode,
     Library,
+    forbidden_read_error,
     library,
-    login_refused,
-    reading_forbidden,
+    refused_login_error,
 )
 from stream_app.kafka.offset_ranges import KafkaPartition
 from stream_app.model.job_epoch import Offsets
@@ -114,7 +114,7 @@ class _NoAnswerError(Exception):
 
 
 @dataclass(slots=True)
-class ClusterOffsets:
+class OffsetClient:
     """A client that asks a cluster for the oldest or newest offsets of some topics; for one thread.
 
     Attributes:
@@ -191,7 +191,9 @@ class ClusterOffsets:
             for topic in topics:
                 name = topic.topic.decode()
                 if self._is_wanted(name):
-                    partitions += self._partitions(client, name, topic, accepts_gone=accepts_gone)
+                    partitions += self._list_partitions(
+                        client, name, topic, accepts_gone=accepts_gone
+                    )
         return self._ends(client, partitions, end)
 
     def _is_wanted(self, name: str) -> bool:
@@ -199,11 +201,11 @@ class ClusterOffsets:
             return name in self.topics
         return name not in _INTERNAL_TOPICS and re.fullmatch(self.pattern, name) is not None
 
-    def _partitions(
+    def _list_partitions(
         self, client: KafkaClient, name: str, topic: _Topic, *, accepts_gone: bool
     ) -> Iterable[KafkaPartition]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
+            raise forbidden_read_error(name, client.text(topic.err), f"topic {name}")
         if topic.err in _TRANSIENT_CODES and (accepts_gone or name in self._gone_topics):
             self._gone_topics.add(name)  # the next requests do not wait for it
             return ()
@@ -227,7 +229,7 @@ class ClusterOffsets:
                 element = answer.elems[index]
                 name = element.topic.decode()
                 if element.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise reading_forbidden(name, client.text(element.err), f"topic {name}")
+                    raise forbidden_read_error(name, client.text(element.err), f"topic {name}")
                 if element.err or element.offset < 0:
                     raise _NoAnswerError(f"{name}/{element.partition}: {client.text(element.err)}")
                 offsets.setdefault(name, {})[str(element.partition)] = element.offset
@@ -236,10 +238,10 @@ class ClusterOffsets:
     def _newest_error(self) -> str:
         """Return the newest error that the client's own threads have met; empty without one."""
         newest_text = ""
-        for code, text in self._open_client().errors():
+        for code, text in self._open_client().take_errors():
             newest_text = text
             if code in LOGIN_CODES and not self._has_answered:
-                raise login_refused(text, self._where, "driver")
+                raise refused_login_error(text, self._where, "driver")
         return newest_text
 
 
@@ -265,8 +267,10 @@ def _partition_list(
     partition_list = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:
-            added = functions.topic_partition_list_add(partition_list, topic.encode(), partition)
-            c.cast(added, c.POINTER(_ListedPartition)).contents.offset = end
+            added_entry = functions.topic_partition_list_add(
+                partition_list, topic.encode(), partition
+            )
+            c.cast(added_entry, c.POINTER(_ListedPartition)).contents.offset = end
         yield partition_list
     finally:
         functions.topic_partition_list_destroy(partition_list)

@@ -28,8 +28,8 @@ from stream_app.model.source.source_table import SourceTable, merged_source_tabl
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredSource:
-    """Facts of messages about their source.
+class RegisteredFactReader:
+    """A reader of what messages show about their source.
 
     Attributes:
         language, key_language: the schema languages of values and of keys.

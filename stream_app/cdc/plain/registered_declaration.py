@@ -32,7 +32,7 @@ from stream_app.cdc.plain.key_options import (
     has_text_keys,
 )
 from stream_app.cdc.plain.plain_json import PLAIN_JSON
-from stream_app.cdc.plain.registered_source import RegisteredSource, origins_of_topics
+from stream_app.cdc.plain.registered_fact_reader import RegisteredFactReader, origins_of_topics
 from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
@@ -41,7 +41,7 @@ from stream_app.cdc.wire.registry_options import (
     without_registry,
 )
 from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
-from stream_app.cdc.wire.text_keys import TextKeys
+from stream_app.cdc.wire.text_keys import TextKeyLanguage
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 
@@ -56,7 +56,7 @@ OPTIONS: tuple[Option[Any], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredFormat:
+class RegisteredDeclaration:
     """The parts of a format's declaration that its schema language determines.
 
     Attributes:
@@ -106,26 +106,26 @@ class RegisteredFormat:
         checked_options = self._check_options(setup.options, setup.columns)
         return self.make(self._schemas(setup.options), setup, checked_options)
 
-    def _source(self, options: Mapping[str, str]) -> RegisteredSource:
+    def _fact_reader(self, options: Mapping[str, str]) -> RegisteredFactReader:
         checked_options = self._check_options(options, RowType(()))
         key_language: SchemaLanguage[DescribedRows] = (
-            TextKeys() if has_text_keys(checked_options) else self.language
+            TextKeyLanguage() if has_text_keys(checked_options) else self.language
         )
-        return RegisteredSource(
+        return RegisteredFactReader(
             self.language, key_language, self._schemas(options), checked_options.values[KEY_COLUMNS]
         )
 
     def _survey(self, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
         """Look at the messages as JSON."""
-        source = self._source(setup.options)
+        fact_reader = self._fact_reader(setup.options)
         options = without_registry(setup.options)
         for key in (TOMBSTONES, KEY_FORMAT):
             options.pop(key, None)
-        json_messages = {topic: source.as_json(batch) for topic, batch in messages.items()}
+        json_messages = {topic: fact_reader.as_json(batch) for topic, batch in messages.items()}
         return PLAIN_JSON.survey(replace(setup, options=options), json_messages)
 
     def _facts(self, options: Mapping[str, str]) -> SourceFacts:
-        source = self._source(options)
+        fact_reader = self._fact_reader(options)
         return SourceFacts(
-            origins=origins_of_topics, describe=source.describe, versions=source.versions
+            origins=origins_of_topics, describe=fact_reader.describe, versions=fact_reader.versions
         )

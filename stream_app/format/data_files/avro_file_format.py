@@ -36,7 +36,7 @@ _BATCH_ROWS = 8_192
 
 
 class AvroSink:
-    """Implements `DataFileSink`."""
+    """A writer of an Avro file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         avro_schema = fastavro.parse_schema(_record(schema, _RECORD))
@@ -153,8 +153,8 @@ def _to_avro(value: Any, data_type: pa.DataType) -> Any:
     return [_to_avro(item, data_type.value_type) for item in value]
 
 
-class AvroFiles:
-    """Implements `DataFileFormat`."""
+class AvroFileFormat:
+    """The format Avro. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> AvroSink:
         """See `DataFileFormat.open_sink`."""
@@ -164,20 +164,22 @@ class AvroFiles:
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
-        rows_read, fields = 0, request.fields
+        read_row_count, fields = 0, request.fields
         for records in record_blocks(source.read()):
-            for batch in batch_pieces(_columns(records, fields), request.batch_rows):
-                yield rows_read, batch
-                rows_read += batch.num_rows
-        if rows_read != request.row_count:
+            for batch in batch_pieces(_columns(records, fields), request.batch_rows_max):
+                yield read_row_count, batch
+                read_row_count += batch.num_rows
+        if read_row_count != request.row_count:
             raise damaged_file_error(
-                f"a data file has {rows_read} rows, and its manifest says {request.row_count}"
+                f"a data file has {read_row_count} rows, and its manifest says {request.row_count}"
             )
 
 
 def _columns(records: Sequence[Any], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-    if missing := [field.name for field in fields if records and field.name not in records[0]]:
-        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
+    if missing_names := [
+        field.name for field in fields if records and field.name not in records[0]
+    ]:
+        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing_names)}")
     try:
         arrays = [
             pa.array(_cells([record[field.name] for record in records], field.type), field.type)

@@ -125,11 +125,11 @@ def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     checksums = data_bytes[(ends - _CRC_BYTES)[:, None] + np.arange(4)].copy().view("<u4").ravel()
     data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
-    computed = [
+    computed_checksums = [
         zlib.crc32(data_view[begin : end - _CRC_BYTES])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
-    if computed != checksums.tolist():
+    if computed_checksums != checksums.tolist():
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
 
 
@@ -192,22 +192,25 @@ def zigzag_varints(data: bytes) -> Int64s:
     return numbers.view(np.int64)
 
 
-def blob_windows(sizes: Int64s, batch_rows: int) -> Iterator[tuple[int, int]]:
+def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and the end of each window of rows that are read together.
 
-    A window has `batch_rows` rows at most, and about `BATCH_BYTES`; one row may be larger.
+    A window has `batch_rows_max` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
     ends, begin = np.cumsum(sizes), 0
     while begin < len(sizes):
         window_offset = int(ends[begin]) - int(sizes[begin])
         fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
-        end = max(begin + 1, min(fitting_end, begin + batch_rows))
+        end = max(begin + 1, min(fitting_end, begin + batch_rows_max))
         yield begin, end
         begin = end
 
 
-class BlobFiles:
-    """Implements `DataFileFormat`; if an older file has a row's value, the value is null."""
+class BlobFileFormat:
+    """The format of BLOB files. Implements `DataFileFormat`.
+
+    If an older file has a row's value, the value is null.
+    """
 
     def open_sink(
         self,
@@ -230,6 +233,6 @@ class BlobFiles:
                 f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"
             )
         index = read_blob_index(source, request.row_count)
-        for begin, end in blob_windows(index.sizes(), request.batch_rows):
+        for begin, end in blob_windows(index.sizes(), request.batch_rows_max):
             values = index.values(source, np.arange(begin, end))
             yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))

@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline
-from stream_app.cdc.pipeline_steps.own_messages import OwnMessages, SourceChoice
+from stream_app.cdc.pipeline_steps.own_message_decoder import OwnMessageDecoder, SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_format_registry import origins_in
@@ -38,7 +38,8 @@ def of_table(name: str, table: str, key: int) -> str:
 def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
     pipeline = a_format(name=name, options=options)
     return replace(
-        pipeline, own_messages=OwnMessages(origins=partial(origins_in, name, {}), choice=choice)
+        pipeline,
+        own_message_decoder=OwnMessageDecoder(origins=partial(origins_in, name, {}), choice=choice),
     )
 
 
@@ -48,7 +49,7 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
         of_table(name, "orders", 1), of_table(name, "customers", 2), of_table(name, "orders", 3)
     )
     outcome = decoder(name, SourceChoice()).decode(mixed)
-    assert outcome.records == {"d.orders": 2, "d.customers": 1}
+    assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}
     assert [position for position, *_ in rows_of(outcome)] == [0, 1, 2], (
         "the job decides, and decodes again"
     )
@@ -56,7 +57,7 @@ def test_a_stranger_is_quarantined_once_the_table_is_known(name: str) -> None:
     pipeline = decoder(name, SourceChoice(own_names=frozenset({"d.orders"})))
     outcome = pickle.loads(pickle.dumps(pipeline)).decode(mixed)
     assert [row[:3] for row in rows_of(outcome)] == [(0, "+I", 1), (2, "+I", 3)]
-    assert (outcome.records, outcome.other_records) == ({"d.orders": 2}, 1)
+    assert (outcome.record_counts, outcome.other_record_count) == ({"d.orders": 2}, 1)
     assert outcome.tables == {"d.orders": 0, "d.customers": 1}
     assert reasons_of(outcome) == {
         1: "is of the source's table d.customers, and the rows of this table are those of d.orders"
@@ -70,7 +71,7 @@ def test_a_record_without_a_source_is_quarantined_if_the_job_says_so() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}), others=frozenset({("t", "")}))
     outcome = decoder("debezium-json", choice).decode(mixed)
     assert [position for position, *_ in rows_of(outcome)] == [2]
-    assert outcome.skipped == 1, "a tombstone is of no table"
+    assert outcome.skipped_count == 1, "a tombstone is of no table"
     assert reasons_of(outcome)[0].startswith("does not name its source table")
 
 
@@ -84,7 +85,8 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
         messages(good, emptied, good)
     )
     assert [position for position, *_ in rows_of(outcome)] == [0, 2]
-    assert (outcome.truncated, outcome.other_records if truncate != "ignore" else 1) == (None, 1)
+    other_count = outcome.other_record_count if truncate != "ignore" else 1
+    assert (outcome.last_truncate, other_count) == (None, 1)
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
         decoder("debezium-json", choice).decode(messages(good, ours))
@@ -97,7 +99,7 @@ def test_a_truncate_before_the_job_knows_its_table_is_refused() -> None:
     first = decoder("debezium-json", SourceChoice(is_open=True))
     decoded = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
     assert "was truncated" in str(decoded.refusal)
-    assert decoded.records == {"d.orders": 2, "d.customers": 1}
+    assert decoded.record_counts == {"d.orders": 2, "d.customers": 1}
     assert decoded.tables == {"d.orders": 0, "d.customers": 1}
     assert rows_of(decoded) == []
 
@@ -108,12 +110,15 @@ def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     good = of_table("debezium-json", "orders", 1)
     first = decoder("debezium-json", SourceChoice(), truncate="apply")
     outcome = first.decode(messages(good, emptied, good))
-    assert outcome.records == {"d.orders": 2, "d.customers": 1}, "the job leaves customers out"
+    assert outcome.record_counts == {"d.orders": 2, "d.customers": 1}, (
+        "the job leaves customers out"
+    )
     choice = SourceChoice(others=frozenset({("t", "d.customers")}))
     outcome = decoder("debezium-json", choice, truncate="apply").decode(
         messages(good, emptied, good)
     )
-    assert (outcome.truncated, outcome.other_records, len(rows_of(outcome))) == (None, 1, 2)
+    assert (outcome.last_truncate, outcome.other_record_count) == (None, 1)
+    assert len(rows_of(outcome)) == 2
 
 
 def test_a_bad_record_of_another_table_describes_no_columns() -> None:
@@ -131,17 +136,17 @@ def test_a_bad_record_of_another_table_describes_no_columns() -> None:
             primary_keys=("id",),
             options={"unknown-columns": "evolve"},
             keep_update_before=False,
-            mapping=NO_MAPPING_OPTIONS,
+            mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = replace(follows, own_messages=OwnMessages(origins=origins, choice=choice))
+    decode = replace(follows, own_message_decoder=OwnMessageDecoder(origins=origins, choice=choice))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).description is not None, "v is BIGINT there"
     outcome = decode.decode(mixed)
     assert outcome.description is None
-    assert (outcome.records, outcome.other_records) == ({"d.orders": 1}, 0), (
+    assert (outcome.record_counts, outcome.other_record_count) == ({"d.orders": 1}, 0), (
         "bad anyway: no reason to stop"
     )
     assert list(reasons_of(outcome)) == [1]
@@ -151,4 +156,5 @@ def test_only_a_few_names_of_other_tables_are_kept() -> None:
     choice = SourceChoice(own_names=frozenset({"d.orders"}))
     strange = [of_table("debezium-json", f"t{index}" * 50, index) for index in range(1000)]
     outcome = decoder("debezium-json", choice).decode(messages(*strange))
-    assert (outcome.other_records, outcome.bad.num_rows, len(outcome.tables)) == (1000, 1000, 5)
+    assert outcome.other_record_count == outcome.bad.num_rows == 1000
+    assert len(outcome.tables) == 5

@@ -49,7 +49,7 @@ from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.wire.avro.avro_columns import wire_column
 from stream_app.cdc.wire.row_schema import RowSchema, SchemaKey, SchemaLanguage
-from stream_app.cdc.wire.text_keys import TextKeys
+from stream_app.cdc.wire.text_keys import TextKeyLanguage
 from stream_app.model.schema.data_type import DataType
 
 _SLICE_ROWS = 32_768
@@ -114,8 +114,8 @@ class _Messages:
         )
 
 
-class RegisteredRows:
-    """Implements `message_format.MessageFormat`."""
+class RegisteredRowDecoder:
+    """A decoder of rows whose schema is in a registry. Implements `MessageFormat`."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class RegisteredRows:
         self._section = section
         self._language = language
         self._key_language: SchemaLanguage[RowSchema] = (
-            TextKeys() if has_text_keys(options) else language
+            TextKeyLanguage() if has_text_keys(options) else language
         )
         self._schemas = schemas
         self._encodings = options.encodings
@@ -141,7 +141,7 @@ class RegisteredRows:
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
             keep_update_before=setup.keep_update_before,
-            cut_reaction=self._policy.cut,
+            cut_reaction=self._policy.cut_reaction,
         )
         self._rules = {CREATE: rules, DELETE: replace(rules, before_has_key_only=True)}
         self._plans: dict[tuple[int, SchemaKey, SchemaKey], _Plan | str] = {}
@@ -168,7 +168,7 @@ class RegisteredRows:
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped=messages.num_rows - len(value_index) - len(deleted_index),
+            skipped_count=messages.num_rows - len(value_index) - len(deleted_index),
         )
         row_keys = keys.take(pa.array(value_index))
         deleted_keys = keys.take(pa.array(deleted_index))
@@ -177,7 +177,7 @@ class RegisteredRows:
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
             for plan, group in self._groups(messages_of_op, op, outcome):
                 self._decode(group, plan, outcome)
-        return outcome.decoded(self._rules[CREATE].schema, {})
+        return outcome.decoded_batch(self._rules[CREATE].schema, {})
 
     def _groups(
         self, messages: _Messages, op: int, outcome: BatchOutcome
@@ -278,8 +278,10 @@ class RegisteredRows:
             return
         images, readings, is_intact = self._images(messages, plan)
         rows = rows_of(images, readings, self._rules[plan.op])
-        columns = self._sightings(plan.drift, ~rows.suspects)
-        outcome.add_records(DecodedRecords(rows, None, columns), messages.message_index[is_intact])
+        sightings = self._sightings(plan.drift, ~rows.suspects)
+        outcome.add_records(
+            DecodedRecords(rows, None, sightings), messages.message_index[is_intact]
+        )
         suspects = ~is_intact
         suspects[is_intact] = rows.suspects
         if suspects.any():

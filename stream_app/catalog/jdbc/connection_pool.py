@@ -30,8 +30,8 @@ class TakenError(Exception):
 
 
 @dataclass(slots=True)
-class Connections:
-    """Connections that run statements, each as a separate transaction. Threads may share them.
+class ConnectionPool:
+    """A pool of connections, which runs each statement as a transaction. Threads may share it.
 
     A failed connection is closed. If it was idle before, the statement is repeated once on a new
     one, because a database closes idle connections. So a statement may already have had its effect,
@@ -146,7 +146,7 @@ class Connections:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle without connections: another process opens its own."""
-        return Connections, (self.url, self.idle_max)
+        return ConnectionPool, (self.url, self.idle_max)
 
 
 def _code_of(error: Any) -> str:

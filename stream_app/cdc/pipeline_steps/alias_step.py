@@ -67,8 +67,10 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnAliases:
-    """Implements `pipeline.Step` for rows with alias columns after the table's columns.
+class AliasStep:
+    """The step that moves values of alias columns, which come last, to the table's columns.
+
+    Implements `pipeline.Step`.
 
     Attributes:
         schema: the schema of the rows without alias columns.
@@ -97,11 +99,11 @@ class ColumnAliases:
             **self._null_reasons(arrays, decoded.changes),
             **self._ambiguity_reasons(decoded.changes),
         }
-        renamed = replace(
+        renamed_batch = replace(
             decoded.with_rows(replace_columns(rows, arrays, self.schema)),
             drift={key: sighting for key, sighting in decoded.drift.items() if key[1] not in names},
         )
-        return renamed.with_bad_records(messages, reasons)
+        return renamed_batch.with_bad_records(messages, reasons)
 
     def _ambiguity_reasons(self, changes: ChangeBatch) -> dict[int, str]:
         """Return a reason for each message with an exclusive name and another one of its column."""

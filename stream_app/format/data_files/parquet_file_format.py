@@ -20,7 +20,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 
 class ParquetSink:
-    """Implements `DataFileSink`."""
+    """A writer of a Parquet file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._writer = parquet_writer(sink, schema, options)
@@ -38,8 +38,8 @@ class ParquetSink:
         return FooterStats(self._writer.writer.metadata)
 
 
-class ParquetFiles:
-    """Implements `DataFileFormat`."""
+class ParquetFileFormat:
+    """The format Parquet. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> ParquetSink:
         """See `DataFileFormat.open_sink`."""
@@ -56,7 +56,7 @@ class ParquetFiles:
 
         names = [field.name for field in fields]
         batches = numbered_batches(
-            source, names, request.batch_rows, check=check, parts=request.parts
+            source, names, request.batch_rows_max, check=check, part_choice=request.part_choice
         )
         for start, batch in batches:
             yield start, with_whole_variants(batch, fields)

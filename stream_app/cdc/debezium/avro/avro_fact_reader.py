@@ -54,14 +54,14 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class AvroSource:
-    """Facts of messages about their source, by the schemas of a registry.
+class AvroFactReader:
+    """A reader of what messages show about their source, by the schemas of a registry.
 
     Attributes:
         keeps_nulls: as in `debezium_description.describe`.
     """
 
-    registry: Schemas
+    schemas: Schemas
     keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
@@ -110,11 +110,11 @@ class AvroSource:
                 continue
             for slice_rows in _slices(rows):
                 part = values.take(pa.array(slice_rows))
-                timed_rows, numbers, broken = schema.times(part)
+                timed_rows, numbers, broken_rows = schema.times(part)
                 parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
                 # Step 2: a loop over broken messages.
-                single_times = [schema.time_of(part[row].as_py()) for row in broken.tolist()]
-                broken_index = message_index[slice_rows[broken]]
+                single_times = [schema.time_of(part[row].as_py()) for row in broken_rows.tolist()]
+                broken_index = message_index[slice_rows[broken_rows]]
                 parts.append((broken_index, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
@@ -169,7 +169,7 @@ class AvroSource:
         try:
             if message is None:
                 return None
-            text = avro_text(self.registry, schema_number(message))
+            text = avro_text(self.schemas, schema_number(message))
             payload = avro_as_json(message, text)
             return _wrap_in_envelope(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -180,7 +180,7 @@ class AvroSource:
         for number, rows in by_number(schema_numbers(values)):
             schema: _SchemaReader | str
             try:
-                text = avro_text(self.registry, number)
+                text = avro_text(self.schemas, number)
                 schema = _SchemaReader(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)
@@ -274,9 +274,9 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     """Return a record's schema as Kafka Connect writes it, with nested fields down to `depth`."""
     docs, defaults = record.docs, record.defaults
     fields = []
-    for name, declared in record.fields:
-        column = connect_field(declared, docs.get(name, ""))
-        non_null_type = declared.without_null()
+    for name, field_type in record.fields:
+        column = connect_field(field_type, docs.get(name, ""))
+        non_null_type = field_type.without_null()
         is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {
             "field": name,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.json_records.decoder import SAMPLE_ROWS
-from stream_app.cdc.json_records.layout_choice import objects_in
+from stream_app.cdc.json_records.layout_chooser import objects_in
 
 if TYPE_CHECKING:
     from stream_app.cdc.compiled.document_layout import DocumentLayout
@@ -25,8 +25,8 @@ _SLICE_ROWS = 32_768
 
 
 @dataclass(slots=True)
-class CompiledDocuments:
-    """The layout of a table's documents, in the field order of the documents that came first.
+class CompiledRewriter:
+    """A rewriter that uses machine code, for documents in the field order of the first documents.
 
     Attributes:
         columns: the table's columns that are not STRING, by name.

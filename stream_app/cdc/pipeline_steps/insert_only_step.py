@@ -26,8 +26,8 @@ _OP_NAMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertOnly:
-    """Implements `pipeline.Step`.
+class InsertOnlyStep:
+    """The step that refuses records that are not inserts. Implements `pipeline.Step`.
 
     Attributes:
         quarantines: whether records that are not inserts become bad ones; else one stops the job.
@@ -62,12 +62,12 @@ class InsertOnly:
             int(row): _reason(RowKind(int(kind)))
             for row, kind in zip(message_rows, first_kinds, strict=True)
         }
-        remaining = replace(
+        remaining_batch = replace(
             decoded,
             changes=changes.where(~is_dropped),
-            skipped=decoded.skipped + skipped_count,
+            skipped_count=decoded.skipped_count + skipped_count,
         )
-        return remaining.with_bad_records(messages, reasons)
+        return remaining_batch.with_bad_records(messages, reasons)
 
 
 def _reason(row_kind: RowKind) -> str:

@@ -110,7 +110,7 @@ def test_tables_are_those_of_the_same_messages_as_json(registry: Registry, seed:
             (source_facts("debezium-json", {}), plain),
         )
     )
-    assert origins.unassigned == expected.unassigned
+    assert origins.unassigned_reasons == expected.unassigned_reasons
     assert [origins.tables[code] if code != NO_TABLE else None for code in origins.codes] == [
         expected.tables[code] if code != NO_TABLE else None for code in expected.codes
     ]
@@ -137,9 +137,11 @@ def test_broken_messages_are_unreadable_and_harm_no_other(registry: Registry) ->
     origins = reader(registry).origins(messages)
     assert origins.codes.tolist() == [0, NO_TABLE, NO_TABLE, NO_TABLE, 0]
     assert [str(table) for table in origins.tables] == ["a.orders"]
-    assert origins.unassigned[1].startswith(f"is not Avro of schema {number}")
-    assert "does not begin with 0" in origins.unassigned[2]
-    assert origins.unassigned[3] == "names schema 7, which the schema registry does not have"
+    assert origins.unassigned_reasons[1].startswith(f"is not Avro of schema {number}")
+    assert "does not begin with 0" in origins.unassigned_reasons[2]
+    assert (
+        origins.unassigned_reasons[3] == "names schema 7, which the schema registry does not have"
+    )
     times = source_times(registry, messages)
     assert times[1:4] == [None] * 3
     assert times[0] == times[4]
@@ -262,7 +264,7 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
             primary_keys=("id",),
             options=options,
             keep_update_before=False,
-            mapping=NO_MAPPING_OPTIONS,
+            mapping_options=NO_MAPPING_OPTIONS,
         ),
     )
     old = encoded(registry.add(first), first, row)

@@ -90,7 +90,7 @@ def avro_images(
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledAvro:
+class CompiledAvroReader:
     """A reader of one schema's messages by machine code.
 
     Attributes:
@@ -120,9 +120,9 @@ class CompiledAvro:
             if _is_decimal(reading)
         }
         row_type = next(
-            (declared.without_null() for name, declared in root.fields if name in IMAGES), root
+            (field_type.without_null() for name, field_type in root.fields if name in IMAGES), root
         )
-        byte_columns = {name for name, declared in row_type.fields if _has_bytes(declared)}
+        byte_columns = {name for name, field_type in row_type.fields if _has_bytes(field_type)}
         text_paths = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
         layout = parser.for_schema(
             root,
@@ -186,5 +186,5 @@ def _is_decimal(reading: ColumnReading) -> bool:
     )
 
 
-def _has_bytes(declared: AvroType) -> bool:
-    return declared.without_null().kind in ("bytes", "fixed")
+def _has_bytes(field_type: AvroType) -> bool:
+    return field_type.without_null().kind in ("bytes", "fixed")

@@ -50,7 +50,7 @@ _FIX_OF_WRITES = "store such times as Parquet: stream-app alter TABLE --set file
 
 
 class OrcSink:
-    """Implements `DataFileSink`."""
+    """A writer of an ORC file. Implements `DataFileSink`."""
 
     def __init__(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> None:
         self._stored_schema = pa.schema(
@@ -86,8 +86,8 @@ class OrcSink:
         return self._stats
 
 
-class OrcFiles:
-    """Implements `DataFileFormat`."""
+class OrcFileFormat:
+    """The format ORC. Implements `DataFileFormat`."""
 
     def open_sink(self, sink: FileStream, schema: pa.Schema, options: CoreOptions) -> OrcSink:
         """See `DataFileFormat.open_sink`."""
@@ -97,11 +97,11 @@ class OrcFiles:
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """See `DataFileFormat.numbered_batches`."""
-        rows_read = 0
+        read_row_count = 0
         try:
             for batch in _batches(orc.ORCFile(source), request):
-                yield rows_read, batch
-                rows_read += batch.num_rows
+                yield read_row_count, batch
+                read_row_count += batch.num_rows
         except ARROW_ERRORS as error:
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise
@@ -111,9 +111,9 @@ class OrcFiles:
                     f"Arrow reads times of ORC from 1678 to 2261: {problem}", fix=_FIX_OF_READS
                 ) from error
             raise damaged_file_error(f"not a readable ORC file: {problem}") from error
-        if rows_read != request.row_count:
+        if read_row_count != request.row_count:
             raise damaged_file_error(
-                f"a file of {request.row_count} rows has only {rows_read} in its stripes"
+                f"a file of {request.row_count} rows has only {read_row_count} in its stripes"
             )
 
 
@@ -123,15 +123,15 @@ def _batches(file: orc.ORCFile, request: DataFileRead) -> Iterator[pa.RecordBatc
             f"a data file has {file.nrows} rows, and its manifest says {request.row_count}"
         )
     names = [field.name for field in request.fields]
-    if missing := [name for name in names if name not in file.schema.names]:
-        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing)}")
+    if missing_names := [name for name in names if name not in file.schema.names]:
+        raise damaged_file_error(f"a data file lacks the columns {', '.join(missing_names)}")
     padded_names = _padded_columns(request.columns) if file.writer == _JAVA else []
     for stripe in range(file.nstripes):
         rows = file.read_stripe(stripe, columns=names).select(names)
         for name in padded_names:
-            trimmed = pc.utf8_rtrim(rows.column(name), " ")
-            rows = rows.set_column(names.index(name), name, trimmed)
-        yield from batch_pieces(rows, request.batch_rows)
+            trimmed_column = pc.utf8_rtrim(rows.column(name), " ")
+            rows = rows.set_column(names.index(name), name, trimmed_column)
+        yield from batch_pieces(rows, request.batch_rows_max)
 
 
 def _padded_columns(columns: Sequence[DataField]) -> list[str]:

@@ -25,8 +25,8 @@ _SKIPPED_SLICES = 16
 
 
 @dataclass(slots=True)
-class LayoutChoice:
-    """The layout of the last shape, or a pause in the use of machine code.
+class LayoutChooser:
+    """A chooser of the layout of the last shape, which may pause the use of machine code.
 
     Attributes:
         layout_class: the class of the layouts.
@@ -37,10 +37,10 @@ class LayoutChoice:
     _layout: ImageLayout | None = field(default=None, init=False)
     _slices_to_skip: int = field(default=0, init=False)
 
-    def layout_of(
+    def take_layout(
         self, shape: RecordShape, make: Callable[[], ImageLayout | None]
     ) -> ImageLayout | None:
-        """Return the layout for a slice of messages; None if machine code does not parse it.
+        """Take the layout for a slice of messages; None if machine code does not parse it.
 
         Args:
             make: makes the layout of this shape; called if the shape has changed.
@@ -53,10 +53,10 @@ class LayoutChoice:
             return None
         return self._layout
 
-    def unless_few(self, parsed: ParsedT | None) -> ParsedT | None:
-        """Return the messages that machine code parsed of a slice.
+    def accept_parsed(self, parsed: ParsedT | None) -> ParsedT | None:
+        """Accept the messages that machine code parsed of a slice.
 
-        If they are less than half of the slice, return None, and begin a pause.
+        If they are less than half of the slice, begin a pause, and return None.
 
         Args:
             parsed: None if machine code declined the whole slice.

@@ -26,8 +26,8 @@ BAD_DESCRIBED_MAX = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class DescribedColumns:
-    """Implements `pipeline.Step`.
+class DescriptionStep:
+    """The step that describes columns and types that the table lacks. Implements `pipeline.Step`.
 
     Attributes:
         describe: as in `message_format.FormatDeclaration`.
@@ -64,7 +64,7 @@ class DescribedColumns:
     def _messages_with_new_columns(self, decoded: DecodedBatch) -> Collection[int]:
         """Return the positions of messages whose columns the table will get."""
         first_messages = {
-            sighting.first
+            sighting.first_position
             for (kind, _), sighting in decoded.drift.items()
             if kind is DriftKind.UNKNOWN
         }
@@ -81,8 +81,10 @@ class DescribedColumns:
     def _describe(self, messages: pa.RecordBatch, positions: Collection[int]) -> SourceTable | None:
         if not positions:
             return None
-        described = with_all_columns(messages.take(pa.array(sorted(positions), pa.int32())))
-        table = self.describe(described, self.options)
+        described_messages = with_all_columns(
+            messages.take(pa.array(sorted(positions), pa.int32()))
+        )
+        table = self.describe(described_messages, self.options)
         return with_aliases(table, self.aliases) if table is not None and self.aliases else table
 
     def _known_types(self, table: SourceTable | None) -> SourceTable | None:

@@ -60,8 +60,8 @@ EVERY_SOURCE = SourceChoice()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnMessages:
-    """A step that decodes the messages that a table accepts; the others become bad records.
+class OwnMessageDecoder:
+    """A decoder of the messages that a table accepts; the others become bad records.
 
     Attributes:
         origins: the reader of the source tables of the messages' format; see
@@ -75,8 +75,8 @@ class OwnMessages:
         """Decode a batch, of which the records of other source tables become bad records.
 
         It decodes the whole batch, and keeps this result if no message can be another table's.
-        Otherwise it decodes the accepted messages alone. While the choice is open, an error only
-        notes the batch's source tables.
+        Otherwise it decodes the accepted messages alone. While the choice is open, after an error
+        it only counts the records of the batch's source tables.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.
@@ -87,58 +87,58 @@ class OwnMessages:
             # A TRUNCATE or the columns of another source table must not stop the job.
             if self.choice.is_open:
                 return self._decode_nothing(messages, decode, error)
-            if not self._foreign_messages(messages):
+            if not self._foreign_names(messages):
                 raise
         else:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
-            if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
+            if len(decoded.tables) <= 1 and is_own and decoded.last_truncate is None:
                 if decoded.description is not None and decoded.bad.num_rows:
                     # A bad record of another source table must not decide the table's columns.
-                    return replace(self._decode_own(messages, decode), other_records=0)
-                rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
-                return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
+                    return replace(self._decode_own(messages, decode), other_record_count=0)
+                row_count = messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+                return replace(decoded, record_counts=dict.fromkeys(decoded.tables, row_count))
         return self._decode_own(messages, decode)
 
     def _decode_nothing(
         self, messages: pa.RecordBatch, decode: Decode, error: WrongSourceError
     ) -> DecodedBatch:
-        """Note a batch's source tables only: the job chooses its own table after the whole epoch.
+        """Count the records of a batch's source tables: the job chooses its own after the epoch.
 
         Then it decodes the batch again, or ends with the error.
         """
         names = self._names(messages)
-        records = Counter(name for name in names if name) or Counter(names)
-        tables = {name: names.index(name) for name in records}
+        record_counts = Counter(name for name in names if name) or Counter(names)
+        tables = {name: names.index(name) for name in record_counts}
         empty_batch = decode(messages.slice(0, 0))
-        return replace(empty_batch, tables=tables, records=records, refusal=error)
+        return replace(empty_batch, tables=tables, record_counts=record_counts, refusal=error)
 
     def _decode_own(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode a batch with messages of several source tables; see `decode_accepted`."""
-        foreign = self._foreign_messages(messages)
-        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign))
-        own_messages = messages.take(pa.array(own_positions)) if foreign else messages
+        foreign_names = self._foreign_names(messages)
+        own_positions = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(foreign_names))
+        own_messages = messages.take(pa.array(own_positions)) if foreign_names else messages
         decoded = results_in_batch(decode(own_messages), own_positions)
         tables = dict(decoded.tables)
-        is_plain = len(tables) <= 1 and decoded.truncated is None
+        is_plain = len(tables) <= 1 and decoded.last_truncate is None
         names = [] if is_plain else self._names(own_messages)
-        if decoded.truncated is not None:  # perhaps the only message of its table
-            own_index = int(np.searchsorted(own_positions, decoded.truncated))
-            tables.setdefault(names[own_index], decoded.truncated)
+        if decoded.last_truncate is not None:  # perhaps the only message of its table
+            own_index = int(np.searchsorted(own_positions, decoded.last_truncate))
+            tables.setdefault(names[own_index], decoded.last_truncate)
         counts = Counter(names) if len(tables) > 1 else {}
-        rows = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped
-        reasons = {index: self.choice.refusal(name) for index, name in foreign.items()}
-        shown_foreign = list(foreign.items())[:_SHOWN_MAX]
-        first_foreign = {name: index for index, name in reversed(shown_foreign)}
+        row_count = own_messages.num_rows - decoded.bad.num_rows - decoded.skipped_count
+        reasons = {index: self.choice.refusal(name) for index, name in foreign_names.items()}
+        shown_names = list(foreign_names.items())[:_SHOWN_MAX]
+        first_foreign = {name: index for index, name in reversed(shown_names)}
         return replace(
             decoded,
             tables={**first_foreign, **tables},
             bad=join_bad_records(decoded.bad, bad_records(messages, reasons)),
-            records={name: counts.get(name, rows) for name in tables},
-            other_records=len(foreign),
+            record_counts={name: counts.get(name, row_count) for name in tables},
+            other_record_count=len(foreign_names),
         )
 
-    def _foreign_messages(self, messages: pa.RecordBatch) -> Mapping[int, str]:
+    def _foreign_names(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Return messages that are not taken, and the names of their source tables."""
         if not self.choice.own_names and not self.choice.others:
             return {}
