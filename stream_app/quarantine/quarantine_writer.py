@@ -41,7 +41,7 @@ class Quarantined:
 
 @dataclass(slots=True)
 class QuarantineWriter:
-    """The quarantine of a job, which counts the bad records of a run.
+    """A writer of one quarantine, which counts the bad records of a run.
 
     Attributes:
         folder: the folder of the quarantine, or None without one.

@@ -24,8 +24,8 @@ from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.channels.signs_of_life import Activity
+from stream_app.app.observe.compaction_observers import CompactionObservers, compaction_observers
 from stream_app.app.observe.events.event_texts import report_line
-from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.table_setup.single_table_setup import warn_of_ignored_options
 from stream_app.errors import CompactionError
@@ -51,12 +51,12 @@ _COMPACTING = Activity("compacting")
 
 def compact(settings: CompactionSettings, secrets: Secrets) -> None:
     """Run a compaction job with the configured metrics and notifications."""
-    with watched_compaction(settings, secrets) as observers:
+    with compaction_observers(settings, secrets) as observers:
         observers.signs.begin("Spark's session begins")
         run(settings, observers)
 
 
-def run(settings: CompactionSettings, observers: WatchedCompaction) -> None:
+def run(settings: CompactionSettings, observers: CompactionObservers) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Raises:
@@ -85,7 +85,7 @@ def _merge_files(
     spark: SparkSession,
     stop_requested: threading.Event,
     settings: CompactionSettings,
-    observers: WatchedCompaction,
+    observers: CompactionObservers,
 ) -> None:
     table = settings.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])

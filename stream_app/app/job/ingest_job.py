@@ -21,11 +21,11 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.checks_between_epochs import BetweenEpochs
+from stream_app.app.job.checks_between_epochs import ChecksBetweenEpochs
 from stream_app.app.job.database_record import DatabaseSnapshotRecorder
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_session import JobSession
+from stream_app.app.job.feed_factory import FeedFactory
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
+from stream_app.app.job.session_starter import SessionStarter
 from stream_app.app.job.source_reader import (
     SourceReader,
     StreamSettings,
@@ -34,10 +34,10 @@ from stream_app.app.job.source_reader import (
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
 from stream_app.app.job.table_assembly import job_rounds, prepare_tables
-from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.app.job.unused_settings_check import UnusedSettingsCheck
 from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.observe.watched_job import WatchedJob
+from stream_app.app.observe.job_observers import JobObservers
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
@@ -62,14 +62,14 @@ _MESSAGE_SEARCH = Activity("no epoch has begun: the job looks for messages", rep
 def ingest(
     job_tables: SingleTable | WholeDatabase,
     stream: StreamConfig,
-    session: JobSession,
-    watched: WatchedJob,
+    session_starter: SessionStarter,
+    observers: JobObservers,
     clock: Clock,
 ) -> None:
     """Run the job until its source is drained or the job is stopped.
 
     Args:
-        watched: receives the job's events.
+        observers: receive the job's events.
 
     Raises:
         StreamAppError: the setup is wrong, or the job fails while it runs.
@@ -78,19 +78,19 @@ def ingest(
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("the job checks topics, table and checkpoint")
         checks = JobChecks(
-            job_tables=job_tables, stream=stream, clock=clock, open_folder=session.folder
+            job_tables=job_tables, stream=stream, clock=clock, open_folder=session_starter.folder
         )
         checked_job = checks.run()
-        stack.enter_context(watched.writing_events())
+        stack.enter_context(observers.writing_events())
         signs.begin("Spark's session begins")
-        spark, stop_requested = session.start(), threading.Event()
+        spark, stop_requested = session_starter.start(), threading.Event()
         stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,
             stream=stream,
-            session=session,
+            session_starter=session_starter,
             checked_job=checked_job,
-            watched=watched,
+            observers=observers,
             signs=signs,
             spark=spark,
             stop_requested=stop_requested,
@@ -104,9 +104,9 @@ class _IngestJob:
 
     job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
-    session: JobSession
+    session_starter: SessionStarter
     checked_job: CheckedJob
-    watched: WatchedJob
+    observers: JobObservers
     signs: SignsOfLife
     spark: SparkSession
     stop_requested: threading.Event
@@ -124,7 +124,7 @@ class _IngestJob:
         driver_messages = self.stream.driver_messages
         driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as closing:
-            closing.callback(self.watched.metrics.jvm.detach)
+            closing.callback(self.observers.metrics.jvm.detach)
             compactions = SparkCompactionQueue(
                 self.spark, self._compactions_at_once(), driver_bytes
             )
@@ -132,8 +132,8 @@ class _IngestJob:
             feeds = self._feeds(compactions)  # step 1
             closing.callback(feeds.close)
             closing.callback(self.signs.begin, "Spark ends")
-            self.watched.metrics.jvm.attach(self.spark)
-            self.watched.metrics.note_decoder(self.checked_job.state_file.state.decoder)
+            self.observers.metrics.jvm.attach(self.spark)
+            self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
             prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
@@ -175,7 +175,7 @@ class _IngestJob:
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:
         """Report the progress of a first load in the job's metrics."""
-        self.watched.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
+        self.observers.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
@@ -209,41 +209,41 @@ class _IngestJob:
     def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feeds(self, compactions: SparkCompactionQueue) -> JobFeeds:
-        return JobFeeds(
+    def _feeds(self, compactions: SparkCompactionQueue) -> FeedFactory:
+        return FeedFactory(
             job_tables=self.job_tables,
             stream=self.stream,
             state_file=self.checked_job.state_file,
-            open_folder=self.session.folder,
+            open_folder=self.session_starter.folder,
             compactions=compactions,
             pace=pace_of(self.stream, self.clock),
             stopping=self.stop_requested.is_set,
-            events=self.watched.events,
+            events=self.observers.events,
         )
 
     def _run_stream(
         self,
         epoch_committer: EpochCommitter[MessagesT],
-        feeds: JobFeeds,
+        feeds: FeedFactory,
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream, self.watched.events
+        job_tables, stream, events = self.job_tables, self.stream, self.observers.events
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.rounds.plan()
-        unused = UnusedSettings(
+        unused_settings_check = UnusedSettingsCheck(
             named_tables=job_tables.named_tables,
             idle_expectations=feeds.idle_expectations,
             state_file=self.checked_job.state_file,
         )
-        with_checks = BetweenEpochs(epoch_committer.lock).with_checks
+        with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
         note_problems = partial(self._note_problems, feeds)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
             drains=stream.is_available_now,
             on_progress=with_checks(events.report_progress, note_problems),
-            on_idle=with_checks(events.report_poll, note_problems, unused.check),
-            on_drained=with_checks(events.report_drain, unused.check),
+            on_idle=with_checks(events.report_poll, note_problems, unused_settings_check.check),
+            on_drained=with_checks(events.report_drain, unused_settings_check.check),
             on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )
@@ -264,9 +264,9 @@ class _IngestJob:
             running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
 
-    def _note_problems(self, feeds: JobFeeds) -> None:
+    def _note_problems(self, feeds: FeedFactory) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
-        problems = self.watched.events.listeners.problems()
+        problems = self.observers.events.listeners.problems()
         self.checked_job.state_file.note_passing("services", problems)
         self.checked_job.state_file.note_passing("cores", feeds.core_warnings())
         self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())

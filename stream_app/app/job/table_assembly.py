@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.job.feed_factory import FeedFactory
 from stream_app.app.job.start_checks import CheckedJob
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
-from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
+from stream_app.app.table_setup.statement_reader import StatementReader, statement_reader_of
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_rounds import EpochRounds
@@ -41,11 +41,11 @@ class RoundSetup(NamedTuple):
     tables_class: type[EpochTables]
     splitter: MessageSplitter
     newcomers: DatabaseTables | None = None
-    read_statements: SourceStatements | None = None
+    read_statements: StatementReader | None = None
 
 
 def prepare_tables(
-    checked_job: CheckedJob, feeds: JobFeeds, clock: Clock
+    checked_job: CheckedJob, feeds: FeedFactory, clock: Clock
 ) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the maker of a whole database's tables."""
     match checked_job.tables:
@@ -64,7 +64,7 @@ def prepare_tables(
 
 def job_rounds(
     prepared_tables: CheckedTable | DatabaseTables,
-    feeds: JobFeeds,
+    feeds: FeedFactory,
     runner: EpochRunner[MessagesT],
     epoch_log: EpochLog,
     settings: EpochSettings,
@@ -109,7 +109,7 @@ def job_rounds(
 
 
 def _database_setup(
-    database: DatabaseTables, feeds: JobFeeds, clock: Clock, *, loads: bool
+    database: DatabaseTables, feeds: FeedFactory, clock: Clock, *, loads: bool
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
@@ -119,5 +119,5 @@ def _database_setup(
         LoadingTables if loads else IndependentTables,
         database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
         newcomers=database,
-        read_statements=statements_of(database.job_tables, feeds.state_file, clock.now_ms),
+        read_statements=statement_reader_of(database.job_tables, feeds.state_file, clock.now_ms),
     )

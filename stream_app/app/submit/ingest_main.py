@@ -19,7 +19,7 @@ from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.watched_job import watched_job
+from stream_app.app.observe.job_observers import job_observers
 from stream_app.app.submit.job_settings import JobSettings, job_settings
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
@@ -56,14 +56,15 @@ def run(settings: JobSettings, clock: Clock) -> None:
     """
     # Bind the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        job_tables, stream, session = settings.job_tables, settings.stream, settings.session
-        watched = stack.enter_context(
-            watched_job(job_tables, stream, settings.secrets, clock, settings.events_file)
+        job_tables, stream = settings.job_tables, settings.stream
+        session_starter = settings.session_starter
+        observers = stack.enter_context(
+            job_observers(job_tables, stream, settings.secrets, clock, settings.events_file)
         )
-        checkpoint = partial(session.folder, session.checkpoint)
-        history = watched.events.history
+        checkpoint = partial(session_starter.folder, session_starter.checkpoint)
+        history = observers.events.history
         stack.enter_context(page_of_job(settings.shown, stream, checkpoint, clock, history))
-        ingest(job_tables, stream, session, watched, clock)
+        ingest(job_tables, stream, session_starter, observers, clock)
 
 
 @contextmanager

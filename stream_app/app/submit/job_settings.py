@@ -14,7 +14,7 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.shown_job import ShownJob, shown_job
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.job_session import JobSession
+from stream_app.app.job.session_starter import SessionStarter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class JobSettings:
     Attributes:
         job_tables: the job's tables, and the source of the messages.
         stream: settings of the stream, the quarantine and the monitoring.
-        session: the settings with which Spark is started.
+        session_starter: starts Spark with the job's settings.
         shown: the values that the web page shows.
         secrets: texts that no output may contain.
         events_file: the file that gets a JSON line for each epoch and commit, or None.
@@ -32,7 +32,7 @@ class JobSettings:
 
     job_tables: SingleTable | WholeDatabase
     stream: StreamConfig
-    session: JobSession
+    session_starter: SessionStarter
     shown: ShownJob
     secrets: Secrets = field(repr=False)
     events_file: Path | None
@@ -44,7 +44,7 @@ def job_settings(config: AppConfig, events_file: Path | None = None) -> JobSetti
     return JobSettings(
         job_tables=job_tables,
         stream=config.stream,
-        session=JobSession(
+        session_starter=SessionStarter(
             job_tables.name, config.stream.checkpoint, job_tables.file_system, config.spark
         ),
         shown=shown_job(config),

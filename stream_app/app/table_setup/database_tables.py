@@ -30,7 +30,7 @@ from stream_app.app.table_setup.database_schemas import (
 from stream_app.app.table_setup.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.refused_tables import with_newly_refused
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, column_warnings
-from stream_app.app.table_setup.source_statements import renames_with
+from stream_app.app.table_setup.statement_reader import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import SourceFacts

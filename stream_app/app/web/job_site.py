@@ -21,7 +21,7 @@ from stream_app.app.inspect.job_status import (
 from stream_app.app.inspect.table_facts import FactsCache
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
 from stream_app.app.ops.replay.job_replay import job_replays
-from stream_app.app.ops.replay.later_changes import ReadRange
+from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.topic_checks import source_ends
@@ -30,11 +30,11 @@ from stream_app.app.web.job_glance import JobGlance, compactions_of_all, message
 from stream_app.app.web.site import Site
 from stream_app.app.web.unassigned_records import (
     UnassignedFacts,
-    UnassignedRecords,
+    UnassignedFactsCache,
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.unresolved_records import UnresolvedRecords
+from stream_app.app.web.unresolved_record_counter import UnresolvedRecordCounter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
@@ -108,12 +108,12 @@ class JobSite(Site):
         self._ends = _CachedResult(self._ask_for_ends, clock)
         self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
-        self._unassigned = UnassignedRecords(
+        self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
             job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._unresolved_records = UnresolvedRecords(job.job_tables, job.quarantine, clock)
+        self._unresolved_counter = UnresolvedRecordCounter(job.job_tables, job.quarantine, clock)
 
     @property
     def title(self) -> str:
@@ -142,7 +142,7 @@ class JobSite(Site):
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         unresolved_records = with_refused(
-            self._unresolved_records.by_table(), self._unassigned.refused()
+            self._unresolved_counter.by_table(), self._unassigned_facts.refused()
         )
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
@@ -183,7 +183,7 @@ class JobSite(Site):
 
     def unassigned_records(self) -> UnassignedFacts:
         """See `Site.unassigned_records`."""
-        return self._unassigned.facts()
+        return self._unassigned_facts.facts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
@@ -208,7 +208,7 @@ class JobSite(Site):
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._unresolved_records.invalidate()
+        self._unresolved_counter.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""

@@ -88,28 +88,28 @@ def web_app(site: Site, actions: Actions) -> Starlette:
     Args:
         actions: the actions of the same site.
     """
-    pages = _Pages(site, actions)
+    routes = _Routes(site, actions)
     return Starlette(
         routes=[
-            Route("/", pages.tables),
-            Route("/tables/{name}", pages.table),
-            Route("/tables/{name}/rows", pages.rows),
-            Route("/tables/{name}/changes", pages.changes),
-            Route("/tables/{name}/actions", pages.begin_action, methods=["POST"]),
-            Route("/tables/{name}/actions/{action}", pages.confirm_action),
-            Route("/actions", pages.begin_action, methods=["POST"]),
-            Route("/actions/{action}", pages.confirm_action),
-            Route("/settings", pages.settings),
-            Route("/events", pages.events),
-            Route("/events/{name}", pages.events),
-            Route("/healthz", pages.healthy),
+            Route("/", routes.tables),
+            Route("/tables/{name}", routes.table),
+            Route("/tables/{name}/rows", routes.rows),
+            Route("/tables/{name}/changes", routes.changes),
+            Route("/tables/{name}/actions", routes.begin_action, methods=["POST"]),
+            Route("/tables/{name}/actions/{action}", routes.confirm_action),
+            Route("/actions", routes.begin_action, methods=["POST"]),
+            Route("/actions/{action}", routes.confirm_action),
+            Route("/settings", routes.settings),
+            Route("/events", routes.events),
+            Route("/events/{name}", routes.events),
+            Route("/healthz", routes.healthy),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
     )
 
 
 @dataclass(slots=True)
-class _Pages:
+class _Routes:
     """The routes of a site, each of which answers requests. Threads read the tables."""
 
     site: Site

@@ -65,8 +65,10 @@ def with_refused(
 
 
 @dataclass(slots=True)
-class UnassignedRecords:
-    """A cache of the facts, valid until the folder changes. Thread-safe.
+class UnassignedFactsCache:
+    """A cache of the facts about records without a table, valid until their folder changes.
+
+    It is thread-safe.
 
     Attributes:
         quarantine: opens the quarantine; returns None without one.

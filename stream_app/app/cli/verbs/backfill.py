@@ -20,7 +20,7 @@ from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
 from stream_app.app.ops.source_comparison.database_sums import summed_database
-from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
@@ -151,12 +151,12 @@ def _backfill_from_database(
 ) -> int:
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
-        job = JobSums(job_tables=job_tables, state=state, database=database)
+        finder = SourceTableFinder(job_tables=job_tables, state=state, database=database)
         backfill = DatabaseBackfill(
             table=table,
             job_tables=job_tables,
             database=database,
-            source=job.own_source_of(table, args.source_table),
+            source=finder.own_source_of(table, args.source_table),
             messages=UnreadMessages.of_job(table, job_tables, state, source),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,

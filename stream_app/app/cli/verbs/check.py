@@ -37,7 +37,7 @@ from stream_app.app.ops.source_comparison.database_sums import (
     SummedSource,
     summed_database,
 )
-from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.ops.source_comparison.sum_sides import (
     JDBC,
     SumSides,
@@ -220,10 +220,12 @@ def _compare_job(
     """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
     the others.
     """
-    job = JobSums(job_tables=job_tables, state=state_of_job(job_tables), database=database)
+    finder = SourceTableFinder(
+        job_tables=job_tables, state=state_of_job(job_tables), database=database
+    )
     if args.table is not None:
         table = open_named_job_table(args.table, job_tables, str(args.conf))
-        own_source = job.own_source_of(table, args.source_table)
+        own_source = finder.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
         sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
@@ -235,7 +237,7 @@ def _compare_job(
         try:
             table = open_job_table(job_tables, path)
             check_readable(table, merges=True)
-            source = job.source_of(table)
+            source = finder.source_of(table)
             if source is None:
                 foreign_names.append(name)
                 continue
@@ -247,7 +249,7 @@ def _compare_job(
             )
         kinds_by_table[name] = set(kinds)
     kinds_by_table |= _print_refused(args, refused, progress)
-    missing = print_findings(job.missing_tables(), "", args, progress, heading=str(database.url))
+    missing = print_findings(finder.missing_tables(), "", args, progress, heading=str(database.url))
     if args.format == "text":
         print(summary_of(kinds_by_table))
         if foreign_names:

@@ -15,7 +15,7 @@ from stream_app.quarantine.quarantine_writer import Quarantined
 from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger(__name__)
-Watcher = TypeVar("Watcher")
+Observer = TypeVar("Observer")
 
 
 class JobListener:
@@ -73,16 +73,16 @@ class Listeners:
         problems = (listener.problem() for listener in self.listeners)
         return [problem for problem in problems if problem is not None]
 
-    def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call a watcher and catch its error, because the table may have the epoch already."""
+    def guard(self, observer: Observer, call: Callable[[Observer], None]) -> None:
+        """Call an observer and catch its error, because the table may have the epoch already."""
         try:
-            call(watcher)
+            call(observer)
         except Exception as error:
-            error_key = (type(watcher), type(error))
+            error_key = (type(observer), type(error))
             if error_key not in self._warned:
                 self._warned.add(error_key)
                 _LOG.warning(
-                    "a watcher of the job has failed, and the job continues: this is a bug, "
+                    "an observer of the job has failed, and the job continues: this is a bug, "
                     "please report it",
                     exc_info=True,
                 )

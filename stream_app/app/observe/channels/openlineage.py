@@ -151,8 +151,8 @@ class _EventSender:
 
 
 @dataclass(slots=True, kw_only=True)
-class LineageEvents(JobListener):
-    """A sender of the lineage events of one run, which it creates from the job's events.
+class LineageSender(JobListener):
+    """A sender of one run's lineage, which it creates from the job's events.
 
     The committer's thread calls `on_epoch`, and the stream's thread calls `on_heartbeat`.
 

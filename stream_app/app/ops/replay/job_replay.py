@@ -14,7 +14,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
-from stream_app.app.ops.replay.later_changes import ReadRange, topic_reader
+from stream_app.app.ops.replay.later_change_check import ReadRange, topic_reader
 from stream_app.app.ops.replay.record_replay import Replay, as_messages
 from stream_app.app.ops.source_comparison.source_replay import own_messages
 from stream_app.app.table_setup.job_catalog import open_job_table

@@ -4,7 +4,7 @@
 2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
 3. Decode the others with the table's current schema and the job's current configuration, in the
    order of the source. Records that are still bad stay unresolved.
-4. Leave out rows of which the table has newer changes (`later_changes`).
+4. Leave out rows of which the table has newer changes (`later_change_check`).
 5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
    After other commits, begin again.
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.replay.later_changes import LaterChanges, ReadRange
+from stream_app.app.ops.replay.later_change_check import LaterChangeCheck, ReadRange
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
@@ -213,7 +213,7 @@ class Replay:
             for kafka_partition, records in _by_partition(unresolved_records).items()
         }
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind_traits.merges_by_key
-        later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
+        check = LaterChangeCheck(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
@@ -227,7 +227,7 @@ class Replay:
             is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
-                is_fresh = ~later.is_overtaken(kafka_partition, changes, pa.array(offsets))
+                is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
             rows.append(changes.filter(pa.array(is_fresh)))
             overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):

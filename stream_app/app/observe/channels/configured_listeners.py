@@ -1,4 +1,4 @@
-"""Starts the configured watchers of a job, such as OpenTelemetry and a webhook."""
+"""Starts the configured listeners of a job, such as OpenTelemetry and a webhook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_app.epochs.task_errors import readable_error
 
 
 @contextmanager
-def watchers(
+def configured_listeners(
     stream: StreamConfig,
     name: str,
     clock: Clock,
@@ -39,9 +39,9 @@ def watchers(
     with ExitStack() as stack:
         if stream.otlp_endpoint is not None:
             endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
-            traces = otlp_module().EpochTraces(endpoint, name, clock)
-            stack.callback(traces.end)
-            listeners.append(traces)
+            tracer = otlp_module().EpochTracer(endpoint, name, clock)
+            stack.callback(tracer.end)
+            listeners.append(tracer)
         if stream.webhook_url is not None:
             webhook = Webhook(
                 Receiver(stream.webhook_url, stream.webhook_secret), name, clock, hide=hide

@@ -20,7 +20,7 @@ from stream_app.app.config.stream_config import (
     StreamConfig,
 )
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.table_setup.source_statements import evolution_of
+from stream_app.app.table_setup.statement_reader import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
@@ -42,8 +42,8 @@ _FRESHNESS_FIX = (
 
 
 @dataclass(slots=True, kw_only=True)
-class JobFeeds:
-    """The maker of a job's feeds, which closes the upkeep of their tables at the end.
+class FeedFactory:
+    """A factory of a job's feeds, which closes the upkeep of their tables at the end.
 
     Attributes:
         state_file: the job's state.

@@ -29,8 +29,8 @@ _ROW, _OFFSET, _RECORD_OFFSET = "\0row", "\0offset", "\0record offset"
 
 
 @dataclass(frozen=True, slots=True)
-class LaterChanges:
-    """The comparison of quarantined changes with later messages.
+class LaterChangeCheck:
+    """A check of quarantined changes for later changes of the same rows.
 
     Attributes:
         message_format: decodes messages without the table's filter, because a row that the filter

@@ -16,9 +16,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.secrets import Secrets, hiding_stream
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
-from stream_app.app.observe.channels.group_offsets import group_listeners
+from stream_app.app.observe.channels.configured_listeners import configured_listeners
+from stream_app.app.observe.channels.group_offset_committer import group_listeners
 from stream_app.app.observe.channels.listener import JobListener
-from stream_app.app.observe.channels.watchers import watchers
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
@@ -36,7 +36,7 @@ from stream_app.quarantine.quarantine_folder import open_quarantine
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedJob:
+class JobObservers:
     """The observers of a job.
 
     Attributes:
@@ -64,18 +64,18 @@ class WatchedJob:
 
 
 @contextmanager
-def watched_job(
+def job_observers(
     job_tables: JobTables,
     stream: StreamConfig,
     secrets: Secrets,
     clock: Clock,
     events_file: Path | None = None,
-) -> Iterator[WatchedJob]:
-    """Watch a job within the block.
+) -> Iterator[JobObservers]:
+    """Within the block, run the observers of a job.
 
     Args:
         secrets: texts that no observer may show.
-        events_file: see `WatchedJob`.
+        events_file: see `JobObservers`.
 
     Raises:
         UsageError: the port is taken, or a package is missing.
@@ -104,7 +104,7 @@ def watched_job(
                 endpoint.serving(metrics.registry, stream.metrics_port, health, address)
             )
         listeners = stack.enter_context(
-            watchers(
+            configured_listeners(
                 stream, name, clock,
                 hide=secrets.hide, ends_by_itself=stream.is_available_now,
                 others=(
@@ -123,7 +123,7 @@ def watched_job(
             watch = _quarantine_watch(stream.quarantine, job_tables.file_system, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
-        yield WatchedJob(events, metrics, events_file, secrets)
+        yield JobObservers(events, metrics, events_file, secrets)
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def _lineage_listeners(
     if stream.openlineage_url is None:
         yield ()
         return
-    lineage = openlineage_module().LineageEvents(
+    sender = openlineage_module().LineageSender(
         url=None if stream.openlineage_url == ENVIRONMENT else stream.openlineage_url,
         namespace=stream.openlineage_namespace,
         is_batch=stream.is_available_now,
@@ -146,13 +146,13 @@ def _lineage_listeners(
         clock=clock,
         hide=secrets.hide,
     )
-    lineage.begin()
+    sender.begin()
     try:
-        yield (lineage,)
+        yield (sender,)
     except BaseException as error:
-        lineage.end(secrets.hide(str(readable_error(error))))
+        sender.end(secrets.hide(str(readable_error(error))))
         raise
-    lineage.end(None)
+    sender.end(None)
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:

@@ -38,16 +38,16 @@ def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
         yield ()
         return
     check_client(source)
-    group = GroupOffsets(source, source.group_id)
-    group.begin()
+    committer = GroupOffsetCommitter(source, source.group_id)
+    committer.begin()
     try:
-        yield (group,)
+        yield (committer,)
     finally:
-        group.end()
+        committer.end()
 
 
 @dataclass(slots=True)
-class GroupOffsets(JobListener):
+class GroupOffsetCommitter(JobListener):
     """A committer of the job's offsets to a consumer group, in a separate thread after epochs.
 
     Attributes:

@@ -25,8 +25,8 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSums:
-    """The source tables of a job's tables in one database.
+class SourceTableFinder:
+    """A finder of the source tables of a job's tables in one database.
 
     Attributes:
         state: the state in the job's checkpoint.
