@@ -290,9 +290,9 @@ class JobStatus:
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
 
-    def _position(self, job_state: JobState, newest: JobEpoch | None) -> Offsets:
+    def _position(self, job_state: JobState, newest_epoch: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
-        end = newest.source_end if newest is not None else None
+        end = newest_epoch.source_end if newest_epoch is not None else None
         if job_state.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):

@@ -138,9 +138,9 @@ def overview_lines(overview: Overview) -> list[str]:
     return [f"{name:<14} {value}" for name, value in facts.items()]
 
 
-def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+def _pace(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     """Return the pace that the newest epoch among the newest snapshots records, or None."""
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest else ():
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
             return properties.get(PACE_PROPERTY)

@@ -122,13 +122,13 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     return None if source_ms is None else max(0, now_ms - source_ms) // 1000
 
 
-def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
+def sorted_runs_max(live_entries: Iterable[ManifestEntry]) -> int:
     """Return the largest number of sorted runs in a bucket.
 
     Each file of level 0 is a sorted run.
     """
     runs_of: dict[BucketId, set[str | int]] = {}
-    for entry in live:
+    for entry in live_entries:
         run = entry.file.level or entry.file.file_name
         runs_of.setdefault(entry.bucket_id, set()).add(run)
     return max(map(len, runs_of.values()), default=0)

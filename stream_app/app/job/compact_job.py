@@ -63,7 +63,7 @@ def run(settings: CompactionSettings, observers: CompactionObservers) -> None:
         CompactionError: some buckets could not be compacted; the other buckets are compacted.
     """
     warn_of_ignored_options(settings.table)
-    spark = start_session(f"stream_app compact {settings.table.location}", settings.spark)
+    spark = start_session(f"stream_app compact {settings.table.location}", settings.spark_settings)
     stop_requested = threading.Event()
     with watched_session(spark, stop_requested):
         if settings.row_order is None:
@@ -150,7 +150,7 @@ class CompactionRun:
 
     @property
     def _logs_json(self) -> bool:
-        return self.settings.stream.log_format is LogFormat.JSON
+        return self.settings.stream_config.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
         settings, table, stream_commit = (

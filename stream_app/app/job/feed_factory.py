@@ -55,7 +55,7 @@ class FeedFactory:
     """
 
     job_tables: JobTables
-    stream: StreamConfig
+    stream_config: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
@@ -141,7 +141,7 @@ class FeedFactory:
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
+        takes_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,
             executor_of,
@@ -160,7 +160,7 @@ class FeedFactory:
                 newest,
                 choice=None if source_check is None else source_check.choice,
                 restores=True,
-                quarantines_non_inserts=self.stream.non_insert_records
+                quarantines_non_inserts=self.stream_config.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),
             source_check=source_check,
@@ -175,14 +175,14 @@ class FeedFactory:
 
     @property
     def _policy_bounds(self) -> PolicyBounds | None:
-        if self.stream.compaction_policy is not CompactionPolicy.AUTO:
+        if self.stream_config.compaction_policy is not CompactionPolicy.AUTO:
             return None
         # A job that drains its source has no pace.
-        budget = None if self.stream.is_available_now else self.budget
-        return PolicyBounds(self.stream.compaction_freshness, budget)
+        budget = None if self.stream_config.is_available_now else self.budget
+        return PolicyBounds(self.stream_config.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
-        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
+        quarantine, limit = self.stream_config.quarantine, self.stream_config.max_bad_records
         if quarantine is None:
             return QuarantineWriter(None, limit)
         return QuarantineWriter(

@@ -61,7 +61,7 @@ _MESSAGE_SEARCH = Activity("no epoch has begun: the job looks for messages", rep
 
 def ingest(
     job_tables: SingleTable | WholeDatabase,
-    stream: StreamConfig,
+    stream_config: StreamConfig,
     session_starter: SessionStarter,
     observers: JobObservers,
     clock: Clock,
@@ -78,7 +78,10 @@ def ingest(
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("the job checks topics, table and checkpoint")
         checks = JobChecks(
-            job_tables=job_tables, stream=stream, clock=clock, open_folder=session_starter.folder
+            job_tables=job_tables,
+            stream_config=stream_config,
+            clock=clock,
+            open_folder=session_starter.folder,
         )
         checked_job = checks.run()
         stack.enter_context(observers.writing_events())
@@ -87,7 +90,7 @@ def ingest(
         stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,
-            stream=stream,
+            stream_config=stream_config,
             session_starter=session_starter,
             checked_job=checked_job,
             observers=observers,
@@ -103,7 +106,7 @@ class _IngestJob:
     """A checked job in its process; `run` has its steps."""
 
     job_tables: SingleTable | WholeDatabase
-    stream: StreamConfig
+    stream_config: StreamConfig
     session_starter: SessionStarter
     checked_job: CheckedJob
     observers: JobObservers
@@ -121,7 +124,7 @@ class _IngestJob:
         4. Run the stream.
         5. Judge the outcome.
         """
-        driver_messages = self.stream.driver_messages
+        driver_messages = self.stream_config.driver_messages
         driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
@@ -137,7 +140,7 @@ class _IngestJob:
             prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
-                config=self.job_tables.source,
+                source_config=self.job_tables.source,
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
                 checkpoint=self.checked_job.checkpoint,
@@ -160,7 +163,7 @@ class _IngestJob:
             epoch_committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
             self._run_stream(epoch_committer, feeds, source_reader)  # step 4
             check_none_held(epoch_committer.tables.held.by_name)  # step 5
-            check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream.quarantine)
+            check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream_config.quarantine)
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
         """Begin or resume the first load that the configuration asks for."""
@@ -168,7 +171,7 @@ class _IngestJob:
             job_tables=self.job_tables,
             prepared_tables=prepared_tables,
             state_file=self.checked_job.state_file,
-            reader=self.checked_job.reader_settings,
+            reader_settings=self.checked_job.reader_settings,
             clock=self.clock,
             task_count=self._task_count,
         )
@@ -197,11 +200,11 @@ class _IngestJob:
     def _compactions_at_once(self) -> int | None:
         table = self.checked_job.table
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
-        return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
+        return options[COMPACTION_MAX_PARALLELISM] or self.stream_config.compaction_cores
 
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
-            tasks=self.stream.write_parallelism or self._task_count,
+            tasks=self.stream_config.write_parallelism or self._task_count,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 
@@ -212,11 +215,11 @@ class _IngestJob:
     def _feeds(self, compactions: SparkCompactionQueue) -> FeedFactory:
         return FeedFactory(
             job_tables=self.job_tables,
-            stream=self.stream,
+            stream_config=self.stream_config,
             state_file=self.checked_job.state_file,
             open_folder=self.session_starter.folder,
             compactions=compactions,
-            pace=pace_of(self.stream, self.clock),
+            pace=pace_of(self.stream_config, self.clock),
             stopping=self.stop_requested.is_set,
             events=self.observers.events,
         )
@@ -228,7 +231,7 @@ class _IngestJob:
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream, self.observers.events
+        job_tables, stream, events = self.job_tables, self.stream_config, self.observers.events
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.rounds.plan()
         unused_settings_check = UnusedSettingsCheck(

@@ -135,7 +135,7 @@ def begin_or_resume_load(
     job_tables: JobTables,
     prepared_tables: PreparedTables,
     state_file: JobStateFile,
-    reader: ReaderSettings | None,
+    reader_settings: ReaderSettings | None,
     clock: Clock,
     task_count: int,
 ) -> JobLoad | None:
@@ -145,7 +145,7 @@ def begin_or_resume_load(
 
     Args:
         prepared_tables: the table of the job, or the maker of a whole database's tables.
-        reader: settings of the native reader, or None if only Spark can read the topics.
+        reader_settings: settings of the native reader, or None if only Spark can read the topics.
         task_count: the number of parts of a table that are read at the same time.
 
     Raises:
@@ -164,7 +164,7 @@ def begin_or_resume_load(
             job_tables=job_tables,
             prepared_tables=prepared_tables,
             state_file=state_file,
-            reader=_native_reader(reader),
+            reader_settings=_native_reader(reader_settings),
             clock=clock,
         )
         plan = planner.plan(task_count)
@@ -172,18 +172,18 @@ def begin_or_resume_load(
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
-        _native_reader(reader)
+        _native_reader(reader_settings)
     return load
 
 
-def _native_reader(reader: ReaderSettings | None) -> ReaderSettings:
-    if reader is None:
+def _native_reader(reader_settings: ReaderSettings | None) -> ReaderSettings:
+    if reader_settings is None:
         raise UsageError(
             "a first load needs the native reader, which cannot read these topics",
             where="source.kafka",
             fix=f"leave out {LOAD_KEY}, and let Debezium's own first read bring the rows",
         )
-    return reader
+    return reader_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class _LoadPlanner:
     job_tables: JobTables
     prepared_tables: PreparedTables
     state_file: JobStateFile
-    reader: ReaderSettings
+    reader_settings: ReaderSettings
     clock: Clock
 
     def plan(self, task_count: int) -> LoadPlan:
@@ -213,7 +213,7 @@ class _LoadPlanner:
         url = database_of(source)
         with open_connection(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = end_offsets(source, self.reader)
+            offsets = end_offsets(source, self.reader_settings)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers_names=self.job_tables.lowers_names)

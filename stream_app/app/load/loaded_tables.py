@@ -123,17 +123,20 @@ class LoadedDatabase:
             UnsupportedTableError: the rows cannot be loaded exactly.
         """
         job_tables = self.job_tables
-        source, rules = job_tables.source_of(name), job_tables.table_config(name, schema.fields)
-        if reason := why_incomparable(schema, rules):
+        source, table_config = (
+            job_tables.source_of(name),
+            job_tables.table_config(name, schema.fields),
+        )
+        if reason := why_incomparable(schema, table_config):
             raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"
             )
-        for column in rules.metadata_columns:
+        for column in table_config.metadata_columns:
             if column in _MESSAGE_COLUMNS:
                 raise self._refusal(
                     name, f"its rows have no message for metadata-columns: {column}"
                 )
-        setup = format_setup(source, rules, schema)
+        setup = format_setup(source, table_config, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
         targets = {column: source.column_of(column) for column in definition.source_types}
         columns = {
@@ -261,14 +264,14 @@ class LoadedDatabase:
         return f"{_EXCLUSION_FIX}, or {_DEBEZIUM_FIX}" if chooses_by_rules else _DEBEZIUM_FIX
 
 
-def database_of(source: SourceConfig) -> JdbcUrl:
+def database_of(source_config: SourceConfig) -> JdbcUrl:
     """Return the database of a first load, with its login.
 
     Raises:
         UsageError: the URL does not name a supported database.
     """
-    url = parse_jdbc_url(source.snapshot_from or "", LOAD_KEY, SERVERS)
-    password = source.snapshot_password or os.environ.get(
+    url = parse_jdbc_url(source_config.snapshot_from or "", LOAD_KEY, SERVERS)
+    password = source_config.snapshot_password or os.environ.get(
         _PASSWORD_VARIABLES.get(url.driver.name, "MYSQL_PWD"), ""
     )
     return replace(url, password=password)
@@ -279,13 +282,15 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     settings = row_settings(job_tables, table)
     column_options = {option.key for option in COLUMN_OPTIONS}
     options = {
-        key: text for key, text in settings.source.format_options.items() if key in column_options
+        key: text
+        for key, text in settings.source_config.format_options.items()
+        if key in column_options
     }
-    source = replace(
-        settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
+    source_config = replace(
+        settings.source_config, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )
     omitted_steps = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
-    return replace(settings, source=source, left_out_steps=omitted_steps).pipeline()
+    return replace(settings, source_config=source_config, left_out_steps=omitted_steps).pipeline()
 
 
 def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:

@@ -70,7 +70,7 @@ class CompactionObservers:
 def compaction_observers(
     settings: CompactionSettings, secrets: Secrets
 ) -> Iterator[CompactionObservers]:
-    """Watch the job within the block.
+    """Within the block, run the observers of a job that compacts a table.
 
     Args:
         secrets: texts that no observer may show.
@@ -79,11 +79,11 @@ def compaction_observers(
         UsageError: the port is taken, or a package is missing.
     """
     registry, clock, label = CollectorRegistry(), settings.table.clock, settings.table.label
-    stream = settings.stream
+    stream_config = settings.stream_config
     with (
-        serving(registry, settings.metrics_port, None, stream.metrics_address),
+        serving(registry, settings.metrics_port, None, stream_config.metrics_address),
         configured_listeners(
-            stream,
+            stream_config,
             f"compact {label}",
             clock,
             hide=secrets.hide,

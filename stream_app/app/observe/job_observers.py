@@ -66,7 +66,7 @@ class JobObservers:
 @contextmanager
 def job_observers(
     job_tables: JobTables,
-    stream: StreamConfig,
+    stream_config: StreamConfig,
     secrets: Secrets,
     clock: Clock,
     events_file: Path | None = None,
@@ -84,32 +84,34 @@ def job_observers(
     metrics = JobMetrics(
         name,
         clock,
-        look_s=stream.pause_s + POLL_S,
-        folders=_local_folders(job_tables.section.warehouse, stream),
+        look_s=stream_config.pause_s + POLL_S,
+        folders=_local_folders(job_tables.section.warehouse, stream_config),
     )
     metrics.source.note_start(name)
     with ExitStack() as stack:
         health = JobHealth(
             clock,
-            stream.max_staleness / 1000,
+            stream_config.max_staleness / 1000,
             metrics.source.state,
-            trigger_s=stream.pause_s,
+            trigger_s=stream_config.pause_s,
             hide=secrets.hide,
         )
-        if stream.metrics_port is not None:
+        if stream_config.metrics_port is not None:
             # A server's modules are a twentieth of what a driver imports.
             endpoint = importlib.import_module("stream_app.app.observe.metrics.endpoint")
-            address = stream.metrics_address
+            address = stream_config.metrics_address
             stack.enter_context(
-                endpoint.serving(metrics.registry, stream.metrics_port, health, address)
+                endpoint.serving(metrics.registry, stream_config.metrics_port, health, address)
             )
         listeners = stack.enter_context(
             configured_listeners(
-                stream, name, clock,
-                hide=secrets.hide, ends_by_itself=stream.is_available_now,
+                stream_config, name, clock,
+                hide=secrets.hide, ends_by_itself=stream_config.is_available_now,
                 others=(
                     *stack.enter_context(group_listeners(job_tables.source)),
-                    *stack.enter_context(_lineage_listeners(job_tables, stream, secrets, clock)),
+                    *stack.enter_context(
+                        _lineage_listeners(job_tables, stream_config, secrets, clock)
+                    ),
                 ),
             )
         )  # fmt: skip
@@ -118,9 +120,11 @@ def job_observers(
             clock, metrics=metrics, message_format=format_named(job_tables.source.format),
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
-        if stream.metrics_port is not None:
+        if stream_config.metrics_port is not None:
             stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
-            watch = _quarantine_watch(stream.quarantine, job_tables.file_system, clock, metrics)
+            watch = _quarantine_watch(
+                stream_config.quarantine, job_tables.file_system, clock, metrics
+            )
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
         yield JobObservers(events, metrics, events_file, secrets)
@@ -128,20 +132,20 @@ def job_observers(
 
 @contextmanager
 def _lineage_listeners(
-    job_tables: JobTables, stream: StreamConfig, secrets: Secrets, clock: Clock
+    job_tables: JobTables, stream_config: StreamConfig, secrets: Secrets, clock: Clock
 ) -> Iterator[Sequence[JobListener]]:
     """Within the block, send the run's lineage if the configuration names a service.
 
     Raises:
         UsageError: a package is missing.
     """
-    if stream.openlineage_url is None:
+    if stream_config.openlineage_url is None:
         yield ()
         return
     sender = openlineage_module().LineageSender(
-        url=None if stream.openlineage_url == ENVIRONMENT else stream.openlineage_url,
-        namespace=stream.openlineage_namespace,
-        is_batch=stream.is_available_now,
+        url=None if stream_config.openlineage_url == ENVIRONMENT else stream_config.openlineage_url,
+        namespace=stream_config.openlineage_namespace,
+        is_batch=stream_config.is_available_now,
         job_tables=job_tables,
         clock=clock,
         hide=secrets.hide,
@@ -155,15 +159,15 @@ def _lineage_listeners(
     sender.end(None)
 
 
-def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
+def _local_folders(warehouse: str, stream_config: StreamConfig) -> dict[str, Path]:
     """Return the folders that the job writes on this machine. A cluster's tasks spill elsewhere."""
     locations = {
         "warehouse": warehouse,
-        "checkpoint": stream.checkpoint,
+        "checkpoint": stream_config.checkpoint,
         "temporary": str(local_disk()),
     }
-    if stream.quarantine is not None:
-        locations["quarantine"] = stream.quarantine
+    if stream_config.quarantine is not None:
+        locations["quarantine"] = stream_config.quarantine
     return {
         name: Path(local_path(location)).absolute()
         for name, location in locations.items()

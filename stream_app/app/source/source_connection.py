@@ -28,19 +28,21 @@ _Value = TypeVar("_Value")
 _ByPartition = dict[KafkaPartition, int]
 
 
-def unaskable_settings(source: SourceConfig) -> list[str]:
+def unaskable_settings(source_config: SourceConfig) -> list[str]:
     """Return the Kafka settings that prevent queries; see `uncheckable_settings`."""
-    reasons = (uncheckable_settings(cluster.kafka_options) for cluster in source.kafka_clusters)
+    reasons = (
+        uncheckable_settings(cluster.kafka_options) for cluster in source_config.kafka_clusters
+    )
     return [reason for cluster_reasons in reasons for reason in cluster_reasons]
 
 
-def check_reachable(source: SourceConfig) -> None:
+def check_reachable(source_config: SourceConfig) -> None:
     """Check that a broker of each cluster accepts connections.
 
     Raises:
         SourceError: no broker of a cluster accepts one.
     """
-    for cluster in source.kafka_clusters:
+    for cluster in source_config.kafka_clusters:
         reachable_servers(cluster.bootstrap_servers, section=cluster.section)
 
 
@@ -54,10 +56,10 @@ class SourceConnection:
         SourceError: no broker of a cluster responds.
     """
 
-    def __init__(self, source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
         self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
         with ExitStack() as connections:
-            for cluster in source.kafka_clusters:
+            for cluster in source_config.kafka_clusters:
                 connection = connections.enter_context(
                     BrokerConnection(
                         cluster.bootstrap_servers,

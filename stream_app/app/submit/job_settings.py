@@ -23,7 +23,7 @@ class JobSettings:
 
     Attributes:
         job_tables: the job's tables, and the source of the messages.
-        stream: settings of the stream, the quarantine and the monitoring.
+        stream_config: settings of the stream, the quarantine and the monitoring.
         session_starter: starts Spark with the job's settings.
         shown: the values that the web page shows.
         secrets: texts that no output may contain.
@@ -31,7 +31,7 @@ class JobSettings:
     """
 
     job_tables: SingleTable | WholeDatabase
-    stream: StreamConfig
+    stream_config: StreamConfig
     session_starter: SessionStarter
     shown: ShownJob
     secrets: Secrets = field(repr=False)
@@ -43,7 +43,7 @@ def job_settings(config: AppConfig, events_file: Path | None = None) -> JobSetti
     job_tables = config.job_tables
     return JobSettings(
         job_tables=job_tables,
-        stream=config.stream,
+        stream_config=config.stream,
         session_starter=SessionStarter(
             job_tables.name, config.stream.checkpoint, job_tables.file_system, config.spark
         ),

@@ -316,11 +316,11 @@ class DatabaseTables:
         self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))
 
 
-def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+def _missing_columns(sync_config: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
-    rules = rules_of_new_table(sync, name, columns).rules
-    history_names = () if rules.history is None else rules.history.names
-    all_columns = rules.made_columns.columns(columns, arrow_type)
+    table_config = rules_of_new_table(sync_config, name, columns).table_config
+    history_names = () if table_config.history is None else table_config.history.names
+    all_columns = table_config.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in all_columns.fields[len(columns.fields) :]
@@ -328,9 +328,11 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
     ]
 
 
-def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
+def _with_configured_options(
+    sync_config: SyncConfig, name: str, table: FileStoreTable
+) -> FileStoreTable:
     """Return the table with the options of the configuration."""
-    rules = sync.table_rules
+    rules = sync_config.table_rules
     table_options = rules.tables[name].options if name in rules.tables else {}
     shared_options = options_for(table.schema.primary_keys, rules.options)
     options = {key: text for key, text in shared_options.items() if key not in table_options}

@@ -143,8 +143,8 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
         _LOG.warning("%d more such warnings", count - _NOTICES_MAX)
 
 
-def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
-    if origins and not any(map(sync.rules.takes, origins)):
+def _warn_if_all_are_left_out(sync_config: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync_config.rules.takes, origins)):
         _LOG.warning(
             "the job takes no table of the source that the first messages name: %s\n"
             "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"

@@ -23,16 +23,20 @@ TABLES_MAX = 1000
 
 
 def with_newly_refused(
-    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], stored: Collection[Origin]
+    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], stored_origins: Collection[Origin]
 ) -> Mapping[Origin, str]:
     """Return the refused source tables, with newly quarantined ones added up to a limit.
 
     Args:
-        stored: the source tables that the job stores, which are not refused.
+        stored_origins: the source tables that the job stores, which are not refused.
     """
-    still_refused = {origin: reason for origin, reason in refused.items() if origin not in stored}
+    still_refused = {
+        origin: reason for origin, reason in refused.items() if origin not in stored_origins
+    }
     for origin, reason in reasons.items():
-        if origin not in stored and (origin in still_refused or len(still_refused) < TABLES_MAX):
+        if origin not in stored_origins and (
+            origin in still_refused or len(still_refused) < TABLES_MAX
+        ):
             still_refused[origin] = reason
     return still_refused
 

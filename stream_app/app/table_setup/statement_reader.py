@@ -85,7 +85,7 @@ def evolution_of(
             name=name,
             reaction=reaction,
             state=lambda: state_file.state,
-            can_alias=takes_aliases(settings.source),
+            can_alias=takes_aliases(settings.source_config),
             now_ms=now_ms,
         )
     return SchemaEvolution(

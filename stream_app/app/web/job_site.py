@@ -94,7 +94,7 @@ class JobSite(Site):
 
     def __init__(
         self,
-        job: ShownJob,
+        shown_job: ShownJob,
         checkpoint: JobFolder,
         clock: Clock,
         history: EpochHistory | None = None,
@@ -102,18 +102,20 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read: ReadRange | None = None,
     ) -> None:
-        self.job, self.checkpoint, self.clock = job, checkpoint, clock
+        self.job, self.checkpoint, self.clock = shown_job, checkpoint, clock
         self._history, self._read = history, read
-        self._ask_ends = ask_ends or partial(source_ends, job.job_tables.source)
+        self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
         self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
-            job.job_tables.source.facts.origins,
+            shown_job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._unresolved_counter = UnresolvedRecordCounter(job.job_tables, job.quarantine, clock)
+        self._unresolved_counter = UnresolvedRecordCounter(
+            shown_job.job_tables, shown_job.quarantine, clock
+        )
 
     @property
     def title(self) -> str:
@@ -222,7 +224,7 @@ class JobSite(Site):
         """See `Site.compact_command`; secrets travel by the environment alone."""
         job_tables, path = self.job.job_tables, self._path(name)
         arguments = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
-        for key, value in self.job.spark.items():
+        for key, value in self.job.spark_settings.items():
             if not is_secret(key):
                 arguments += ["--set", f"{key}={value}"]
         variables = file_io_variables(self.job.job_tables.file_system)

@@ -274,22 +274,22 @@ def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[C
     ]
 
 
-def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[TreeRow]:
-    if latest is None or not table.kind_traits.merges_by_key:
+def _runs(table: FileStoreTable, latest_snapshot: Snapshot | None) -> list[TreeRow]:
+    if latest_snapshot is None or not table.kind_traits.merges_by_key:
         return []
-    return run_rows(table, latest)
+    return run_rows(table, latest_snapshot)
 
 
 def _trees(
     table: FileStoreTable,
-    latest: Snapshot | None,
+    latest_snapshot: Snapshot | None,
     runs: Sequence[TreeRow],
     activity: TableActivity | None,
 ) -> list[BucketTree]:
     if not runs:
         return []
     under_way = () if activity is None else activity.under_way
-    return bucket_trees(runs, next_compactions(table, latest), under_way)
+    return bucket_trees(runs, next_compactions(table, latest_snapshot), under_way)
 
 
 def _write_amplification(
@@ -308,7 +308,7 @@ def _write_amplification(
 
 def _lists(
     table: FileStoreTable,
-    latest: Snapshot | None,
+    latest_snapshot: Snapshot | None,
     compactions: Sequence[CompactionRow],
     runs: Sequence[TreeRow],
     parts: PartReader,
@@ -328,15 +328,15 @@ def _lists(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        rows = parts.value(title.lower(), partial(listing, name, table, latest))
+        rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
             yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
     shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
-    if latest is not None:
-        files = parts.value("files", lambda: largest_files(table, latest))
+    if latest_snapshot is not None:
+        files = parts.value("files", lambda: largest_files(table, latest_snapshot))
         if files is not None:
             yield PageList(title="Largest files", listing=files, total=len(files.rows))
     set_options = [row for row in option_rows(table) if row.is_set]

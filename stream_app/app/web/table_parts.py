@@ -186,12 +186,12 @@ class QuarantinedKind:
 
 
 def quarantined_kinds(
-    committed: Collection[str], quarantine: Callable[[], Quarantine | None]
+    committed_users: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
     """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed: see `Quarantine.iterate_unresolved`.
+        committed_users: see `Quarantine.iterate_unresolved`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -199,7 +199,7 @@ def quarantined_kinds(
     folder = quarantine()
     if folder is None:
         return []
-    records = folder.iterate_unresolved(committed, newest_first=True)
+    records = folder.iterate_unresolved(committed_users, newest_first=True)
     return group_by_kind(list(islice(records, QUARANTINED_READ)))
 
 

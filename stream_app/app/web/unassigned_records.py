@@ -73,12 +73,12 @@ class UnassignedFactsCache:
     Attributes:
         quarantine: opens the quarantine; returns None without one.
         origins: extracts the source tables of messages, in the job's format.
-        stored: returns the source tables that the job stores.
+        stored_origins: returns the source tables that the job stores.
     """
 
     quarantine: Callable[[], Quarantine | None]
     origins: Callable[[pa.RecordBatch], Origins]
-    stored: Callable[[], Collection[Origin]]
+    stored_origins: Callable[[], Collection[Origin]]
     _files: Hashable = field(init=False, default=None)
     _facts: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
@@ -88,7 +88,7 @@ class UnassignedFactsCache:
             quarantine = self.quarantine()
             if quarantine is None:
                 return UnassignedFacts()
-            statuses = quarantine.files.list_status(quarantine.location)
+            statuses = quarantine.file_io.list_status(quarantine.location)
             files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
                 self._facts = self._read(quarantine)
@@ -104,7 +104,7 @@ class UnassignedFactsCache:
     def refused(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
         counts = self.facts().refused
-        stored_origins = self.stored() if counts else ()
+        stored_origins = self.stored_origins() if counts else ()
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:

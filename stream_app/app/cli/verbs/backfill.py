@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         if job_tables is None
         else open_named_job_table(args.table, job_tables, str(args.conf))
     )
-    source, rules = compared_topics(args, table, job_tables, option="--from-topic")
+    source, table_config = compared_topics(args, table, job_tables, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",
@@ -120,8 +120,8 @@ def run(args: argparse.Namespace) -> int:
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
-        source=source,
-        rules=rules,
+        source_config=source,
+        table_config=table_config,
         progress=progress,
         since_ms=since_ms,
         splitter=recorded_splitter(job_tables, table),
@@ -146,7 +146,7 @@ def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
     job_tables: JobTables,
-    source: SourceConfig,
+    source_config: SourceConfig,
     scope: Scope,
 ) -> int:
     state = state_of_job(job_tables)
@@ -157,7 +157,7 @@ def _backfill_from_database(
             job_tables=job_tables,
             database=database,
             source=finder.own_source_of(table, args.source_table),
-            messages=UnreadMessages.of_job(table, job_tables, state, source),
+            messages=UnreadMessages.of_job(table, job_tables, state, source_config),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )

@@ -135,12 +135,12 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = open_named_job_table(args.table, job_tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = compared_topics(args, table, job_tables)
+        source, table_config = compared_topics(args, table, job_tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(job_tables))
-            compared = comparison.add(table, source, rules, choice_of(job_tables))
+            compared = comparison.add(table, source, table_config, choice_of(job_tables))
             comparison.read(recorded_splitter(job_tables, table))
             code = _check_one(args, table, compared, progress)
         if job_tables is not None:
@@ -287,9 +287,9 @@ def _check_all(
         try:
             table = open_job_table(job_tables, path)
             check_versions_known(table)
-            source, rules = compared_topics(args, table, job_tables)
+            source, table_config = compared_topics(args, table, job_tables)
             assert source is not None, "the configuration names it"
-            comparisons.append((path, table, comparison.add(table, source, rules, choice)))
+            comparisons.append((path, table, comparison.add(table, source, table_config, choice)))
         except StreamAppError as error:
             comparisons.append((path, table, error))
     compared_tables = [
@@ -321,7 +321,7 @@ def _check_all(
 def _check(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: ComparedTable | StreamAppError | None,
+    compared_table: ComparedTable | StreamAppError | None,
     progress: ProgressLine,
     *,
     heading: str = "",
@@ -329,14 +329,15 @@ def _check(
     """Check a table, and print its comparison's findings; return the kinds of findings.
 
     Args:
-        compared: the comparison, or the error that prevented it; None if the user requested none.
+        compared_table: the comparison, or the error that prevented it; None if the user requested
+            none.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
-    if isinstance(compared, StreamAppError):
-        findings = itertools.chain(findings, _omission_findings(table.location, compared))
-    elif compared is not None:
-        findings = itertools.chain(findings, compared.findings(check.report))
+    if isinstance(compared_table, StreamAppError):
+        findings = itertools.chain(findings, _omission_findings(table.location, compared_table))
+    elif compared_table is not None:
+        findings = itertools.chain(findings, compared_table.findings(check.report))
     kinds = print_findings(findings, table.location, args, progress, heading=heading)
     return kinds, check.report
 
@@ -344,10 +345,10 @@ def _check(
 def _check_one(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: ComparedTable | None,
+    compared_table: ComparedTable | None,
     progress: ProgressLine,
 ) -> int:
-    kinds, report = _check(args, table, compared, progress)
+    kinds, report = _check(args, table, compared_table, progress)
     if args.format == "text":
         for line in result_lines(report, len(kinds)):
             print(line)

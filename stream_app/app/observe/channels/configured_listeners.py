@@ -15,7 +15,7 @@ from stream_app.epochs.task_errors import readable_error
 
 @contextmanager
 def configured_listeners(
-    stream: StreamConfig,
+    stream_config: StreamConfig,
     name: str,
     clock: Clock,
     *,
@@ -37,14 +37,19 @@ def configured_listeners(
     """
     listeners = list(others)
     with ExitStack() as stack:
-        if stream.otlp_endpoint is not None:
-            endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
+        if stream_config.otlp_endpoint is not None:
+            endpoint = (
+                None if stream_config.otlp_endpoint == ENVIRONMENT else stream_config.otlp_endpoint
+            )
             tracer = otlp_module().EpochTracer(endpoint, name, clock)
             stack.callback(tracer.end)
             listeners.append(tracer)
-        if stream.webhook_url is not None:
+        if stream_config.webhook_url is not None:
             webhook = Webhook(
-                Receiver(stream.webhook_url, stream.webhook_secret), name, clock, hide=hide
+                Receiver(stream_config.webhook_url, stream_config.webhook_secret),
+                name,
+                clock,
+                hide=hide,
             )
             webhook.begin()
             stack.callback(webhook.end)

@@ -25,7 +25,7 @@ class JobListener:
     table.
     """
 
-    def on_table(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, table_job: TableJob) -> None:
         """Receive a table of the job, once and before its first epoch of this run."""
 
     def on_epoch(self, table: str, report: EpochReport) -> None:

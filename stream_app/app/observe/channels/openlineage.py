@@ -80,7 +80,7 @@ class WrittenChanges:
         snapshot_id: the snapshot of its newest commit, or None without a commit in this run.
     """
 
-    job: TableJob
+    table_job: TableJob
     topics: set[str] = field(default_factory=set)
     changes: int = 0
     files: int = 0
@@ -211,10 +211,10 @@ class LineageSender(JobListener):
         with self._lock:
             return self._event(state, run)
 
-    def on_table(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, table_job: TableJob) -> None:
         """Register a table of the job."""
         with self._lock:
-            self._changes_of_tables.setdefault(table, WrittenChanges(job))
+            self._changes_of_tables.setdefault(table, WrittenChanges(table_job))
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part of an epoch."""
@@ -335,20 +335,20 @@ def topic_namespace(bootstrap_servers: str) -> str:
     return f"kafka://{bootstrap_servers.partition(',')[0].strip()}"
 
 
-def _origins(source: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]]:
-    if source.kind is SourceKind.FILES:
-        yield dataset_name(source.path or "")
+def _origins(source_config: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]]:
+    if source_config.kind is SourceKind.FILES:
+        yield dataset_name(source_config.path or "")
         return
-    servers = {cluster.name: cluster.bootstrap_servers for cluster in source.kafka_clusters}
+    servers = {cluster.name: cluster.bootstrap_servers for cluster in source_config.kafka_clusters}
     for topic in sorted(topics):
         cluster, name = cluster_and_name(topic)
         # A checkpoint may name a cluster that was removed from the configuration.
         yield topic_namespace(servers.get(cluster, cluster)), name
 
 
-def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
-    topics = sorted(offsets.keys() | set(source.topic_names))
-    origins = _origins(source, set(topics))
+def _inputs(source_config: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
+    topics = sorted(offsets.keys() | set(source_config.topic_names))
+    origins = _origins(source_config, set(topics))
     for (namespace, name), topic in itertools.zip_longest(origins, topics):
         next_offsets = offsets.get(topic, {})
         facets: dict[str, DatasetFacet] = {}

@@ -71,9 +71,9 @@ class EpochHistory:
     _jobs: dict[str, ShowsCompactions] = field(init=False, default_factory=dict)
     _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
 
-    def watch(self, table: str, job: ShowsCompactions) -> None:
+    def watch(self, table: str, table_job: ShowsCompactions) -> None:
         """Read the compactions of a table from the table's job from now on."""
-        self._jobs[table] = job
+        self._jobs[table] = table_job
 
     def activity_of(self, table: str) -> TableActivity | None:
         """Return the compactions of a table, or None if its job has not begun."""

@@ -98,15 +98,15 @@ class EventLog:
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
-    def watch(self, job: TableJob) -> None:
+    def watch(self, table_job: TableJob) -> None:
         """Read metrics of compactions, expiry and commit callbacks from now on."""
-        self.listeners.call(lambda listener: listener.on_table(self._name, job))
+        self.listeners.call(lambda listener: listener.on_table(self._name, table_job))
         if self.metrics is not None:
-            self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
-            self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
-            self.metrics.callbacks.add(self.metrics.table, job.callback_problems)
+            self.metrics.compactions.add(self.metrics.table, table_job.compaction_metrics)
+            self.metrics.maintenance.add(self.metrics.table, table_job.upkeep.metrics)
+            self.metrics.callbacks.add(self.metrics.table, table_job.callback_problems)
             if self.proofs is not None:
-                self.proofs.add(self.metrics, job.table)
+                self.proofs.add(self.metrics, table_job.table)
 
     def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""

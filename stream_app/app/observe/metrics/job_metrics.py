@@ -199,16 +199,16 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.note_held(label, name, held_table)
 
-    def note_open(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, newest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            newest: the table's newest snapshots, newest first.
+            newest_snapshots: the table's newest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.table, self.name, newest_source_ms(newest), topics)
-        if newest:
-            self._set_newest_snapshot(newest[0])
+        self.source.note_open(self.table, self.name, newest_source_ms(newest_snapshots), topics)
+        if newest_snapshots:
+            self._set_newest_snapshot(newest_snapshots[0])
 
     def count_unassigned(self, quarantined: Quarantined) -> None:
         """Count quarantined messages that belong to no table."""
@@ -285,9 +285,9 @@ class JobMetrics:
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
-    def note_proof(self, newest: Snapshot | None) -> None:
+    def note_proof(self, newest_snapshot: Snapshot | None) -> None:
         """Record the time of the newest snapshot's proof, if the snapshot has one."""
-        if (proof := proof_of(newest)) is not None:
+        if (proof := proof_of(newest_snapshot)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 
     def note_decoder(self, decoder: str) -> None:

@@ -48,9 +48,9 @@ class QuarantineWatch:
             self.on_counts(dict(self._counts))
         return pause_after(self.clock.steady_seconds() - start_s)
 
-    def _count(self, name: str, folder: Quarantine) -> None:
-        statuses = folder.files.list_status(folder.location)
+    def _count(self, name: str, quarantine: Quarantine) -> None:
+        statuses = quarantine.file_io.list_status(quarantine.location)
         files = frozenset(status for status in statuses if not status.is_folder)
         if self._counted_files.get(name) != files:
-            self._counts[name] = folder.unresolved_count(self.count_max)
+            self._counts[name] = quarantine.unresolved_count(self.count_max)
             self._counted_files[name] = files

@@ -108,8 +108,8 @@ class DatabaseBackfill:
             SourceError: the database or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        rules = self.job_tables.table_config(self.table.name, self.table.schema.fields)
-        check_newest_row_decides(self.table, rules)
+        table_config = self.job_tables.table_config(self.table.name, self.table.schema.fields)
+        check_newest_row_decides(self.table, table_config)
         self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
         source_side = database_sums(self.database, self.source, self.table.schema)
@@ -118,15 +118,15 @@ class DatabaseBackfill:
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
         )  # step 2
         with scratch_folder("backfill") as folder:
-            source_state = SourceCheck(self.table, folder, append.basis)
-            self._check_buckets(source_state)
+            source_check = SourceCheck(self.table, folder, append.basis)
+            self._check_buckets(source_check)
             differing_rows = _DifferingRows(self, table_side, source_side, comparison.source_rows)
-            keys = differing_rows.add_to(source_state)  # step 3
+            keys = differing_rows.add_to(source_check)  # step 3
             if keys:
                 keys -= self.messages.key_texts(table_side.keys)  # step 4
             changes = TableChanges(
                 table=self.table,
-                state=source_state,
+                source_check=source_check,
                 snapshot=append.known_snapshot,
                 is_whole=True,
                 scope=_scope_of_keys(keys, table_side, self.scope),
@@ -154,8 +154,8 @@ class DatabaseBackfill:
                 fix="name the primary database",
             )
 
-    def _check_buckets(self, state: SourceCheck) -> None:
-        if state.compared_table is not self.table:
+    def _check_buckets(self, source_check: SourceCheck) -> None:
+        if source_check.compared_table is not self.table:
             raise UnsupportedTableError(
                 "the rows of a key may be in any partition, or wait for a bucket",
                 where=self.table.location,
@@ -179,8 +179,8 @@ class _DifferingRows:
     compared_rows: Mapping[bytes, HashedRows]
     bad: str = ""
 
-    def add_to(self, state: SourceCheck) -> set[bytes]:
-        """Add the rows to `state`.
+    def add_to(self, source_check: SourceCheck) -> set[bytes]:
+        """Add the rows to `source_check`.
 
         Return the keys whose rows have not changed since the comparison.
         """
@@ -198,7 +198,7 @@ class _DifferingRows:
                 lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
             )
             hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
-            state.source.add(state.assigner.assign(rows))
+            source_check.source.add(source_check.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {
             key
@@ -229,11 +229,13 @@ class _DifferingRows:
                 yield from rows.read([(0, part)])
 
 
-def _scope_of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
+def _scope_of_keys(keys: Collection[bytes], table_side: TableSums, scope: Scope) -> Scope:
     wanted_keys = pa.array(list(keys), pa.large_binary())
 
     def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
         in_scope = scope(rows)
-        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=wanted_keys))
+        return in_scope.filter(
+            pc.is_in(key_texts(in_scope, table_side.keys), value_set=wanted_keys)
+        )
 
     return rows_of_keys

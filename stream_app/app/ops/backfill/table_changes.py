@@ -76,13 +76,13 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
     return lambda rows: rows.filter(expression)
 
 
-def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
+def check_newest_row_decides(table: FileStoreTable, table_config: TableConfig) -> None:
     """Refuse a table in which the newest row of a key does not always replace the older ones.
 
     Raises:
         UnsupportedTableError: this is such a table.
     """
-    if reason := why_incomparable(table.schema, rules) or _why_unordered(table):
+    if reason := why_incomparable(table.schema, table_config) or _why_unordered(table):
         raise UnsupportedTableError(
             f"the source does not determine the rows of the table: {reason}",
             where=table.location,
@@ -107,7 +107,7 @@ class TableChanges:
     """
 
     table: FileStoreTable
-    state: SourceCheck
+    source_check: SourceCheck
     snapshot: Snapshot | None
     is_whole: bool
     scope: Scope = all_keys
@@ -125,18 +125,20 @@ class TableChanges:
         if self._duplicates is not None:
             rows = SnapshotRows.of_snapshot(self.table, self.snapshot)
             for partition, bucket, deletes in deletes_of(
-                rows, self.state.compared_table, self._duplicates
+                rows, self.source_check.compared_table, self._duplicates
             ):
                 yield from self._count(BucketId(partition, bucket), deletes)
 
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
-        stored = self.state.stored_rows(self.snapshot, self._duplicates)
-        buckets = {*self.state.source.buckets, *(stored.buckets if self.is_whole else ())}
+        stored = self.source_check.stored_rows(self.snapshot, self._duplicates)
+        buckets = {*self.source_check.source.buckets, *(stored.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            expected = self._in_scope(self.state.source.rows(bucket, keep_deletes=True))
+            expected = self._in_scope(self.source_check.source.rows(bucket, keep_deletes=True))
             stored_rows = self._in_scope(stored.rows(bucket))
-            for differing in differences(self.state.compared_table.layout(), stored_rows, expected):
+            for differing in differences(
+                self.source_check.compared_table.layout(), stored_rows, expected
+            ):
                 yield from self._count(bucket, self._as_changes(differing))
 
     def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:

@@ -63,13 +63,13 @@ class Examination:
 
     Attributes:
         quarantine: the folder of the job's bad records, or None without one.
-        spark: settings of Spark.
+        spark_settings: settings of Spark.
         broker_timeout_s: the timeout of connecting to the broker, and of each request.
     """
 
     job_tables: SingleTable | WholeDatabase
     quarantine: str | None
-    spark: Mapping[str, str]
+    spark_settings: Mapping[str, str]
     clock: Clock
     broker_timeout_s: float = 10.0
     _broker: BrokerExamination = field(init=False)
@@ -90,7 +90,10 @@ class Examination:
         has_folder = names_folder(job_tables.catalog)
         cores, buffer_size = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         memory = machine.machine_memory()
-        yield "memory", partial(machine.memory_observations, self.spark, memory, buffer_size, cores)
+        yield (
+            "memory",
+            partial(machine.memory_observations, self.spark_settings, memory, buffer_size, cores),
+        )
         if has_folder:
             yield "disk", partial(machine.disk_observations, section.warehouse)
         yield "broker", self._broker.observations

@@ -103,7 +103,8 @@ def _replay(
         ).pipeline(),
         read=read,
         rules=settings.evolution,
-        truncate_empties=settings.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        truncate_empties=settings.source_config.format_options.get(TRUNCATE)
+        == OnTruncate.APPLY.value,
     )
 
 
@@ -125,7 +126,7 @@ class _DatabaseReplays:
     def own_records(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
         return self._replay_of_table(
-            name, self.job_quarantine.of_table(name), other_folder=self.job_quarantine
+            name, self.job_quarantine.of_table(name), other_quarantine=self.job_quarantine
         )
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
@@ -136,13 +137,13 @@ class _DatabaseReplays:
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
                 replay = self._replay_of_table(
-                    name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
+                    name, self.job_quarantine, other_quarantine=self.job_quarantine.of_table(name)
                 )
                 replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _replay_of_table(
-        self, name: str, quarantine: Quarantine, *, other_folder: Quarantine
+        self, name: str, quarantine: Quarantine, *, other_quarantine: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
         passed_offsets = _passed_offsets(self.epoch_log, name)
@@ -151,7 +152,7 @@ class _DatabaseReplays:
         return replace(
             _replay(self.job_tables, quarantine, table, self.epoch_log, read),
             passed_offsets=passed_offsets,
-            other_folder=other_folder,
+            other_quarantine=other_quarantine,
         )
 
     def _own_messages(

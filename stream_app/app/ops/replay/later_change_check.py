@@ -114,13 +114,13 @@ class LaterChangeCheck:
         return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])
 
 
-def topic_reader(source: SourceConfig) -> ReadRange:
+def topic_reader(source_config: SourceConfig) -> ReadRange:
     """Return a reader of topic ranges, with the settings of the job's reader."""
 
     def read(kafka_partition: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:
             return
-        with reader_of(source) as reader:
+        with reader_of(source_config) as reader:
             earliest, last = reader.bounds(*kafka_partition)
             if earliest > begin:
                 raise _lost_error(kafka_partition, begin, earliest)

@@ -96,7 +96,7 @@ class Replay:
             where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
-        other_folder: another folder that may contain unresolved records of the table.
+        other_quarantine: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
@@ -111,7 +111,7 @@ class Replay:
     passed_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
     selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
-    other_folder: Quarantine | None = None
+    other_quarantine: Quarantine | None = None
     truncate_empties: bool = False
 
     def run(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
@@ -144,8 +144,8 @@ class Replay:
         ends = _largest_ends(_ends(epochs.values()), job_ends)
         unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
         selected = self._select(choice.select(unresolved))
-        if self.other_folder is not None:
-            unresolved += self.other_folder.unresolved_records(epochs.keys())
+        if self.other_quarantine is not None:
+            unresolved += self.other_quarantine.unresolved_records(epochs.keys())
         current = [record for record in selected if not record.is_replaced]
         ready, early = _split_at_ends(current, job_ends)
         self._check_places(ready)

@@ -45,8 +45,8 @@ class SourceReplay:
     def __init__(
         self,
         check: SourceCheck,
-        source: SourceConfig,
-        rules: TableConfig,
+        source_config: SourceConfig,
+        table_config: TableConfig,
         omissions: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
@@ -56,7 +56,7 @@ class SourceReplay:
             omissions: receives the bad records and other omissions.
             choice: the source tables whose records the table accepts; other records are bad.
         """
-        self._pipeline = replay_pipeline(check.table, source, rules, choice)
+        self._pipeline = replay_pipeline(check.table, source_config, table_config, choice)
         self._assigner = check.assigner
         self._check, self._omissions = check, omissions
         self._buffer: list[pa.RecordBatch] = []
@@ -90,12 +90,15 @@ class SourceReplay:
 
 
 def replay_pipeline(
-    table: FileStoreTable, source: SourceConfig, rules: TableConfig, choice: SourceChoice
+    table: FileStoreTable,
+    source_config: SourceConfig,
+    table_config: TableConfig,
+    choice: SourceChoice,
 ) -> Pipeline:
     """Return the pipeline that decodes a table's messages again, as its job does."""
     return RowSettings(
-        source=source,
-        rules=rules,
+        source_config=source_config,
+        table_config=table_config,
         schema=table.schema,
         left_out_steps=LEFT_OUT_BY_CHECK,
         choice=None if choice == EVERY_SOURCE else choice,
@@ -108,13 +111,13 @@ def replay_pipeline(
 def replay_source(
     check: SourceCheck,
     messages: Iterable[pa.RecordBatch],
-    source: SourceConfig,
-    rules: TableConfig,
+    source_config: SourceConfig,
+    table_config: TableConfig,
     omissions: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table by a `SourceReplay`, and return the number of changes."""
-    replay = SourceReplay(check, source, rules, omissions, choice)
+    replay = SourceReplay(check, source_config, table_config, omissions, choice)
     for batch in messages:
         replay.add_messages(batch)
         if replay.buffered_rows >= CHUNK_ROWS:
@@ -123,13 +126,13 @@ def replay_source(
     return replay.count
 
 
-def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
+def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snapshot, Ends]:
     """Return the newest snapshot, and the offsets up to which its newest epoch has read.
 
     Compactions of other jobs after that epoch change no rows.
     """
     latest = table.snapshots.latest()
-    epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
+    epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
             (topic, int(partition)): int(end)

@@ -45,10 +45,10 @@ class SourceTableFinder:
         Raises:
             UnsupportedTableError: the database's rows are not exactly those of the table.
         """
-        rules = self.job_tables.table_config(table.name, table.schema.fields)
-        if rules.filter is not None:
+        table_config = self.job_tables.table_config(table.name, table.schema.fields)
+        if table_config.filter is not None:
             raise UnsupportedTableError(
-                f"the job's filter leaves rows of the source out: {rules.filter}",
+                f"the job's filter leaves rows of the source out: {table_config.filter}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
@@ -60,7 +60,7 @@ class SourceTableFinder:
         return SummedSource(
             relations=relations,
             column_of=self.job_tables.source_of(table.name).column_of,
-            job_columns=rules.made_columns.names,
+            job_columns=table_config.made_columns.names,
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:

@@ -125,8 +125,8 @@ class Comparison:
     def add(
         self,
         table: FileStoreTable,
-        source: SourceConfig,
-        rules: TableConfig,
+        source_config: SourceConfig,
+        table_config: TableConfig,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> ComparedTable:
         """Step 1: register a table.
@@ -134,20 +134,20 @@ class Comparison:
         Its index for the splitter of `read` is its position in the calls.
 
         Args:
-            rules: the job's configuration with the table's made columns and filter.
+            table_config: the job's configuration with the table's made columns and filter.
             choice: the source tables whose records the table accepts.
 
         Raises:
             UsageError: no snapshot of the table records offsets of these topics.
             UnsupportedTableError: stream_app cannot merge the table's rows.
         """
-        omissions = Omissions(table.location, format_named(source.format))
-        snapshot, ends = table_end(table, source)
+        omissions = Omissions(table.location, format_named(source_config.format))
+        snapshot, ends = table_end(table, source_config)
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
         replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
-        reason = why_incomparable(table.schema, rules)
+        reason = why_incomparable(table.schema, table_config)
         if table.location in self.loaded:
             reason = "its first rows came from the database, and the topics lack them"
             remedy = "compare it with the database: --source"
@@ -159,14 +159,14 @@ class Comparison:
             )
         else:
             check_readable(table, merges=True)
-            for topic in sorted(set(source.topic_names) - {topic for topic, _ in ends}):
+            for topic in sorted(set(source_config.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
-            replay = SourceReplay(check, source, rules, omissions, choice)
+            replay = SourceReplay(check, source_config, table_config, omissions, choice)
         compared_table = ComparedTable(
             snapshot=snapshot, ends=ends, omissions=omissions, check=check, replay=replay
         )
-        self._source = source
+        self._source = source_config
         self._tables.append(compared_table)
         return compared_table
 

@@ -70,7 +70,7 @@ class BucketTree:
 
 def bucket_trees(
     runs: Sequence[TreeRow],
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
     """Return the buckets' trees: first those in compaction, then those with most sorted runs.
@@ -83,7 +83,7 @@ def bucket_trees(
     }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
-        _tree(bucket, list(bucket_runs), planned, compactions.get(bucket))
+        _tree(bucket, list(bucket_runs), next_compactions, compactions.get(bucket))
         for bucket, bucket_runs in groups
     ]
     return sorted(
@@ -94,7 +94,7 @@ def bucket_trees(
 def _tree(
     bucket_key: tuple[str, int],
     runs: Sequence[TreeRow],
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     compaction: CompactionUnderWay | None,
 ) -> BucketTree:
     partition, bucket = bucket_key
@@ -103,7 +103,7 @@ def _tree(
     levels = {run.level for run in runs}
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
     for level, level_runs in by_level:
-        lines.append(_line(level, list(level_runs), largest, planned, compaction))
+        lines.append(_line(level, list(level_runs), largest, next_compactions, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -112,7 +112,7 @@ def _tree(
         rows=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
-        next=planned.of_bucket(bucket_key, len(runs)),
+        next=next_compactions.of_bucket(bucket_key, len(runs)),
         compaction="" if compaction is None else _compaction_text(compaction),
     )
 
@@ -130,7 +130,7 @@ def _line(
     level: int,
     runs: Sequence[TreeRow],
     largest: int,
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     compaction: CompactionUnderWay | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
@@ -140,7 +140,7 @@ def _line(
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
     for index, run in enumerate(shown_runs):
         width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, largest), 2)
-        is_next = planned.of_level((run.partition, run.bucket), level) is not None
+        is_next = next_compactions.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(
                 x=round(x, 2),

@@ -64,7 +64,7 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
     compactions: Any = SimpleNamespace(at_once=1)
     feeds = FeedFactory(
         job_tables=_tables(),
-        stream=StreamConfig(),
+        stream_config=StreamConfig(),
         state_file=JobStateFile(_folder(str(tmp_path / "checkpoint"))),
         open_folder=_folder,
         compactions=compactions,

@@ -219,7 +219,7 @@ def test_a_crash_behind_the_commit_replays_nothing_twice(tmp_path: Path) -> None
     assert not bench.replay().replayed
     assert bench.rows() == [(1, "a")]
     # Now the mark tells it, whatever the table forgets.
-    assert bench.quarantine.unresolved_records(committed=()) == []
+    assert bench.quarantine.unresolved_records(committed_users=()) == []
 
 
 def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
     return run_upkeep(args, plan, result_lines, is_empty=newest is None)
 
 
-def _plan_lines(newest: Snapshot | None, names: list[str]) -> Iterator[str]:
-    if newest is None:
+def _plan_lines(newest_snapshot: Snapshot | None, names: list[str]) -> Iterator[str]:
+    if newest_snapshot is None:
         yield "the table has no snapshot"
         return
-    yield f"snapshot {newest.snapshot_id} is read: {count_text(len(names), 'column')}"
+    yield f"snapshot {newest_snapshot.snapshot_id} is read: {count_text(len(names), 'column')}"
     yield f"  {', '.join(names)}"

@@ -141,5 +141,5 @@ def _plan_lines(
         )
 
 
-def _partition_name(table: FileStoreTable, planned: PlannedRescale) -> str:
-    return table.paths.partition_path(planned.partition) or "the table"
+def _partition_name(table: FileStoreTable, planned_rescale: PlannedRescale) -> str:
+    return table.paths.partition_path(planned_rescale.partition) or "the table"
