@@ -84,24 +84,24 @@ class DemoState:
     """The content of the live panel.
 
     Attributes:
-        records: the number of records that the producer sends in all.
-        sent: the number of records that it has sent.
+        record_count: the number of records that the producer sends in all.
+        sent_count: the number of records that it has sent.
         run: the number of the job's current run, from 1.
         goal: the event that the demo waits for; empty without one.
     """
 
-    records: int
+    record_count: int
     tables: Mapping[str, TableProgress]
-    sent: int = 0
+    sent_count: int = 0
     seconds: float = 0.0
     run: int = 0
     goal: str = ""
 
-    def advance(self, *, sent: int, seconds: float, run: int) -> None:
+    def advance(self, *, sent_count: int, seconds: float, run: int) -> None:
         """Update the numbers of the producer and the job, and read the tables' new snapshots."""
         for table in self.tables.values():
             table.read_snapshots()
-        self.sent, self.seconds, self.run = sent, seconds, run
+        self.sent_count, self.seconds, self.run = sent_count, seconds, run
 
     def wait_until(self, goal: str) -> None:
         """Show the event that the demo waits for, or an empty text for none."""
@@ -121,8 +121,8 @@ def live_panel(state: DemoState) -> Panel:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", justify="right")
     grid.add_column()
-    grid.add_row("sent", _bar(state.sent, state.records, "cyan"))
-    grid.add_row("in tables", _bar(newest.message_count, state.records, "green"))
+    grid.add_row("sent", _bar(state.sent_count, state.record_count, "cyan"))
+    grid.add_row("in tables", _bar(newest.message_count, state.record_count, "green"))
     for name, table in state.tables.items():
         grid.add_row(name, _table_text(table))
     return Panel(
@@ -161,9 +161,13 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
     grid.add_row("", "rows", *columns, style="dim")
     for name, (source, *copies) in sides.items():
-        rows = f"{source.rows:,}"
+        rows = f"{source.row_count:,}"
         for copy_side in copies:
-            rows += f", table {copy_side.rows:,}" if copy_side.rows != source.rows else ""
+            rows += (
+                f", table {copy_side.row_count:,}"
+                if copy_side.row_count != source.row_count
+                else ""
+            )
         checksums = (side.checksum for side in (source, *copies))
         style = "" if are_equal(sides[name]) else "bold red"
         grid.add_row(name, rows, *checksums, style=style)

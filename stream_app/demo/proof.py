@@ -23,7 +23,7 @@ from stream_app.table.read.split_scan import SplitScan
 class TableSide:
     """One side of the comparison, with a checksum of all columns of all rows, sorted by key."""
 
-    rows: int
+    row_count: int
     checksum: str
 
 

@@ -47,11 +47,11 @@ class PortLimits:
     """The limits of a port.
 
     Attributes:
-        connections: the maximum number of connections at the same time.
+        connections_max: the maximum number of connections at the same time.
         head_s, response_s: the time limits of these stages; the stage of events has none.
     """
 
-    connections: int
+    connections_max: int
     head_s: float = 5.0
     response_s: float = 120.0
 
@@ -126,16 +126,16 @@ class Guard:
 
     def enter(self, connection: _GuardedProtocol) -> None:
         """Register a new connection."""
-        excess_connection = connection_to_close(self._stages, self.limits.connections)
+        excess_connection = connection_to_close(self._stages, self.limits.connections_max)
         if excess_connection is not None:
-            self._warn_once(f"more than {self.limits.connections} connections at a time")
+            self._warn_once(f"more than {self.limits.connections_max} connections at a time")
             excess_connection.drop()
         self._stages[connection] = WaitStage.HEAD
 
     def set_stage(self, connection: _GuardedProtocol, stage: WaitStage) -> None:
         """Record that a connection waits for another event."""
         self._stages[connection] = stage
-        excess_listener = listener_to_close(self._stages, self.limits.connections)
+        excess_listener = listener_to_close(self._stages, self.limits.connections_max)
         if excess_listener is not None:
             excess_listener.drop()
 

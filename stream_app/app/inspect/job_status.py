@@ -141,7 +141,7 @@ class JobStatus:
             return None
         all_facts = [facts for _, facts in self._statuses()[0]]
         newest = max((facts.time_ms for facts in all_facts if facts.time_ms), default=None)
-        return load.line(sum(facts.rows or 0 for facts in all_facts), newest)
+        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest)
 
     def newest_ms(self) -> int | None:
         """Return the time of the newest message in any ready table, in ms since 1970, or None.
@@ -285,10 +285,10 @@ class JobStatus:
             snapshot=facts.snapshot,
             lag=_lag(position, ends),
             changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
-            sorted_runs=facts.sorted_runs,
+            sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
         )
-        return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
     def _position(self, job_state: JobState, newest_epoch: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
@@ -305,7 +305,7 @@ def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None
     ranges = None if load is None else load.of_tables.get(status.table)
     if ranges is None or status.state not in (READY, EMPTY):
         return status
-    reason = f"first load: {ranges}, {facts.rows or 0:,} rows"
+    reason = f"first load: {ranges}, {facts.row_count or 0:,} rows"
     return replace(status, state=LOADING, reason=reason)
 
 
@@ -319,15 +319,15 @@ def with_proof(status: TableStatus, facts: TableFacts, now_ms: int) -> TableStat
     )
 
 
-def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
+def with_waiting_rows(status: TableStatus, row_count: int) -> TableStatus:
     """Return the status with a count of waiting rows.
 
     A ready table with such rows becomes `waiting`.
     """
-    status = replace(status, waiting_rows=rows)
-    if not rows or status.state not in (READY, EMPTY):
+    status = replace(status, waiting_rows=row_count)
+    if not row_count or status.state not in (READY, EMPTY):
         return status
-    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(rows))
+    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(row_count))
 
 
 def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name: str) -> Offsets:

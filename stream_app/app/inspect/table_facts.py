@@ -38,10 +38,10 @@ class TableFacts:
         source_ms: the time of the table's newest message, in ms since 1970, or None if no snapshot
             records it.
         epochs: commit user → the newest epoch of its job; empty unless a job asks.
-        rows: the number of physical rows of any kind, or None if unknown.
-        sorted_runs: the number of sorted runs of the bucket that has most of them, or None if not
-            counted.
-        waiting_rows: the number of rows that wait for a compaction; 0 if not counted.
+        row_count: the number of physical rows of any kind, or None if unknown.
+        sorted_run_count: the number of sorted runs of the bucket that has most of them, or None if
+            not counted.
+        waiting_row_count: the number of rows that wait for a compaction; 0 if not counted.
         proven_ms: when a check found the table equal to its source, in ms since 1970, or None.
         proven_at: the source's position in that check.
         proven_without: the columns that the check did not compare, or None.
@@ -51,9 +51,9 @@ class TableFacts:
     time_ms: int | None = None
     source_ms: int | None = None
     epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
-    rows: int | None = None
-    sorted_runs: int | None = None
-    waiting_rows: int = 0
+    row_count: int | None = None
+    sorted_run_count: int | None = None
+    waiting_row_count: int = 0
     proven_ms: int | None = None
     proven_at: str | None = None
     proven_without: str | None = None
@@ -80,9 +80,9 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         time_ms=latest.time_ms,
         source_ms=newest_source_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
-        rows=latest.total_record_count,
-        sorted_runs=None if live is None else sorted_runs_max(live),
-        waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
+        row_count=latest.total_record_count,
+        sorted_run_count=None if live is None else sorted_runs_max(live),
+        waiting_row_count=rows_that_wait(table, latest, live) if counts_runs else 0,
         proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
         proven_without=None if proof is None else proof.left_out_text,

@@ -144,7 +144,7 @@ class _IngestJob:
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
                 checkpoint=self.checked_job.checkpoint,
-                driver_messages=driver_messages,
+                driver_messages_max=driver_messages,
                 load=load,
             )
             rounds = job_rounds(

@@ -174,14 +174,14 @@ def source_reader_of(
     reader_settings: ReaderSettings | None,
     spark: SparkSession,
     checkpoint: JobFolder,
-    driver_messages: int,
+    driver_messages_max: int,
     load: JobLoad | None = None,
 ) -> SparkSourceReader | NativeSourceReader:
     """Choose the reader of a job's source.
 
     Args:
         reader_settings: settings of the native reader, or None if Spark reads the source.
-        driver_messages: see `DriverEpochs.messages_max`.
+        driver_messages_max: see `DriverEpochs.messages_max`.
         load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:
@@ -197,12 +197,12 @@ def source_reader_of(
     if reader_settings is None:
         return SparkSourceReader(source, DataFrameEpochs(spark, source.read_between))
     task_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochs(RangeEpochs(spark, reader_settings, task_count), driver_messages)
+    runner = DriverEpochs(RangeEpochs(spark, reader_settings, task_count), driver_messages_max)
     offsets = source_offsets(source_config, reader_settings)
     if load is None:
         return NativeSourceReader(source, runner, reader_settings, offsets)
     return NativeSourceReader(
-        source, load.runner_before(runner), reader_settings, offsets, load.epochs
+        source, load.runner_before(runner), reader_settings, offsets, load.epoch_count
     )
 
 

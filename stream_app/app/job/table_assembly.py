@@ -95,7 +95,7 @@ def job_rounds(
         state_file=feeds.state_file,
         now_ms=clock.now_ms,
         on_change=feeds.events.report_held,
-        load_epoch_count=0 if load is None else load.epochs,
+        load_epoch_count=0 if load is None else load.epoch_count,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
     return EpochRounds(

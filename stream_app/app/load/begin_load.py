@@ -72,7 +72,7 @@ class JobLoad:
     clock: Clock
 
     @property
-    def epochs(self) -> int:
+    def epoch_count(self) -> int:
         """The number of epochs of the load."""
         return len(self.plan.epochs)
 
@@ -92,7 +92,7 @@ class JobLoad:
     def is_over(self, folder: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
         newest = EpochLogWriter(folder).newest_epoch()
-        return newest is not None and newest >= self.epochs
+        return newest is not None and newest >= self.epoch_count
 
     def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
         """Check that every table exists to which the load still has to bring rows.

@@ -188,15 +188,15 @@ class LoadedDatabase:
         return relations
 
     def parts(
-        self, name: str, table: FileStoreTable, relation: LoadedRelation, rows: int
+        self, name: str, table: FileStoreTable, relation: LoadedRelation, rows_per_part: int
     ) -> list[LoadPart]:
         """Step 4 for one source table: return its parts.
 
         Args:
             name: the name in the job of the table that gets the rows.
-            rows: the maximum number of rows of a part.
+            rows_per_part: the maximum number of rows of a part.
         """
-        query = relation.bounds_query(rows)
+        query = relation.bounds_query(rows_per_part)
         bounds: list[KeyValues] = []
         if query is not None:
             bounds = [tuple(bound) for bound in query_rows(self.connection, query)]

@@ -199,8 +199,8 @@ class LoadedRelation:
             literals=[self._literal(name) for name in self._range_keys],
         )
 
-    def bounds_query(self, rows: int) -> str | None:
-        """Return the query of every `rows`-th key, in order, or None if the table is one part."""
+    def bounds_query(self, rows_per_part: int) -> str | None:
+        """Return the query of the last key of each part, or None if the table is one part."""
         if not self._range_keys:
             return None
         names = ", ".join(self._quote(name) for name in self._range_keys)
@@ -208,7 +208,7 @@ class LoadedRelation:
         numbered = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
         return (
             f"select {texts} from ({numbered} from {self._sql_name}) numbered "
-            f"where {_ROW_ALIAS} % {rows} = 0 order by {_ROW_ALIAS}"
+            f"where {_ROW_ALIAS} % {rows_per_part} = 0 order by {_ROW_ALIAS}"
         )
 
     @property

@@ -159,7 +159,7 @@ class JobSite(Site):
         names = [status.table for status in tables]
         running, queued = compactions_of_all(map(self.activity_of, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
-        return replace(glance, messages_per_s=rate, running=running, queued=queued)
+        return replace(glance, messages_per_s=rate, running_count=running, queued_count=queued)
 
     @property
     def ends_problem(self) -> str | None:

@@ -86,8 +86,8 @@ class PageVersion:
                 glance
                 and (
                     glance.ends_problem,
-                    glance.running,
-                    glance.queued,
+                    glance.running_count,
+                    glance.queued_count,
                     glance.unresolved_records,
                     glance.warnings,
                     glance.decoder,

@@ -225,7 +225,7 @@ class WarehouseSite(Site):
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
-        return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_row_count)
 
 
 def _is_unicode(name: str) -> bool:

@@ -74,7 +74,7 @@ class TablePage:
     Attributes:
         is_empty: whether the table has no snapshot yet.
         overview: the main facts, or None if there is no snapshot or it cannot be read.
-        trees: the trees with the most sorted runs; `more_trees` more are not shown.
+        trees: the trees with the most sorted runs; `more_tree_count` more are not shown.
         write_amplification: bytes that appends and compactions of the shown snapshots wrote per
             byte of the appends, or None without appends.
         space_amplification: see `table_parts.space_amplification`.
@@ -89,7 +89,7 @@ class TablePage:
     overview: Overview | None
     traits: Sequence[str]
     trees: Sequence[BucketTree]
-    more_trees: int
+    more_tree_count: int
     write_amplification: float | None
     space_amplification: float | None
     history: SnapshotChart
@@ -132,7 +132,7 @@ def table_page(
         overview=parts.value("overview", lambda: overview(table, latest) if latest else None),
         traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
-        more_trees=max(0, len(trees) - BUCKETS_SHOWN),
+        more_tree_count=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.value(
             "write amplification", lambda: _write_amplification(table, snapshots, compactions)
         ),
@@ -213,7 +213,7 @@ def rows_of(
 
 
 def changes_of(
-    table: FileStoreTable, snapshots: int, goes_on: Callable[[], bool] = lambda: True
+    table: FileStoreTable, snapshot_count: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[list[str], list[list[str | None]]]:
     """Return the newest changes of the newest snapshots, newest last, with their kinds.
 
@@ -225,7 +225,7 @@ def changes_of(
     latest = table.snapshots.latest_id()
     if latest is None:
         return [], []
-    first_number = max(latest - snapshots + 1, table.snapshots.earliest_id() or latest)
+    first_number = max(latest - snapshot_count + 1, table.snapshots.earliest_id() or latest)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
     for number in range(latest, first_number - 1, -1):
         batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))

@@ -180,7 +180,7 @@ class QuarantinedKind:
     """
 
     kind: str
-    records: int
+    record_count: int
     is_all: bool
     examples: tuple[QuarantinedRecord, ...]
 
@@ -217,6 +217,8 @@ def group_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]
             examples.setdefault(kind, []).append(record)
     is_all = len(records) < QUARANTINED_READ
     return [
-        QuarantinedKind(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
+        QuarantinedKind(
+            kind=kind, record_count=count, is_all=is_all, examples=tuple(examples[kind])
+        )
         for kind, count in counts.most_common()
     ]

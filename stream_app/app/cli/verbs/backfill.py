@@ -132,11 +132,11 @@ def run(args: argparse.Namespace) -> int:
     )
     outcome = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    print(f"read {count_text(outcome.read, 'change')}")
+    print(f"read {count_text(outcome.read_count, 'change')}")
     if not outcome.is_whole:
         print("keys without a message were left unchanged")
-    if outcome.covered:
-        records = count_text(outcome.covered, "quarantined record")
+    if outcome.covered_count:
+        records = count_text(outcome.covered_count, "quarantined record")
         print(f"{records} among them; once this is written, they no longer wait")
     _print_written(outcome.written)
     return 0
@@ -166,15 +166,14 @@ def _backfill_from_database(
 
 
 def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
-    keys = count_text(outcome.differing, "key")
-    verb = "differs" if outcome.differing == 1 else "differ"
+    keys = count_text(outcome.differing_key_count, "key")
+    verb = "differs" if outcome.differing_key_count == 1 else "differ"
     print(f"compared with {outcome.source}: {keys} {verb}")
-    if outcome.pending:
-        print(
-            f"left alone: {count_text(outcome.pending, 'row')} that changed, or whose message waits"
-        )
-    if outcome.bad:
-        print(f"left alone: a row that cannot be stored: {outcome.bad}")
+    if outcome.pending_key_count:
+        rows_text = count_text(outcome.pending_key_count, "row")
+        print(f"left alone: {rows_text} that changed, or whose message waits")
+    if outcome.problem:
+        print(f"left alone: a row that cannot be stored: {outcome.problem}")
     if not outcome.is_whole:
         print("more rows differ than one run compares: run it again")
     _print_written(outcome.written)
@@ -199,8 +198,8 @@ def _print_written(written: WrittenRows) -> None:
     if written.is_empty:
         print(NOTHING)
         return
-    rows_text = f"{count_text(written.added, 'row')} added, {written.changed} changed, "
-    rows_text += f"{written.deleted} deleted"
+    rows_text = f"{count_text(written.added_count, 'row')} added, {written.changed_count} changed, "
+    rows_text += f"{written.deleted_count} deleted"
     if written.snapshot is None:
         print(f"would write: {rows_text}")
         print(DRY_RUN)

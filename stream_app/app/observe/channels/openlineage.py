@@ -82,16 +82,16 @@ class WrittenChanges:
 
     table_job: TableJob
     topics: set[str] = field(default_factory=set)
-    changes: int = 0
-    files: int = 0
+    change_count: int = 0
+    file_count: int = 0
     bytes: int = 0
     snapshot_id: int | None = None
 
     def add(self, report: EpochReport) -> None:
         """Add one epoch."""
         self.topics.update(topic for topic, _ in report.counts.ends)
-        self.changes += report.counts.changes
-        self.files += report.files
+        self.change_count += report.counts.changes
+        self.file_count += report.files
         self.bytes += report.bytes
         if report.snapshots:
             self.snapshot_id = report.snapshots[-1].snapshot_id
@@ -285,7 +285,7 @@ class LineageSender(JobListener):
                 str(changes.snapshot_id)
             )
         counts = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=changes.changes, size=changes.bytes, fileCount=changes.files
+            rowCount=changes.change_count, size=changes.bytes, fileCount=changes.file_count
         )
         namespace, path = dataset_name(table.location)
         return OutputDataset(

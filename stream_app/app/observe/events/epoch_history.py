@@ -27,7 +27,7 @@ class PastEpoch:
 
     epoch: int
     time_ms: int
-    messages: int
+    message_count: int
     bytes: int
     in_driver: bool
     durations: EpochSeconds
@@ -101,7 +101,7 @@ class EpochHistory:
             PastEpoch(
                 epoch=report.epoch,
                 time_ms=time_ms,
-                messages=report.counts.messages,
+                message_count=report.counts.messages,
                 bytes=report.bytes,
                 in_driver=report.in_driver,
                 durations=report.durations,

@@ -120,8 +120,12 @@ class LoadCollector(Collector):
             (label, number)
             for label, ranges in self._ranges()
             for number in (
-                _TableNumber(total_name, ranges.total, "Key ranges of the table's first load."),
-                _TableNumber(loaded_name, ranges.loaded, "Those of them that are in the table."),
+                _TableNumber(
+                    total_name, ranges.total_count, "Key ranges of the table's first load."
+                ),
+                _TableNumber(
+                    loaded_name, ranges.loaded_count, "Those of them that are in the table."
+                ),
             )
         )
 

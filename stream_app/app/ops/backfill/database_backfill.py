@@ -65,17 +65,18 @@ class DatabaseBackfillOutcome:
 
     Attributes:
         source: the database, and its log's position before the comparison.
-        differing: the number of keys whose rows differ.
-        pending: the number of these keys that the job will write, or that have just changed.
+        differing_key_count: the number of keys whose rows differ.
+        pending_key_count: the number of these keys that the job will write, or that have just
+            changed.
         is_whole: whether all rows were compared; false if there were too many differences.
-        bad: why a row of the database cannot be stored; empty if all rows can be.
+        problem: why a row of the database cannot be stored; empty if all rows can be.
     """
 
     source: str
-    differing: int
-    pending: int
+    differing_key_count: int
+    pending_key_count: int
     is_whole: bool
-    bad: str
+    problem: str
     written: WrittenRows
 
 
@@ -139,10 +140,10 @@ class DatabaseBackfill:
                 snapshot = append.commit(files, {})
         return DatabaseBackfillOutcome(
             source=label,
-            differing=len(comparison.source_rows) + comparison.moving,
-            pending=len(comparison.source_rows) - len(keys) + comparison.moving,
+            differing_key_count=len(comparison.source_rows) + comparison.moving_key_count,
+            pending_key_count=len(comparison.source_rows) - len(keys) + comparison.moving_key_count,
             is_whole=comparison.is_whole,
-            bad=differing_rows.bad,
+            problem=differing_rows.problem,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
@@ -170,14 +171,14 @@ class _DifferingRows:
     Attributes:
         table_side, source_side: the table's and the database's side of the comparison.
         compared_rows: key → the rows that the comparison has read from the database.
-        bad: why a row cannot be stored; empty if all rows can be.
+        problem: why a row cannot be stored; empty if all rows can be.
     """
 
     backfill: DatabaseBackfill
     table_side: TableSums
     source_side: DatabaseSums
     compared_rows: Mapping[bytes, HashedRows]
-    bad: str = ""
+    problem: str = ""
 
     def add_to(self, source_check: SourceCheck) -> set[bytes]:
         """Add the rows to `source_check`.
@@ -191,7 +192,7 @@ class _DifferingRows:
         for messages in self._messages():
             decoded = pipeline.decode(messages)
             if decoded.bad.num_rows:
-                self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
+                self.problem = self.problem or decoded.bad.column("reason")[0].as_py()
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high_hashes, low_hashes = (

@@ -40,21 +40,21 @@ class WrittenRows:
     """The number of rows that a backfill has changed, and its snapshot.
 
     Attributes:
-        added, changed, deleted: numbers of the table's rows.
+        added_count, changed_count, deleted_count: numbers of the table's rows.
         snapshot: the new snapshot, or None for a dry run or without differences.
         waiting: a note that readers get rows only after a compaction; empty otherwise.
     """
 
-    added: int
-    changed: int
-    deleted: int
+    added_count: int
+    changed_count: int
+    deleted_count: int
     snapshot: Snapshot | None
     waiting: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether the table equals its source."""
-        return not (self.added or self.changed or self.deleted)
+        return not (self.added_count or self.changed_count or self.deleted_count)
 
 
 def all_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -144,9 +144,9 @@ class TableChanges:
     def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
         """Return the counts of the changes that the other methods have yielded."""
         return WrittenRows(
-            added=self._counts[RowKind.INSERT],
-            changed=self._counts[RowKind.UPDATE_AFTER],
-            deleted=self._counts[RowKind.DELETE],
+            added_count=self._counts[RowKind.INSERT],
+            changed_count=self._counts[RowKind.UPDATE_AFTER],
+            deleted_count=self._counts[RowKind.DELETE],
             snapshot=snapshot,
             waiting=waiting,
         )

@@ -57,14 +57,14 @@ class TopicBackfillOutcome:
     """The outcome of a backfill.
 
     Attributes:
-        read: the number of changes that were read from the topics.
+        read_count: the number of changes that were read from the topics.
         is_whole: whether the topics have all rows; if not, rows of keys that they lack stay.
-        covered: the number of quarantined records whose changes the table has by now.
+        covered_count: the number of quarantined records whose changes the table has by now.
     """
 
-    read: int
+    read_count: int
     is_whole: bool
-    covered: int
+    covered_count: int
     written: WrittenRows
 
 
@@ -145,9 +145,9 @@ class TopicBackfill:
             else:
                 covered_records.mark(name, "")
         return TopicBackfillOutcome(
-            read=count,
+            read_count=count,
             is_whole=is_whole,
-            covered=covered_records.count,
+            covered_count=covered_records.count,
             written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 

@@ -55,7 +55,7 @@ def package_observations() -> Iterator[Observation]:
 
 
 def memory_observations(
-    spark_settings: Mapping[str, str], total: int, buffer: int, cores: int
+    spark_settings: Mapping[str, str], total: int, buffer: int, core_count: int
 ) -> Iterator[Observation]:
     """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
@@ -63,7 +63,7 @@ def memory_observations(
         spark_settings: the configuration's section ``[spark]``.
         total: the machine's memory in bytes.
         buffer: the size of a write buffer in bytes; each writing task has one.
-        cores: the number of cores of the machine.
+        core_count: the number of cores of the machine.
     """
     heap = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
     if isinstance(heap, Observation):
@@ -72,7 +72,7 @@ def memory_observations(
     local_master = _LOCAL_THREADS.match(spark_settings.get("spark.master", "local[*]"))
     tasks = 0
     if local_master is not None:
-        tasks = cores if local_master[1] == "*" else int(local_master[1] or 1)
+        tasks = core_count if local_master[1] == "*" else int(local_master[1] or 1)
     requirement = f"{size_text(heap)} for Spark's JVM"
     if tasks:
         requirement += f" and {tasks} write buffers of {size_text(buffer)}"

@@ -63,22 +63,22 @@ class ReplayOutcome:
     """The outcome of a replay.
 
     Attributes:
-        replayed, overtaken: records whose rows were written, and records whose rows the table has
-            in a newer state.
-        bad: records that are still bad, with the current reason.
-        early: records whose epoch is not in the table yet.
-        old: records in files that a repeated epoch has replaced.
-        rows: the number of written changes.
+        replayed_records: records whose rows were written.
+        overtaken_records: records whose rows the table has in a newer state.
+        bad_records: records that are still bad, with the current reason.
+        early_records: records whose epoch is not in the table yet.
+        old_records: records in files that a repeated epoch has replaced.
+        change_count: the number of written changes.
         snapshot: the new snapshot, or None for a dry run or if there was nothing to write.
         waiting: a note that readers get rows only after a compaction; empty otherwise.
     """
 
-    replayed: Sequence[QuarantinedRecord]
-    overtaken: Sequence[QuarantinedRecord]
-    bad: Sequence[_BadRecord]
-    early: Sequence[QuarantinedRecord]
-    old: Sequence[QuarantinedRecord]
-    rows: int
+    replayed_records: Sequence[QuarantinedRecord]
+    overtaken_records: Sequence[QuarantinedRecord]
+    bad_records: Sequence[_BadRecord]
+    early_records: Sequence[QuarantinedRecord]
+    old_records: Sequence[QuarantinedRecord]
+    change_count: int
     snapshot: Snapshot | None
     waiting: str = ""
 
@@ -143,30 +143,31 @@ class Replay:
         job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
         unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
-        selected = self._select(choice.select(unresolved))
+        chosen_records = self._select(choice.select(unresolved))
         if self.other_quarantine is not None:
             unresolved += self.other_quarantine.unresolved_records(epochs.keys())
-        current = [record for record in selected if not record.is_replaced]
-        ready, early = _split_at_ends(current, job_ends)
+        present_records = [record for record in chosen_records if not record.is_replaced]
+        ready, early = _split_at_ends(present_records, job_ends)
         self._check_places(ready)
         rows, outcomes, bad = self._decide(ready, unresolved, ends)  # steps 3 and 4
         replay_outcome = ReplayOutcome(
-            replayed=[record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED],
-            overtaken=[
+            replayed_records=[
+                record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED
+            ],
+            overtaken_records=[
                 record for record, outcome in outcomes if outcome is RecordOutcome.OVERTAKEN
             ],
-            bad=bad,
-            early=early,
-            old=[record for record in selected if record.is_replaced],
-            rows=sum(batch.num_rows for batch in rows),
+            bad_records=bad,
+            early_records=early,
+            old_records=[record for record in chosen_records if record.is_replaced],
+            change_count=sum(batch.num_rows for batch in rows),
             snapshot=None,
         )
         if dry_run or not outcomes:
             return replay_outcome
         snapshot = self._write(name, append, rows, outcomes)  # step 5
-        return replace(
-            replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
-        )
+        waiting = waiting_line(self.table, snapshot)
+        return replace(replay_outcome, snapshot=snapshot, waiting=waiting)
 
     def _write(
         self,
@@ -203,7 +204,7 @@ class Replay:
 
     def _decide(
         self,
-        ready: Sequence[QuarantinedRecord],
+        ready_records: Sequence[QuarantinedRecord],
         unresolved_records: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
@@ -217,7 +218,7 @@ class Replay:
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
         bad: list[_BadRecord] = []
-        for kafka_partition, records in _by_partition(ready).items():
+        for kafka_partition, records in _by_partition(ready_records).items():
             decoded = self.message_format.decode(as_messages(records))
             self._check_tables(decoded.tables)
             self._check_columns(decoded.description, kafka_partition)
@@ -320,24 +321,24 @@ def check_replayable(table: FileStoreTable) -> None:
 
 def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
     """Yield a line for each outcome, and one for the written rows."""
-    for record, reason in outcome.bad:
+    for record, reason in outcome.bad_records:
         yield f"still bad: {record.place}: {reason}"
     for reason, records in (
-        ("their epoch is not in the table yet", outcome.early),
-        ("a newer change of their row is in the table", outcome.overtaken),
-        ("their epoch was written again, perhaps with them", outcome.old),
+        ("their epoch is not in the table yet", outcome.early_records),
+        ("a newer change of their row is in the table", outcome.overtaken_records),
+        ("their epoch was written again, perhaps with them", outcome.old_records),
     ):
         if records:
             yield f"{count_text(len(records), 'record')}: {reason}; the first is {records[0].place}"
-    if not (outcome.replayed or outcome.overtaken):
+    replayed = count_text(len(outcome.replayed_records), "record")
+    if not (outcome.replayed_records or outcome.overtaken_records):
         yield NOTHING
     elif dry_run:
-        yield f"would replay {count_text(len(outcome.replayed), 'record')}: {outcome.rows} changes"
+        yield f"would replay {replayed}: {outcome.change_count} changes"
         yield DRY_RUN
     else:
         where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
-        replayed = count_text(len(outcome.replayed), "record")
-        yield f"replayed {replayed}: {outcome.rows} changes{where}"
+        yield f"replayed {replayed}: {outcome.change_count} changes{where}"
         if outcome.waiting:
             yield outcome.waiting
 

@@ -39,7 +39,7 @@ class SourceReplay:
 
     Attributes:
         count: the number of changes so far.
-        buffered_rows: the number of changes in memory.
+        buffered_row_count: the number of changes in memory.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SourceReplay:
         self._assigner = check.assigner
         self._check, self._omissions = check, omissions
         self._buffer: list[pa.RecordBatch] = []
-        self.count = self.buffered_rows = 0
+        self.count = self.buffered_row_count = 0
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table, which arrive in offset order for each Kafka partition."""
@@ -68,19 +68,19 @@ class SourceReplay:
         self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
         if decoded.truncated is not None:  # the source truncated its table: drop earlier changes
-            self._buffer, self.buffered_rows = [], 0
+            self._buffer, self.buffered_row_count = [], 0
             self._check.source.empty()
             changes = changes.changes_after(decoded.truncated)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
-        self.buffered_rows += rows.num_rows
+        self.buffered_row_count += rows.num_rows
         self.count += rows.num_rows
 
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
-        if self.buffered_rows:
+        if self.buffered_row_count:
             self._check.source.add(self._assigner.assign(concat_rows(self._buffer)))
-        self._buffer, self.buffered_rows = [], 0
+        self._buffer, self.buffered_row_count = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
@@ -120,7 +120,7 @@ def replay_source(
     replay = SourceReplay(check, source_config, table_config, omissions, choice)
     for batch in messages:
         replay.add_messages(batch)
-        if replay.buffered_rows >= CHUNK_ROWS:
+        if replay.buffered_row_count >= CHUNK_ROWS:
             replay.flush()
     replay.finish()
     return replay.count

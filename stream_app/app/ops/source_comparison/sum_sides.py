@@ -66,9 +66,9 @@ class SumSides:
                 f"columns were left out: {', '.join(self.left_out)}",
                 "compare them by the topics (--conf, no --source), or with a table that has them",
             )
-        if outcome.moving:
+        if outcome.moving_key_count:
             yield self._not_compared(
-                f"{outcome.moving} rows changed in the source during the comparison",
+                f"{outcome.moving_key_count} rows changed in the source during the comparison",
                 "run it again, or give the table more time (--wait)",
             )
         if outcome.is_equal:
@@ -85,11 +85,13 @@ class SumSides:
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         rows_text = "rows"
         if not outcome.is_whole:
-            rows_text = f"rows in {outcome.compared_groups} of {outcome.differing_groups} groups"
+            rows_text = (
+                f"rows in {outcome.compared_group_count} of {outcome.differing_group_count} groups"
+            )
         for problem, keys in (
-            ("are missing", outcome.missing),
-            ("have other values", outcome.wrong),
-            ("are not in the source", outcome.unexpected),
+            ("are missing", outcome.missing_keys),
+            ("have other values", outcome.wrong_keys),
+            ("are not in the source", outcome.unexpected_keys),
         ):
             if keys:
                 texts = "; ".join(

@@ -82,9 +82,9 @@ class ComparedTable:
             self.replay = None
 
     @property
-    def buffered_rows(self) -> int:
+    def buffered_row_count(self) -> int:
         """The number of changes in memory."""
-        return 0 if self.replay is None else self.replay.buffered_rows
+        return 0 if self.replay is None else self.replay.buffered_row_count
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
         """Yield findings about differences, and about rows that were not compared.
@@ -183,8 +183,8 @@ class Comparison:
             for part in splitter.split(messages):
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
-            while sum(table.buffered_rows for table in self._tables) >= self.chunk_rows:
-                fullest = max(self._tables, key=lambda table: table.buffered_rows)
+            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_rows:
+                fullest = max(self._tables, key=lambda table: table.buffered_row_count)
                 fullest.run_step(SourceReplay.flush)
         for table in self._tables:
             table.run_step(SourceReplay.finish)

@@ -128,14 +128,14 @@ class RowsChart:
     Attributes:
         ticks: the ticks of the axis of rows a second.
         first, last: the times at both ends, as texts.
-        rows: the number of rows of all spans.
+        row_count: the number of rows of all spans.
     """
 
     bars: tuple[Bar, ...]
     ticks: tuple[Tick, ...]
     first: str
     last: str
-    rows: int
+    row_count: int
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
@@ -179,7 +179,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         ticks=axis.ticks,
         first=_to_the_second(begin_ms),
         last=_to_the_second(last_ms + span_ms),
-        rows=sum(sums),
+        row_count=sum(sums),
     )
 
 
@@ -192,14 +192,14 @@ class SnapshotBar(Bar):
     """One snapshot.
 
     Attributes:
-        records: records that it added to files or removed from them.
+        record_count: records that it added to files or removed from them.
         kind: the kind in lower case, such as ``append``.
         marks: the names of tags and consumers at this snapshot.
         is_expiring: whether the next expiry deletes the snapshot.
     """
 
     snapshot: int
-    records: int
+    record_count: int
     kind: str
     marks: tuple[str, ...]
     is_expiring: bool
@@ -252,7 +252,7 @@ def snapshot_chart(
             SnapshotBar(
                 **_bar_box(index, step, max(1.0, axis.height(count))),
                 snapshot=snapshot.snapshot_id,
-                records=count,
+                record_count=count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_snapshot_title(snapshot, notes),
                 marks=labels,
@@ -310,7 +310,7 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
             _epoch_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)
         ),
         ticks=axis.ticks,
-        messages_per_s=sum(epoch.messages for epoch in epochs) / seconds if seconds else 0.0,
+        messages_per_s=sum(epoch.message_count for epoch in epochs) / seconds if seconds else 0.0,
     )
 
 
@@ -324,7 +324,7 @@ def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> Epoc
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),
-        title=f"epoch {epoch.epoch}: {epoch.messages:,} messages; "
+        title=f"epoch {epoch.epoch}: {epoch.message_count:,} messages; "
         f"{format_parts(epoch.durations.by_name)}",
         parts=tuple(parts),
     )

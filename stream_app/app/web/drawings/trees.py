@@ -41,11 +41,11 @@ class RunBox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLine:
-    """The runs of one level; `more` of them are not drawn."""
+    """The runs of one level; `more_count` of them are not drawn."""
 
     level: int
     boxes: tuple[RunBox, ...]
-    more: int = 0
+    more_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,8 @@ class BucketTree:
     name: str
     partition: str
     bucket: int
-    runs: int
-    rows: int
+    run_count: int
+    row_count: int
     bytes: int
     lines: tuple[LevelLine, ...]
     next: str
@@ -87,7 +87,7 @@ def bucket_trees(
         for bucket, bucket_runs in groups
     ]
     return sorted(
-        trees, key=lambda tree: (not tree.compaction, -tree.runs, tree.partition, tree.bucket)
+        trees, key=lambda tree: (not tree.compaction, -tree.run_count, tree.partition, tree.bucket)
     )
 
 
@@ -108,8 +108,8 @@ def _tree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
         bucket=bucket,
-        runs=len(runs),
-        rows=sum(run.rows for run in runs),
+        run_count=len(runs),
+        row_count=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
         next=next_compactions.of_bucket(bucket_key, len(runs)),
@@ -153,7 +153,7 @@ def _line(
             )
         )
         x += width + _GAP
-    return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown_runs))
+    return LevelLine(level=level, boxes=tuple(boxes), more_count=len(runs) - len(shown_runs))
 
 
 def _run_title(run: TreeRow) -> str:
