@@ -246,7 +246,7 @@ class _Demo:
 
     def _snapshot_count(self) -> int:
         """Return the number of snapshots of all tables."""
-        return sum(table.latest for table in self._state.tables.values())
+        return sum(table.latest_id for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
         progress, progress_s = (0, 0, 0), self._clock.steady_seconds()
@@ -257,9 +257,9 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now_s, previous = self._clock.steady_seconds(), progress
+                now_s, previous_progress = self._clock.steady_seconds(), progress
                 progress = (self._state.sent_count, self._snapshot_count(), self._job.output_bytes)
-                progress_s = now_s if progress != previous else progress_s
+                progress_s = now_s if progress != previous_progress else progress_s
                 if not self._console.is_terminal and now_s - line_s > _LINE_INTERVAL_S:
                     line_s = now_s  # the panel moves only on a terminal
                     count = self._state.newest.message_count

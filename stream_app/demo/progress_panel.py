@@ -31,14 +31,14 @@ class TableProgress:
         message_count: the number of messages of all topics up to the end of `epoch`.
         epoch: the newest epoch that brought the table a change.
         schema_id: the schema of the newest snapshot.
-        latest: the number of the newest snapshot that was read.
+        latest_id: the number of the newest snapshot that was read.
         snapshots: the numbers of snapshots by kind.
     """
 
     location: str
     message_count: int = 0
     epoch: int | None = None
-    latest: int = 0
+    latest_id: int = 0
     schema_id: int = 0
     snapshots: Counter[str] = field(default_factory=Counter)
     _table: FileStoreTable | None = field(init=False, default=None)
@@ -50,8 +50,8 @@ class TableProgress:
         except TableNotFoundError:
             return  # the job has yet to make it
         snapshots = self._table.snapshots
-        for number in range(self.latest + 1, (snapshots.latest_id() or 0) + 1):
-            self.latest = number
+        for number in range(self.latest_id + 1, (snapshots.latest_id() or 0) + 1):
+            self.latest_id = number
             try:
                 self._add_snapshot(snapshots.snapshot(number))
             except FileNotFoundError:
@@ -108,7 +108,7 @@ class DemoState:
         self.goal = goal
 
     @property
-    def newest(self) -> TableProgress:
+    def newest_table(self) -> TableProgress:
         """The table with the newest epoch. An epoch without changes for a table skips it."""
         return max(
             self.tables.values(), key=lambda table: -1 if table.epoch is None else table.epoch
@@ -117,12 +117,12 @@ class DemoState:
 
 def live_panel(state: DemoState) -> Panel:
     """Draw the progress of producer and job."""
-    newest = state.newest
+    newest_table = state.newest_table
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", justify="right")
     grid.add_column()
     grid.add_row("sent", _bar(state.sent_count, state.record_count, "cyan"))
-    grid.add_row("in tables", _bar(newest.message_count, state.record_count, "green"))
+    grid.add_row("in tables", _bar(newest_table.message_count, state.record_count, "green"))
     for name, table in state.tables.items():
         grid.add_row(name, _table_text(table))
     return Panel(

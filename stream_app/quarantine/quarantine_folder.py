@@ -210,15 +210,15 @@ class Quarantine:
                 continue
             path = f"{self.location}/{name}"
             lines = self.file_io.read_bytes(path).splitlines(keepends=True)
-            remaining = [
+            remaining_lines = [
                 line
                 for line in lines
                 if self._record(name, line).identity not in removed_identities
             ]
-            if not remaining:
+            if not remaining_lines:
                 self.file_io.delete(path)
-            elif len(remaining) < len(lines):
-                self.file_io.overwrite(path, b"".join(remaining))
+            elif len(remaining_lines) < len(lines):
+                self.file_io.overwrite(path, b"".join(remaining_lines))
 
     def _resolved_identities(self, committed_users: Collection[str]) -> set[Identity]:
         return {

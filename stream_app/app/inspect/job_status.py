@@ -106,12 +106,14 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         statuses, newest_ms = self._statuses()
-        stored = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
-        refused = (
-            TableStatus(table=str(origin), state=REFUSED, reason=reason)
-            for origin, reason in self.refused().items()
+        table_statuses = (
+            self._with_freshness(status, facts, newest_ms) for status, facts in statuses
         )
-        return itertools.chain(stored, refused)
+        refused_statuses = (
+            TableStatus(table=str(origin), state=REFUSED, reason=reason)
+            for origin, reason in self.refused_reasons().items()
+        )
+        return itertools.chain(table_statuses, refused_statuses)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """Return the status of one table, or None if the job does not know it.
@@ -140,8 +142,10 @@ class JobStatus:
         if load is None:
             return None
         all_facts = [facts for _, facts in self._statuses()[0]]
-        newest = max((facts.time_ms for facts in all_facts if facts.time_ms), default=None)
-        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest)
+        newest_commit_ms = max(
+            (facts.time_ms for facts in all_facts if facts.time_ms), default=None
+        )
+        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest_commit_ms)
 
     def newest_ms(self) -> int | None:
         """Return the time of the newest message in any ready table, in ms since 1970, or None.
@@ -167,7 +171,7 @@ class JobStatus:
         ]
         return statuses, max(times, default=None)
 
-    def refused(self) -> Mapping[Origin, str]:
+    def refused_reasons(self) -> Mapping[Origin, str]:
         """Return source table → reason, for those that the job should store but does not.
 
         Raises:
@@ -260,10 +264,10 @@ class JobStatus:
         for name, path in self.paths(job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
-                newest = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
+                job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
                 held_table = job_state.held_tables.get(name)
                 positions[name] = (
-                    self._position(job_state, newest) if held_table is None else held_table.begin
+                    self._position(job_state, job_epoch) if held_table is None else held_table.begin
                 )
         return positions
 
@@ -272,27 +276,27 @@ class JobStatus:
     ) -> TableStatus:
         """Return the status of a readable table, from its facts and the job's state."""
         held_table = job_state.held_tables.get(name)
-        newest = facts.epochs.get(_commit_user(self.checkpoint))
-        state = READY if newest is not None else EMPTY
-        position = self._position(job_state, newest)
+        job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
+        state = READY if job_epoch is not None else EMPTY
+        position = self._position(job_state, job_epoch)
         if held_table is not None:
             state = HELD if held_table.has_failed else WAITING
             position = held_table.begin
         status = TableStatus(
             table=name,
             state=state,
-            epoch=None if newest is None else newest.identifier,
+            epoch=None if job_epoch is None else job_epoch.identifier,
             snapshot=facts.snapshot,
             lag=_lag(position, ends),
-            changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
+            changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
-    def _position(self, job_state: JobState, newest_epoch: JobEpoch | None) -> Offsets:
+    def _position(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
-        end = newest_epoch.source_end if newest_epoch is not None else None
+        end = job_epoch.source_end if job_epoch is not None else None
         if job_state.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):

@@ -72,17 +72,19 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     snapshots = newest_snapshots(table)
     if not snapshots:
         return TableFacts()
-    latest = snapshots[0]
-    proof = proof_of(latest)
-    live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
+    latest_snapshot = snapshots[0]
+    proof = proof_of(latest_snapshot)
+    live_entries = FileStoreScan(table).live(latest_snapshot) if of_job and counts_runs else None
     return TableFacts(
-        snapshot=latest.snapshot_id,
-        time_ms=latest.time_ms,
+        snapshot=latest_snapshot.snapshot_id,
+        time_ms=latest_snapshot.time_ms,
         source_ms=newest_source_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
-        row_count=latest.total_record_count,
-        sorted_run_count=None if live is None else sorted_runs_max(live),
-        waiting_row_count=rows_that_wait(table, latest, live) if counts_runs else 0,
+        row_count=latest_snapshot.total_record_count,
+        sorted_run_count=None if live_entries is None else sorted_runs_max(live_entries),
+        waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
+        if counts_runs
+        else 0,
         proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
         proven_without=None if proof is None else proof.left_out_text,

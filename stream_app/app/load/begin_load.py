@@ -91,8 +91,8 @@ class JobLoad:
 
     def is_over(self, folder: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
-        newest = EpochLogWriter(folder).newest_epoch()
-        return newest is not None and newest >= self.epoch_count
+        newest_epoch = EpochLogWriter(folder).newest_epoch()
+        return newest_epoch is not None and newest_epoch >= self.epoch_count
 
     def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
         """Check that every table exists to which the load still has to bring rows.
@@ -100,13 +100,14 @@ class JobLoad:
         Raises:
             TableNotFoundError: such a table was deleted.
         """
-        newest = EpochLogWriter(folder).newest_epoch()
+        newest_epoch = EpochLogWriter(folder).newest_epoch()
         locations = {table.location for table in tables}
-        remaining = self.plan.parts_from(0 if newest is None else newest)
-        if missing := [part for part in remaining if part.table not in locations]:
+        remaining_parts = self.plan.parts_from(0 if newest_epoch is None else newest_epoch)
+        if missing_parts := [part for part in remaining_parts if part.table not in locations]:
             raise TableNotFoundError(
-                f"the first load has not ended, and the table for {missing[0].relation} is gone",
-                where=missing[0].table,
+                "the first load has not ended, and the table for "
+                f"{missing_parts[0].relation} is gone",
+                where=missing_parts[0].table,
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
@@ -278,16 +279,16 @@ class _LoadPlanner:
                 "sync.excluding-tables",
                 is_lasting=True,
             )
-            for relation, reason in chosen_tables.unsent.items()
+            for relation, reason in chosen_tables.unsent_reasons.items()
         )
 
 
 def _check_empty(table: FileStoreTable) -> None:
-    latest = table.snapshots.latest()
-    if latest is not None and latest.total_record_count:
+    latest_snapshot = table.snapshots.latest()
+    if latest_snapshot is not None and latest_snapshot.total_record_count:
         raise UsageError(
-            f"the table has {latest.total_record_count} records already; those that the source "
-            "has deleted since would stay",
+            f"the table has {latest_snapshot.total_record_count} records already; those that the "
+            "source has deleted since would stay",
             where=table.location,
             fix=f"leave out {LOAD_KEY}, or give a new table",
         )

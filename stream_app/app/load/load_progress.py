@@ -60,8 +60,8 @@ def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
     plan = read_load_plan(checkpoint)
     if plan is None:
         return None
-    newest = EpochLogWriter(checkpoint).newest_epoch()
-    next_epoch = 0 if newest is None else newest
+    newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
+    next_epoch = 0 if newest_epoch is None else newest_epoch
     if EpochLog(checkpoint, can_reread=True).is_done(next_epoch):
         next_epoch += 1
     return None if next_epoch >= len(plan.epochs) else progress_of(plan, next_epoch)

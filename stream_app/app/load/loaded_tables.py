@@ -61,11 +61,11 @@ class ChosenTables:
 
     Attributes:
         of_tables: name of a table in the job → the source tables whose rows it gets.
-        unsent: source table that the rules choose → the reason why no connector sends it.
+        unsent_reasons: source table that the rules choose → the reason why no connector sends it.
     """
 
     of_tables: Mapping[str, Sequence[JdbcTable]]
-    unsent: Mapping[str, str]
+    unsent_reasons: Mapping[str, str]
 
     def sources(
         self, url: JdbcUrl, *, lowers_names: bool
@@ -95,7 +95,7 @@ class LoadedDatabase:
     url: JdbcUrl
     job_tables: JobTables
 
-    def choose_tables(self, followed: FollowedDatabase) -> ChosenTables:
+    def choose_tables(self, followed_database: FollowedDatabase) -> ChosenTables:
         """Step 2: return the source tables that the job loads.
 
         Raises:
@@ -104,13 +104,13 @@ class LoadedDatabase:
         """
         job_tables = self.job_tables
         if job_tables.loaded_source_table is None:
-            return self._choose_by_rules(followed)
+            return self._choose_by_rules(followed_database)
         definition = self.definition(job_tables.loaded_source_table)
-        if reason := followed.why_not_sent((definition.schema, definition.name)):
+        if reason := followed_database.why_not_sent((definition.schema, definition.name)):
             raise _refusal(
                 job_tables.name, f"{definition.schema}.{definition.name} {reason}", _DEBEZIUM_FIX
             )
-        return ChosenTables(of_tables={job_tables.name: [definition]}, unsent={})
+        return ChosenTables(of_tables={job_tables.name: [definition]}, unsent_reasons={})
 
     def definition(self, relation: str) -> JdbcTable:
         """Read the definition of a source table."""
@@ -211,27 +211,27 @@ class LoadedDatabase:
             for key_before, last_key in zip([None, *bounds], [*bounds, None], strict=True)
         ]
 
-    def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:
+    def _choose_by_rules(self, followed_database: FollowedDatabase) -> ChosenTables:
         """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
         tables: dict[str, list[JdbcTable]] = {}
-        unsent: dict[str, str] = {}
+        unsent_reasons: dict[str, str] = {}
         refusals: list[str] = []
-        for schema, relation in sorted(followed.relations):
+        for schema, relation in sorted(followed_database.relations):
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
             decision = decide_target(self.job_tables.rules, origin, names)
-            reason = followed.why_not_sent((schema, relation))
+            reason = followed_database.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
                 refusals.append(f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, TargetTable) and reason:
-                unsent[f"{schema}.{relation}"] = reason
+                unsent_reasons[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
                 tables.setdefault(decision.name, []).append(self.definition(f"{schema}.{relation}"))
         self._check_chosen(tables, refusals)
-        return ChosenTables(of_tables=tables, unsent=unsent)
+        return ChosenTables(of_tables=tables, unsent_reasons=unsent_reasons)
 
     def _check_chosen(self, tables: Mapping[str, object], reasons: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""

@@ -205,9 +205,9 @@ class LoadedRelation:
             return None
         names = ", ".join(self._quote(name) for name in self._range_keys)
         texts = ", ".join(self._key_text(name) for name in self._range_keys)
-        numbered = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
+        numbered_rows = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
         return (
-            f"select {texts} from ({numbered} from {self._sql_name}) numbered "
+            f"select {texts} from ({numbered_rows} from {self._sql_name}) numbered "
             f"where {_ROW_ALIAS} % {rows_per_part} = 0 order by {_ROW_ALIAS}"
         )
 
@@ -216,10 +216,10 @@ class LoadedRelation:
         """The columns by whose ranges the table is split; empty if it is one part."""
         if self.driver is POSTGRESQL:
             return self.keys
-        ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
+        ordered_types = _ORDERED_NUMBERS + _ORDERED_TEXTS
         return (
             self.keys
-            if all(kind_name(self.source_types[key]) in ordered for key in self.keys)
+            if all(kind_name(self.source_types[key]) in ordered_types for key in self.keys)
             else ()
         )
 

@@ -107,7 +107,7 @@ def job_observers(
             configured_listeners(
                 stream_config, name, clock,
                 hide=secrets.hide, ends_by_itself=stream_config.is_available_now,
-                others=(
+                other_listeners=(
                     *stack.enter_context(group_listeners(job_tables.source)),
                     *stack.enter_context(
                         _lineage_listeners(job_tables, stream_config, secrets, clock)

@@ -39,8 +39,8 @@ class LostOffsets(Protocol):
         """Record that the topic has deleted the messages before `begin`."""
         ...
 
-    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
-        """Record that a recreated topic ends at `last`, before the reader's `end`."""
+    def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
+        """Record that a recreated topic ends at `last_offset`, before the reader's `end`."""
         ...
 
 

@@ -63,7 +63,9 @@ def run(settings: JobSettings, clock: Clock) -> None:
         )
         checkpoint = partial(session_starter.folder, session_starter.checkpoint)
         history = observers.events.history
-        stack.enter_context(page_of_job(settings.shown, stream_config, checkpoint, clock, history))
+        stack.enter_context(
+            page_of_job(settings.shown_job, stream_config, checkpoint, clock, history)
+        )
         ingest(job_tables, stream_config, session_starter, observers, clock)
 
 

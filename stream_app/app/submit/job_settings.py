@@ -25,7 +25,7 @@ class JobSettings:
         job_tables: the job's tables, and the source of the messages.
         stream_config: settings of the stream, the quarantine and the monitoring.
         session_starter: starts Spark with the job's settings.
-        shown: the values that the web page shows.
+        shown_job: the values that the web page shows.
         secrets: texts that no output may contain.
         events_file: the file that gets a JSON line for each epoch and commit, or None.
     """
@@ -33,7 +33,7 @@ class JobSettings:
     job_tables: SingleTable | WholeDatabase
     stream_config: StreamConfig
     session_starter: SessionStarter
-    shown: ShownJob
+    shown_job: ShownJob
     secrets: Secrets = field(repr=False)
     events_file: Path | None
 
@@ -47,7 +47,7 @@ def job_settings(config: AppConfig, events_file: Path | None = None) -> JobSetti
         session_starter=SessionStarter(
             job_tables.name, config.stream.checkpoint, job_tables.file_system, config.spark
         ),
-        shown=shown_job(config),
+        shown_job=shown_job(config),
         secrets=config.secrets,
         events_file=events_file,
     )

@@ -71,10 +71,10 @@ def database_table_schema(
             for field_id, column in enumerate(source.columns)
         )
     )
-    columns, inapplicable = columns_with_made(sync, name, columns)
+    columns, inapplicable_rules = columns_with_made(sync, name, columns)
     layout = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, layout.primary_keys)
-    for remark in (*inapplicable, *layout.remarks):
+    for remark in (*inapplicable_rules, *layout.remarks):
         _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,

@@ -121,7 +121,7 @@ class DatabaseTables:
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         """See `Newcomers.create`."""
         feeds: list[TableFeed] = []
-        failed: dict[str, BaseException] = {}
+        errors: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
         ddl_of, known_renames = self._facts.ddl_of, self.state_file.state.renames
         renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
@@ -135,7 +135,7 @@ class DatabaseTables:
             except (StreamAppError, OSError) as error:
                 if are_held or is_storage_failure(error):
                     _LOG.error("the table %s cannot be created for now: %s", name, error)
-                    failed[name] = error
+                    errors[name] = error
                 elif isinstance(error, NoColumnsError):
                     uncreated.update(dict.fromkeys(parts, str(error)))
                 else:
@@ -147,7 +147,7 @@ class DatabaseTables:
                 self._targets.update(dict.fromkeys(new_origins, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
         self._remember({})
-        return NewcomerOutcome(feeds, failed, uncreated)
+        return NewcomerOutcome(feeds, errors, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created.
@@ -173,12 +173,12 @@ class DatabaseTables:
         Args:
             tables: the table's name → its source tables.
         """
-        created = {}
+        tables_by_name = {}
         for name, sources in tables.items():
-            created[name] = self._create(name, partial(dict, sources), NO_RENAMES)
+            tables_by_name[name] = self._create(name, partial(dict, sources), NO_RENAMES)
             self._targets.update(dict.fromkeys(sources, name))
         self._remember({})
-        return created
+        return tables_by_name
 
     def splitter(
         self,

@@ -110,9 +110,9 @@ def earlier_column_names(source_config: SourceConfig, schema: TableSchema) -> Ma
 
 def takes_aliases(source_config: SourceConfig) -> bool:
     """Return whether the format can store values under other names in a column."""
-    declared = {option.key for option in format_named(source_config.format).options}
+    declared_options = {option.key for option in format_named(source_config.format).options}
     reaction = source_config.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
-    return COLUMN_ALIASES in declared and reaction in (
+    return COLUMN_ALIASES in declared_options and reaction in (
         DriftReaction.WARN.value,
         DriftReaction.IGNORE.value,
     )

@@ -66,8 +66,8 @@ class _CachedResult(Generic[_Result]):
         self._result: tuple[_Result, float] | None = None  # with the time until which it is valid
         self._lock = threading.Lock()
 
-    def current(self) -> _Result:
-        """Return the current or a recent result."""
+    def result(self) -> _Result:
+        """Return a result that is not older than the pause."""
         with self._lock:
             start_s = self._clock.steady_seconds()
             if self._result is not None:
@@ -129,12 +129,12 @@ class JobSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
+        statuses = list(map(self._with_page_name, self._status(self._ends.result()[0]).tables()))
         return self._summary(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        status = self._status(self._ends.current()[0]).table(
+        status = self._status(self._ends.result()[0]).table(
             self._name_in_job(name), self._newest_message_ms()
         )
         if status is None:
@@ -144,7 +144,7 @@ class JobSite(Site):
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         unresolved_records = with_refused(
-            self._unresolved_counter.by_table(), self._unassigned_facts.refused()
+            self._unresolved_counter.by_table(), self._unassigned_facts.refused_counts()
         )
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
@@ -157,14 +157,16 @@ class JobSite(Site):
         if self._history is None:
             return glance
         names = [status.table for status in tables]
-        running, queued = compactions_of_all(map(self.activity_of, names))
+        running_count, queued_count = compactions_of_all(map(self.activity_of, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
-        return replace(glance, messages_per_s=rate, running_count=running, queued_count=queued)
+        return replace(
+            glance, messages_per_s=rate, running_count=running_count, queued_count=queued_count
+        )
 
     @property
     def ends_problem(self) -> str | None:
         """See `Site.ends_problem`."""
-        return self._ends.current()[1]
+        return self._ends.result()[1]
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -296,4 +298,4 @@ class JobSite(Site):
 
     def _newest_message_ms(self) -> int | None:
         """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._newest.current() if self._history is None else self._history.source_ms
+        return self._newest.result() if self._history is None else self._history.source_ms

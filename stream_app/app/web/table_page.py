@@ -118,18 +118,20 @@ def table_page(
     snapshots = parts.values(
         "snapshots", lambda: list(islice(table.snapshots.backwards(), SNAPSHOTS_SHOWN))
     )
-    latest = snapshots[0] if snapshots else None
+    latest_snapshot = snapshots[0] if snapshots else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
-    expiring = () if expiry is None else expiry.numbers
+    expiring_ids = () if expiry is None else expiry.numbers
     tags = parts.values("tags", table.tags.tags)
     consumers = parts.values("consumers", table.consumers.consumers)
     compactions = parts.values("compactions", lambda: _compactions(table, snapshots))
-    runs = parts.values("LSM trees", lambda: _runs(table, latest))
-    trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, activity))
+    runs = parts.values("LSM trees", lambda: _runs(table, latest_snapshot))
+    trees = parts.values("LSM trees", lambda: _trees(table, latest_snapshot, runs, activity))
     return TablePage(
         name=name,
-        is_empty=latest is None and not parts.problems(),
-        overview=parts.value("overview", lambda: overview(table, latest) if latest else None),
+        is_empty=latest_snapshot is None and not parts.problems(),
+        overview=parts.value(
+            "overview", lambda: overview(table, latest_snapshot) if latest_snapshot else None
+        ),
         traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_tree_count=max(0, len(trees) - BUCKETS_SHOWN),
@@ -137,12 +139,12 @@ def table_page(
             "write amplification", lambda: _write_amplification(table, snapshots, compactions)
         ),
         space_amplification=space_amplification(runs),
-        history=snapshot_chart(snapshots, tags, consumers, expiring),
+        history=snapshot_chart(snapshots, tags, consumers, expiring_ids),
         rows=rows_chart(snapshots),
         activity=activity,
         expiry=expiry,
         versions=parts.values("schemas", lambda: schema_versions(table)),
-        lists=list(_lists(table, latest, compactions, runs, parts)),
+        lists=list(_lists(table, latest_snapshot, compactions, runs, parts)),
         quarantined=parts.values(
             "quarantine",
             lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), quarantine),
@@ -222,12 +224,12 @@ def changes_of(
     Args:
         goes_on: called after each snapshot; False ends the read with the changes so far.
     """
-    latest = table.snapshots.latest_id()
-    if latest is None:
+    latest_id = table.snapshots.latest_id()
+    if latest_id is None:
         return [], []
-    first_number = max(latest - snapshot_count + 1, table.snapshots.earliest_id() or latest)
+    first_number = max(latest_id - snapshot_count + 1, table.snapshots.earliest_id() or latest_id)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
-    for number in range(latest, first_number - 1, -1):
+    for number in range(latest_id, first_number - 1, -1):
         batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))
         if batches:
             names = ["snapshot", *batches[0].schema.names]

@@ -93,10 +93,12 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
     versions = []
-    for previous, schema in zip([None, *schemas], schemas, strict=False):
-        if previous is None and schema.schema_id > 0:
+    for previous_schema, schema in zip([None, *schemas], schemas, strict=False):
+        if previous_schema is None and schema.schema_id > 0:
             continue  # the previous version is not shown
-        changes = () if previous is None else tuple(schema_differences(previous, schema))
+        changes = (
+            () if previous_schema is None else tuple(schema_differences(previous_schema, schema))
+        )
         time = time_text(schema.time_ms)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
     return versions[::-1]

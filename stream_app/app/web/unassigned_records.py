@@ -30,12 +30,12 @@ class UnassignedFacts:
 
     Attributes:
         kinds: the records by kind of reason.
-        refused: refused source table → the number of its records.
+        refused_counts: refused source table → the number of its records.
         error: why the records cannot be read, or None.
     """
 
     kinds: Sequence[QuarantinedKind] = ()
-    refused: Mapping[Origin, int] = field(default_factory=dict)
+    refused_counts: Mapping[Origin, int] = field(default_factory=dict)
     error: StreamAppError | None = None
 
 
@@ -47,21 +47,21 @@ def refused_reason(reason: str) -> str:
 
 
 def with_refused(
-    unresolved_counts: Mapping[str, int] | None, refused: Mapping[Origin, int]
+    unresolved_counts: Mapping[str, int] | None, refused_counts: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
     """Return the counts of unresolved records by table, with refused source tables as tables.
 
     Args:
         unresolved_counts: table → its unresolved records; '' has those of no table. None if they
             are not counted.
-        refused: refused source table → the number of its records.
+        refused_counts: refused source table → the number of its records.
     """
     if unresolved_counts is None:
         return None
-    refused_names = {str(origin): count for origin, count in refused.items()}
-    unassigned = max(0, unresolved_counts.get("", 0) - sum(refused_names.values()))
-    named = {name: count for name, count in unresolved_counts.items() if name}
-    return {**named, **refused_names, "": unassigned}
+    counts_by_name = {str(origin): count for origin, count in refused_counts.items()}
+    unassigned_count = max(0, unresolved_counts.get("", 0) - sum(counts_by_name.values()))
+    named_counts = {name: count for name, count in unresolved_counts.items() if name}
+    return {**named_counts, **counts_by_name, "": unassigned_count}
 
 
 @dataclass(slots=True)
@@ -101,15 +101,17 @@ class UnassignedFactsCache:
         except OSError as error:
             return UnassignedFacts(error=storage_error(error))
 
-    def refused(self) -> Mapping[Origin, int]:
+    def refused_counts(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
-        counts = self.facts().refused
+        counts = self.facts().refused_counts
         stored_origins = self.stored_origins() if counts else ()
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(islice(quarantine.iterate_unresolved(newest_first=True), QUARANTINED_READ))
-        return UnassignedFacts(kinds=group_by_kind(records), refused=self._count_by_origin(records))
+        return UnassignedFacts(
+            kinds=group_by_kind(records), refused_counts=self._count_by_origin(records)
+        )
 
     def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:

@@ -106,11 +106,11 @@ def screen(
     """
     first_index = max(0, min(view.chosen_index - view.row_count // 2, len(tables) - view.row_count))
     shown_tables = tables[first_index : first_index + view.row_count]
-    left_out = _OMITTED_COLUMNS if view.width < _NARROW_WIDTH else ()
+    left_out_columns = _OMITTED_COLUMNS if view.width < _NARROW_WIDTH else ()
     grid = table_list(
         [_without_database(status, title) for status in shown_tables],
-        chosen=view.chosen_index - first_index,
-        left_out=left_out,
+        chosen_index=view.chosen_index - first_index,
+        left_out_columns=left_out_columns,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown_tables) < len(tables):
@@ -141,15 +141,20 @@ def _without_database(status: TableStatus, title: str) -> TableStatus:
 
 
 def table_list(
-    tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
+    tables: Sequence[TableStatus],
+    *,
+    chosen_index: int | None = None,
+    left_out_columns: Sequence[str] = (),
 ) -> Table:
-    """Return the tables as rows; `chosen` is the index of the highlighted one.
+    """Return the tables as rows; `chosen_index` is the index of the highlighted one.
 
-    Columns without known values, and the columns in `left_out`, are omitted.
+    Columns without known values, and the columns in `left_out_columns`, are omitted.
     """
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen_index is not None)
     rows = [_cells(status) for status in map(shorten_reason, tables)]
-    columns = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
+    columns = [
+        name for name in _COLUMNS if name not in left_out_columns and any(row[name] for row in rows)
+    ]
     for name in columns:
         is_text, width = name in _COLUMN_RATIOS, max(len(name), *(len(row[name]) for row in rows))
         min_width = None if is_text else width
@@ -161,7 +166,7 @@ def table_list(
             no_wrap=True,
             overflow="ellipsis",
             min_width=min_width,
-            ratio=_COLUMN_RATIOS.get(name) if chosen is not None else None,
+            ratio=_COLUMN_RATIOS.get(name) if chosen_index is not None else None,
         )
     for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
@@ -169,7 +174,7 @@ def table_list(
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in columns
         ]
         cells[columns.index("state")] = f"[{style}]{status.state}[/]"
-        grid.add_row(*cells, style="reverse" if index == chosen else "")
+        grid.add_row(*cells, style="reverse" if index == chosen_index else "")
     return grid
 
 

@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     if outcome.covered_count:
         records = count_text(outcome.covered_count, "quarantined record")
         print(f"{records} among them; once this is written, they no longer wait")
-    _print_written(outcome.written)
+    _print_written_rows(outcome.written_rows)
     return 0
 
 
@@ -176,7 +176,7 @@ def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
         print(f"left alone: a row that cannot be stored: {outcome.problem}")
     if not outcome.is_whole:
         print("more rows differ than one run compares: run it again")
-    _print_written(outcome.written)
+    _print_written_rows(outcome.written_rows)
 
 
 def _open_quarantines(
@@ -194,16 +194,17 @@ def _open_quarantines(
     return []
 
 
-def _print_written(written: WrittenRows) -> None:
-    if written.is_empty:
+def _print_written_rows(written_rows: WrittenRows) -> None:
+    if written_rows.is_empty:
         print(NOTHING)
         return
-    rows_text = f"{count_text(written.added_count, 'row')} added, {written.changed_count} changed, "
-    rows_text += f"{written.deleted_count} deleted"
-    if written.snapshot is None:
+    rows_text = f"{count_text(written_rows.added_count, 'row')} added, "
+    rows_text += f"{written_rows.changed_count} changed, "
+    rows_text += f"{written_rows.deleted_count} deleted"
+    if written_rows.snapshot is None:
         print(f"would write: {rows_text}")
         print(DRY_RUN)
         return
-    print(f"wrote in snapshot {written.snapshot.snapshot_id}: {rows_text}")
-    if written.waiting:
-        print(written.waiting)
+    print(f"wrote in snapshot {written_rows.snapshot.snapshot_id}: {rows_text}")
+    if written_rows.waiting_note:
+        print(written_rows.waiting_note)

@@ -205,11 +205,11 @@ def _make_follow(
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
-    missing = [name for name in table.schema.primary_keys if columns and name not in columns]
-    if missing:
+    missing_keys = [name for name in table.schema.primary_keys if columns and name not in columns]
+    if missing_keys:
         raise UsageError(
-            f"--columns leaves out {', '.join(missing)} of the primary key, which identifies the "
-            "row of a message",
+            f"--columns leaves out {', '.join(missing_keys)} of the primary key, which identifies "
+            "the row of a message",
             fix="add them to --columns",
         )
 
@@ -264,12 +264,12 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     Raises:
         UsageError: the snapshot has expired or, without `follow`, does not exist yet.
     """
-    number, latest = start.snapshot_id, table.snapshots.latest_id()
-    if not number or latest is None:
+    number, latest_id = start.snapshot_id, table.snapshots.latest_id()
+    if not number or latest_id is None:
         return
-    if number > latest and not follow:
+    if number > latest_id and not follow:
         raise UsageError(
-            f"snapshot {number} does not exist yet, the latest is {latest}",
+            f"snapshot {number} does not exist yet, the latest is {latest_id}",
             where=table.location,
             fix="give an earlier one, or wait for it with --follow",
         )

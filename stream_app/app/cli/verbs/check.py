@@ -140,9 +140,9 @@ def run(args: argparse.Namespace) -> int:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(job_tables))
-            compared = comparison.add(table, source, table_config, choice_of(job_tables))
+            compared_table = comparison.add(table, source, table_config, choice_of(job_tables))
             comparison.read(recorded_splitter(job_tables, table))
-            code = _check_one(args, table, compared, progress)
+            code = _check_one(args, table, compared_table, progress)
         if job_tables is not None:
             _print_warnings(args, warnings_of(job_tables), table.label)
         return code
@@ -203,7 +203,7 @@ def _compare(
     kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
         if args.record:
-            record_proof(open_for_writing(table), *sides.equal, sides.left_out)
+            record_proof(open_for_writing(table), *sides.equal, sides.left_out_columns)
         if args.format == "text":
             name = f"{heading}: " if heading else ""
             print("{}equal to {}: {}{}".format(name, *sides.equal, sides.omission_text))
@@ -231,8 +231,8 @@ def _compare_job(
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     foreign_names: list[str] = []
-    refused = refused_sources(job_tables)
-    for path in paths_of(job_tables, needs_one=not refused):
+    refused_reasons = refused_sources(job_tables)
+    for path in paths_of(job_tables, needs_one=not refused_reasons):
         name = path.rpartition("/")[2]
         try:
             table = open_job_table(job_tables, path)
@@ -248,22 +248,24 @@ def _compare_job(
                 _opening_findings(path, error), path, args, progress, heading=path
             )
         kinds_by_table[name] = set(kinds)
-    kinds_by_table |= _print_refused(args, refused, progress)
-    missing = print_findings(finder.missing_tables(), "", args, progress, heading=str(database.url))
+    kinds_by_table |= _print_refused(args, refused_reasons, progress)
+    missing_kinds = print_findings(
+        finder.missing_tables(), "", args, progress, heading=str(database.url)
+    )
     if args.format == "text":
         print(summary_of(kinds_by_table))
         if foreign_names:
             print(f"their rows come from another database: {', '.join(foreign_names)}")
     _print_warnings(args, warnings_of(job_tables))
-    return set(missing).union(*kinds_by_table.values())
+    return set(missing_kinds).union(*kinds_by_table.values())
 
 
 def _print_refused(
-    args: argparse.Namespace, refused: Mapping[Origin, str], progress: ProgressLine
+    args: argparse.Namespace, refused_reasons: Mapping[Origin, str], progress: ProgressLine
 ) -> dict[str, set[FindingKind]]:
     """Print the source tables that are not stored; return the kinds of findings by their names."""
     kinds_by_table: dict[str, set[FindingKind]] = {}
-    for origin, reason in refused.items():
+    for origin, reason in refused_reasons.items():
         heading = f"table {origin} of the source"
         kinds = print_findings(
             _refusal_findings(origin, reason), "", args, progress, heading=heading
@@ -278,11 +280,11 @@ def _check_all(
     """Check each table of a job. A table that cannot be opened or compared does not stop the
     others.
     """
-    refused = refused_sources(job_tables)
+    refused_reasons = refused_sources(job_tables)
     choice = choice_of(job_tables)
     check_is_kafka(args, job_tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
-    for path in paths_of(job_tables, needs_one=not refused):
+    for path in paths_of(job_tables, needs_one=not refused_reasons):
         table = None
         try:
             table = open_job_table(job_tables, path)
@@ -300,17 +302,17 @@ def _check_all(
     comparison.read(recorded_splitter(job_tables, *compared_tables))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     details: list[str] = []
-    for path, table, compared in comparisons:
+    for path, table, compared_table in comparisons:
         if table is not None:
-            kinds, report = _check(args, table, compared, progress, heading=path)
+            kinds, report = _check(args, table, compared_table, progress, heading=path)
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
-            assert isinstance(compared, StreamAppError), "it was not opened"
+            assert isinstance(compared_table, StreamAppError), "it was not opened"
             kinds = print_findings(
-                _opening_findings(path, compared), path, args, progress, heading=path
+                _opening_findings(path, compared_table), path, args, progress, heading=path
             )
         kinds_by_table[path.rpartition("/")[2]] = set(kinds)
-    kinds_by_table |= _print_refused(args, refused, progress)
+    kinds_by_table |= _print_refused(args, refused_reasons, progress)
     if args.format == "text":
         for line in (summary_of(kinds_by_table), *details):
             print(line)

@@ -145,7 +145,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     _print_remarks(source_table.table, source)
     if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
-    for column in source_table.untyped:
+    for column in source_table.untyped_columns:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     return _job_draft(
         args,

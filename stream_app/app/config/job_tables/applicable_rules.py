@@ -36,11 +36,11 @@ class ApplicableRules(NamedTuple):
 
     Attributes:
         table_config: the configuration with the table's made columns and filter.
-        inapplicable: the rules for all tables that do not fit this table, as texts.
+        inapplicable_rules: the rules for all tables that do not fit this table, as texts.
     """
 
     table_config: TableConfig
-    inapplicable: tuple[str, ...]
+    inapplicable_rules: tuple[str, ...]
 
 
 def rules_of_existing_table(sync_config: SyncConfig, name: str, columns: RowType) -> TableConfig:
@@ -62,18 +62,18 @@ def rules_of_new_table(sync_config: SyncConfig, name: str, columns: RowType) -> 
     Raises:
         UsageError: a setting of this table does not fit its columns.
     """
-    applicable = _applicable_rules(sync_config, name, columns.names, existing_names=None)
+    applicable_rules = _applicable_rules(sync_config, name, columns.names, existing_names=None)
     try:
-        all_columns = applicable.table_config.made_columns.columns(columns, arrow_type)
+        all_columns = applicable_rules.table_config.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
             where=f"sync.computed-column, for the table {name}",
             fix=f"correct the definition, or set sync.tables.{name}.computed-column",
         ) from None
-    if applicable.table_config.filter is not None:
-        parse_predicate(applicable.table_config.filter, all_columns)
-    return applicable
+    if applicable_rules.table_config.filter is not None:
+        parse_predicate(applicable_rules.table_config.filter, all_columns)
+    return applicable_rules
 
 
 def columns_with_made(
@@ -91,8 +91,8 @@ def columns_with_made(
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",
         )
-    table_config, inapplicable = rules_of_new_table(sync_config, name, columns)
-    return table_config.made_columns.columns(columns, arrow_type), inapplicable
+    table_config, inapplicable_rules = rules_of_new_table(sync_config, name, columns)
+    return table_config.made_columns.columns(columns, arrow_type), inapplicable_rules
 
 
 def check_made_keys(
@@ -213,7 +213,7 @@ def _applicable_rules(
     rule = sync_config.table_rules.tables.get(name, TableSettings())
     configured = _configured_rules(sync_config, rule)
     names = {*columns, *configured.made_columns.metadata}
-    computed_columns, inapplicable = _applicable_definitions(
+    computed_columns, inapplicable_rules = _applicable_definitions(
         configured,
         names,
         existing_names=existing_names,
@@ -222,7 +222,7 @@ def _applicable_rules(
     missing_names = set(named_columns(configured.filter or "")) - names
     omits_filter = bool(missing_names) and rule.filter is None
     if omits_filter:
-        inapplicable.append(
+        inapplicable_rules.append(
             f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"
         )
     table_config = replace(
@@ -233,7 +233,7 @@ def _applicable_rules(
         metadata_columns=_existing_metadata(configured, existing_names),
         filter=None if omits_filter else configured.filter,
     )
-    return ApplicableRules(table_config, tuple(inapplicable))
+    return ApplicableRules(table_config, tuple(inapplicable_rules))
 
 
 def _applicable_definitions(
@@ -252,7 +252,7 @@ def _applicable_definitions(
             they do not fit.
     """
     definition_texts = {parse_definition(text).name: text for text in table_config.computed_columns}
-    computed_columns, inapplicable = list[str](), list[str]()
+    computed_columns, inapplicable_rules = list[str](), list[str]()
     for definition in table_config.made_columns.computed:
         if existing_names is not None and definition.name not in existing_names:
             continue
@@ -264,10 +264,10 @@ def _applicable_definitions(
             computed_columns.append(definition_texts[definition.name])
             names.add(definition.name)
         else:
-            inapplicable.append(
+            inapplicable_rules.append(
                 f"computed-column {definition.name} does not apply: there is no column {argument}"
             )
-    return computed_columns, inapplicable
+    return computed_columns, inapplicable_rules
 
 
 def _existing_metadata(

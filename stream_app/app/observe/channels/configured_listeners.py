@@ -21,7 +21,7 @@ def configured_listeners(
     *,
     hide: Callable[[str], str],
     ends_by_itself: bool,
-    others: Iterable[JobListener] = (),
+    other_listeners: Iterable[JobListener] = (),
 ) -> Iterator[Listeners]:
     """Send a job's events within the block, and the end of the block as an event.
 
@@ -30,12 +30,12 @@ def configured_listeners(
         hide: replaces the configuration's secrets in a text.
         ends_by_itself: whether the job ends when its work is done, so that only an error is
             reported.
-        others: further listeners.
+        other_listeners: further listeners.
 
     Raises:
         UsageError: a package is missing.
     """
-    listeners = list(others)
+    listeners = list(other_listeners)
     with ExitStack() as stack:
         if stream_config.otlp_endpoint is not None:
             endpoint = (

@@ -223,9 +223,9 @@ class EventLog:
         """Report that a table is held back, or has caught up."""
         self._update_metrics(lambda metrics: metrics.note_held(table, held_table))
         if self.health is not None:
-            self.health.held.pop(table, None)
+            self.health.held_reasons.pop(table, None)
             if held_table is not None and held_table.has_failed:
-                self.health.held[table] = held_table.reason
+                self.health.held_reasons[table] = held_table.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
         self.listeners.call(lambda listener: listener.on_held(label, held_table))
         if held_table is None:

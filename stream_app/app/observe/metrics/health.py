@@ -38,13 +38,13 @@ class JobMoment:
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
         silent_s: seconds since the job checked its stream.
-        held: table → the error that holds it back.
+        held_reasons: table → the error that holds it back.
     """
 
     phase: str
     silent_s: float
     source: SourceState
-    held: Mapping[str, str]
+    held_reasons: Mapping[str, str]
 
 
 def alive_problems(moment: JobMoment) -> list[str]:
@@ -86,7 +86,9 @@ def ready_problems(moment: JobMoment, max_staleness_s: float, trigger_s: float) 
         problems += staleness_problems(moment.source, max_staleness_s, trigger_s)
     else:
         problems.append(f"the job is {moment.phase}")
-    problems += [f"{name} is held back: {reason}" for name, reason in sorted(moment.held.items())]
+    problems += [
+        f"{name} is held back: {reason}" for name, reason in sorted(moment.held_reasons.items())
+    ]
     return problems
 
 
@@ -107,7 +109,7 @@ class JobHealth:
     trigger_s: float = 0.0
     hide: Callable[[str], str] = str
     phase: str = "starting"
-    held: dict[str, str] = field(default_factory=dict)
+    held_reasons: dict[str, str] = field(default_factory=dict)
     _checked_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,5 +134,5 @@ class JobHealth:
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._checked_s,
             source=self.source(),
-            held=dict(self.held),
+            held_reasons=dict(self.held_reasons),
         )

@@ -35,9 +35,9 @@ class ProofWatch:
         start_s = self.clock.steady_seconds()
         for location, (metrics, table) in list(self._tables.items()):
             try:
-                latest = table.snapshots.latest()
+                latest_snapshot = table.snapshots.latest()
             except (OSError, StreamAppError) as error:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
-                metrics.note_proof(latest)
+                metrics.note_proof(latest_snapshot)
         return pause_after(self.clock.steady_seconds() - start_s)

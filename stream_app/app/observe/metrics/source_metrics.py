@@ -250,14 +250,14 @@ def table_lags(
             partitions.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
-    unread: Counter[str] = Counter()
+    unread_counts: Counter[str] = Counter()
     for (topic, _), count in partition_lags.items():
-        unread[topic] += count
+        unread_counts[topic] += count
     lags = {}
     for table, names in topics.items():
         if not names or any(owners[topic] > 1 for topic in names):
             continue
-        lag = sum(unread[topic] for topic in names)
+        lag = sum(unread_counts[topic] for topic in names)
         if table in begins:
             lag += sum(
                 max(0, end - begins[table].get(topic, {}).get(partition, 0))

@@ -34,7 +34,7 @@ class CoveredRecords:
 
     quarantines: Sequence[Quarantine]
     _unresolved_identities: list[frozenset[Identity]] = field(init=False, default_factory=list)
-    _covered: set[Identity] = field(init=False, default_factory=set)
+    _covered_identities: set[Identity] = field(init=False, default_factory=set)
 
     def pass_through(
         self, batches: Iterable[pa.RecordBatch], committed_users: Collection[str]
@@ -55,13 +55,15 @@ class CoveredRecords:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._covered |= unresolved_identities.intersection(_identities(batch, offsets))
+                self._covered_identities |= unresolved_identities.intersection(
+                    _identities(batch, offsets)
+                )
             yield batch
 
     @property
     def count(self) -> int:
         """The number of covered records so far."""
-        return len(self._covered)
+        return len(self._covered_identities)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
         """Mark the covered records as resolved.
@@ -72,7 +74,7 @@ class CoveredRecords:
         for quarantine, unresolved_identities in zip(
             self.quarantines, self._unresolved_identities, strict=True
         ):
-            if records := tuple(sorted(unresolved_identities & self._covered)):
+            if records := tuple(sorted(unresolved_identities & self._covered_identities)):
                 outcomes = (RecordOutcome.BACKFILLED,) * len(records)
                 quarantine.write_mark(
                     RecordMark(

@@ -77,7 +77,7 @@ class DatabaseBackfillOutcome:
     pending_key_count: int
     is_whole: bool
     problem: str
-    written: WrittenRows
+    written_rows: WrittenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class DatabaseBackfill:
             pending_key_count=len(comparison.source_rows) - len(keys) + comparison.moving_key_count,
             is_whole=comparison.is_whole,
             problem=differing_rows.problem,
-            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
+            written_rows=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_primary(self) -> None:

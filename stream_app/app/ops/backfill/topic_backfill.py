@@ -65,7 +65,7 @@ class TopicBackfillOutcome:
     read_count: int
     is_whole: bool
     covered_count: int
-    written: WrittenRows
+    written_rows: WrittenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class TopicBackfill:
             read_count=count,
             is_whole=is_whole,
             covered_count=covered_records.count,
-            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
+            written_rows=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_messages(self, omissions: Omissions) -> None:

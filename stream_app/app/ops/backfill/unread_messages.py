@@ -95,8 +95,10 @@ class UnreadMessages:
             if self._has_messages(topic):
                 positions.setdefault(topic, {})[str(partition)] = begin
         with reader_of(self.source_config) as reader:
-            newest = end_offsets(self.source_config, reader.settings)
-            ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
+            newest_offsets = end_offsets(self.source_config, reader.settings)
+            ends = {
+                topic: end for topic, end in newest_offsets.items() if self._has_messages(topic)
+            }
             if lost_partitions := vanished_partitions(positions, ends):
                 raise WrongSourceError(
                     f"the topics lack what the table has read: {'; '.join(lost_partitions)}",

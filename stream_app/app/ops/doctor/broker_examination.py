@@ -78,9 +78,11 @@ class BrokerExamination:
         )
         yield from self._read_rights(ends)
         if times:
-            newest = max(times.values())
+            newest_ms = max(times.values())
             owner = "the newest message"
-            yield from clock_observations("broker", owner, newest, self.clock, may_be_behind=True)
+            yield from clock_observations(
+                "broker", owner, newest_ms, self.clock, may_be_behind=True
+            )
 
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""

@@ -147,8 +147,8 @@ class Examination:
             return
         folder = checkpoint_of(self.job_tables, fix=_START)
         yield from self._store("checkpoint", location)
-        if is_local(location) and (empty := empty_files(Path(folder.location))):
-            text = f"{', '.join(empty)} of it is empty, as after a power cut"
+        if is_local(location) and (empty_names := empty_files(Path(folder.location))):
+            text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_or_empty(folder)
@@ -203,7 +203,7 @@ class Examination:
             checkpoint = checkpoint_of(job_tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_table_warnings(checkpoint)
-            yield from refused_sources_warnings(status.refused())
+            yield from refused_sources_warnings(status.refused_reasons())
             yield from database_observations(job_tables, status.paths())
 
     def _table(self, job_tables: SingleTable) -> Iterator[Observation]:
@@ -219,9 +219,13 @@ class Examination:
         check_fits(table, schema)
         table = with_configuration(table, job_tables.table.options)
         yield from self._merging(table.schema)
-        latest = table.snapshots.latest()
-        newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
-        yield good_observation("table", f"{table.location} fits the configuration: {newest}")
+        latest_snapshot = table.snapshots.latest()
+        snapshot_text = (
+            "no snapshot yet"
+            if latest_snapshot is None
+            else f"snapshot {latest_snapshot.snapshot_id}"
+        )
+        yield good_observation("table", f"{table.location} fits the configuration: {snapshot_text}")
         yield from newest_snapshot_problems(table)
         yield from iceberg_reader_lag(table)
 

@@ -76,8 +76,12 @@ class LaterChangeCheck:
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later_keys = self._changes(messages, decoded)
             if self.merges_by_key and later_keys.num_rows:
-                newest = later_keys.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                row_pairs = record_rows.join(newest, list(self.primary_keys), join_type="inner")
+                newest_changes = later_keys.group_by(self.primary_keys).aggregate(
+                    [(_OFFSET, "max")]
+                )
+                row_pairs = record_rows.join(
+                    newest_changes, list(self.primary_keys), join_type="inner"
+                )
                 newer_pairs = row_pairs.filter(
                     pc.greater(row_pairs.column(f"{_OFFSET}_max"), row_pairs.column(_RECORD_OFFSET))
                 )
@@ -131,10 +135,10 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
     return read
 
 
-def _recreated_error(kafka_partition: KafkaPartition, last: int, end: int) -> UsageError:
+def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic ends at {last}, and the table has read up to {end}: it was recreated",
+        f"the topic ends at {last_offset}, and the table has read up to {end}: it was recreated",
         where=f"topic {topic}, partition {partition}",
         fix="drop the records; correct their rows at the source, whose next change brings them",
     )

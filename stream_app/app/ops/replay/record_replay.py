@@ -70,7 +70,7 @@ class ReplayOutcome:
         old_records: records in files that a repeated epoch has replaced.
         change_count: the number of written changes.
         snapshot: the new snapshot, or None for a dry run or if there was nothing to write.
-        waiting: a note that readers get rows only after a compaction; empty otherwise.
+        waiting_note: a note that readers get rows only after a compaction; empty otherwise.
     """
 
     replayed_records: Sequence[QuarantinedRecord]
@@ -80,7 +80,7 @@ class ReplayOutcome:
     old_records: Sequence[QuarantinedRecord]
     change_count: int
     snapshot: Snapshot | None
-    waiting: str = ""
+    waiting_note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,23 +142,24 @@ class Replay:
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
-        unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
-        chosen_records = self._select(choice.select(unresolved))
+        unresolved_records = self.quarantine.unresolved_records(epochs.keys())  # step 2
+        chosen_records = self._select(choice.select(unresolved_records))
         if self.other_quarantine is not None:
-            unresolved += self.other_quarantine.unresolved_records(epochs.keys())
+            unresolved_records += self.other_quarantine.unresolved_records(epochs.keys())
         present_records = [record for record in chosen_records if not record.is_replaced]
-        ready, early = _split_at_ends(present_records, job_ends)
-        self._check_places(ready)
-        rows, outcomes, bad = self._decide(ready, unresolved, ends)  # steps 3 and 4
+        ready_records, early_records = _split_at_ends(present_records, job_ends)
+        self._check_places(ready_records)
+        rows, outcomes, bad_records = self._decide(
+            ready_records, unresolved_records, ends
+        )  # steps 3 and 4
+        records_by_outcome = defaultdict[RecordOutcome, list[QuarantinedRecord]](list)
+        for record, outcome in outcomes:
+            records_by_outcome[outcome].append(record)
         replay_outcome = ReplayOutcome(
-            replayed_records=[
-                record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED
-            ],
-            overtaken_records=[
-                record for record, outcome in outcomes if outcome is RecordOutcome.OVERTAKEN
-            ],
-            bad_records=bad,
-            early_records=early,
+            replayed_records=records_by_outcome[RecordOutcome.REPLAYED],
+            overtaken_records=records_by_outcome[RecordOutcome.OVERTAKEN],
+            bad_records=bad_records,
+            early_records=early_records,
             old_records=[record for record in chosen_records if record.is_replaced],
             change_count=sum(batch.num_rows for batch in rows),
             snapshot=None,
@@ -166,8 +167,8 @@ class Replay:
         if dry_run or not outcomes:
             return replay_outcome
         snapshot = self._write(name, append, rows, outcomes)  # step 5
-        waiting = waiting_line(self.table, snapshot)
-        return replace(replay_outcome, snapshot=snapshot, waiting=waiting)
+        waiting_note = waiting_line(self.table, snapshot)
+        return replace(replay_outcome, snapshot=snapshot, waiting_note=waiting_note)
 
     def _write(
         self,
@@ -217,7 +218,7 @@ class Replay:
         check = LaterChangeCheck(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
-        bad: list[_BadRecord] = []
+        bad_records: list[_BadRecord] = []
         for kafka_partition, records in _by_partition(ready_records).items():
             decoded = self.message_format.decode(as_messages(records))
             self._check_tables(decoded.tables)
@@ -230,15 +231,15 @@ class Replay:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
                 is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
             rows.append(changes.filter(pa.array(is_fresh)))
-            overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            overtaken_indexes = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):
                 if record.offset in reasons:
-                    bad.append((record, reasons[record.offset]))
-                elif index in overtaken:
+                    bad_records.append((record, reasons[record.offset]))
+                elif index in overtaken_indexes:
                     outcomes.append((record, RecordOutcome.OVERTAKEN))
                 else:
                     outcomes.append((record, RecordOutcome.REPLAYED))
-        return [batch for batch in rows if batch.num_rows], outcomes, bad
+        return [batch for batch in rows if batch.num_rows], outcomes, bad_records
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
@@ -283,9 +284,9 @@ class Replay:
 
     def _check_tables(self, tables: Mapping[str, int]) -> None:
         """Refuse records of source tables whose rows the table does not have."""
-        if self.source_tables and (foreign := set(tables) - self.source_tables):
+        if self.source_tables and (foreign_tables := set(tables) - self.source_tables):
             raise UsageError(
-                f"a record is of the source's table {min(foreign)}, and the job reads "
+                f"a record is of the source's table {min(foreign_tables)}, and the job reads "
                 f"{', '.join(sorted(self.source_tables))}",
                 where=self.quarantine.location,
                 fix="leave such records out (--topic, --offset), or drop them",
@@ -339,8 +340,8 @@ def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
     else:
         where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
         yield f"replayed {replayed}: {outcome.change_count} changes{where}"
-        if outcome.waiting:
-            yield outcome.waiting
+        if outcome.waiting_note:
+            yield outcome.waiting_note
 
 
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
@@ -370,14 +371,13 @@ def _split_at_ends(
     records: Iterable[QuarantinedRecord], ends: Mapping[KafkaPartition, int]
 ) -> tuple[list[QuarantinedRecord], list[QuarantinedRecord]]:
     """Return the records before these ends, in the order of the source, and those after them."""
-    earlier: list[QuarantinedRecord] = []
-    later: list[QuarantinedRecord] = []
+    earlier_records: list[QuarantinedRecord] = []
+    later_records: list[QuarantinedRecord] = []
     for record in records:
         end = ends.get((record.topic, record.partition), 0)
-        (earlier if record.offset < end else later).append(record)
-    return sorted(
-        earlier, key=lambda record: (record.topic, record.partition, record.offset)
-    ), later
+        (earlier_records if record.offset < end else later_records).append(record)
+    earlier_records.sort(key=lambda record: (record.topic, record.partition, record.offset))
+    return earlier_records, later_records
 
 
 def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
@@ -392,9 +392,9 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
 
 
 def _largest_ends(
-    ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
+    ends: Mapping[KafkaPartition, int], other_ends: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {
-        kafka_partition: max(ends.get(kafka_partition, 0), others.get(kafka_partition, 0))
-        for kafka_partition in {*ends, *others}
+        kafka_partition: max(ends.get(kafka_partition, 0), other_ends.get(kafka_partition, 0))
+        for kafka_partition in {*ends, *other_ends}
     }

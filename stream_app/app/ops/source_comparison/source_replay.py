@@ -131,7 +131,7 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
 
     Compactions of other jobs after that epoch change no rows.
     """
-    latest = table.snapshots.latest()
+    latest_snapshot = table.snapshots.latest()
     epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
@@ -140,8 +140,8 @@ def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snaps
             if not names or topic in names
             for partition, end in partitions.items()
         }
-        if ends and latest is not None:
-            return latest, ends
+        if ends and latest_snapshot is not None:
+            return latest_snapshot, ends
     raise UsageError(
         f"no snapshot records how far a job has read {', '.join(names) or 'its topics'}",
         where=table.location,

@@ -139,14 +139,15 @@ class SourceTableFinder:
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
-        foreign = [
+        foreign_tables = [
             str(origin)
             for origin in self.state.origins
             if origin.cluster not in clusters and replace(origin, cluster="") in names
         ]
-        if foreign and not is_named:
+        if foreign_tables and not is_named:
             raise UnsupportedTableError(
-                f"other clusters have a table of this name too: {', '.join(sorted(foreign))}",
+                "other clusters have a table of this name too: "
+                f"{', '.join(sorted(foreign_tables))}",
                 where=table.location,
                 fix="name the table, and the one in the database by --source-table, if the "
                 "database is that of this table's cluster",

@@ -37,14 +37,14 @@ class SumSides:
     """Both sides of one comparison.
 
     Attributes:
-        left_out: the columns that are not compared, with the reasons.
+        left_out_columns: the columns that are not compared, with the reasons.
         job_columns: the table's columns that the job computes and no source has.
         equal: the source and the checksum if no compared column differs; `findings` sets it.
     """
 
     table: TableSums
     source: SummedSide
-    left_out: Sequence[str]
+    left_out_columns: Sequence[str]
     wait_s: float
     job_columns: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
@@ -61,9 +61,9 @@ class SumSides:
             self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
         )
         yield from self._differences(outcome, label)
-        if self.left_out:
+        if self.left_out_columns:
             yield self._not_compared(
-                f"columns were left out: {', '.join(self.left_out)}",
+                f"columns were left out: {', '.join(self.left_out_columns)}",
                 "compare them by the topics (--conf, no --source), or with a table that has them",
             )
         if outcome.moving_key_count:
@@ -79,7 +79,7 @@ class SumSides:
         """The columns that are not compared, as text; empty without any."""
         names = [name for name in self.table.table.schema.fields.names if name in self.job_columns]
         job_columns = [f"{', '.join(names)}, made by the job"] if names else []
-        columns = ", ".join([*self.left_out, *job_columns])
+        columns = ", ".join([*self.left_out_columns, *job_columns])
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
@@ -128,8 +128,10 @@ def table_sides(
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side, left_out = table_sums(table, other_table, version)
-    return SumSides(table=own_side, source=source_side, left_out=left_out, wait_s=0.0)
+    own_side, source_side, left_out_columns = table_sums(table, other_table, version)
+    return SumSides(
+        table=own_side, source=source_side, left_out_columns=left_out_columns, wait_s=0.0
+    )
 
 
 def database_sides(
@@ -148,7 +150,7 @@ def database_sides(
     return SumSides(
         table=own_sums(table, source_side.columns),
         source=source_side,
-        left_out=source_side.left_out,
+        left_out_columns=source_side.left_out_columns,
         wait_s=wait_s,
         job_columns=source.job_columns,
     )

@@ -95,7 +95,7 @@ def table_sums(
     """
     version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
-    columns, left_out = [], list[str]()
+    columns, left_out_columns = [], list[str]()
     for position, field in enumerate(table.schema.fields):
         other_field = other_fields.pop(field.name, None)
         if other_field is None or text_kind(other_field.data_type) != text_kind(field.data_type):
@@ -104,12 +104,12 @@ def table_sums(
                 if other_field is None
                 else f"{field.data_type} and {other_field.data_type}"
             )
-            left_out.append(f"{field.name} ({kind})")
+            left_out_columns.append(f"{field.name} ({kind})")
         elif not has_text(field.data_type):
-            left_out.append(f"{field.name} ({field.data_type})")
+            left_out_columns.append(f"{field.name} ({field.data_type})")
         else:
             columns.append((position, field, other_field))
-    left_out += [f"{name} (only there)" for name in other_fields]
+    left_out_columns += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
     if missing_keys := [name for name in table.schema.primary_keys if name not in names]:
         raise UsageError(
@@ -118,7 +118,7 @@ def table_sums(
             fix="name a table that has the same key",
         )
     keys = [column for column in columns if column[1].name in table.schema.primary_keys]
-    is_whole = not left_out and names == list(version_table.schema.fields.names)
+    is_whole = not left_out_columns and names == list(version_table.schema.fields.names)
     own_side = TableSums(
         table=table,
         version=Version(),
@@ -133,7 +133,7 @@ def table_sums(
         columns=tuple((position, other_field) for position, _, other_field in columns),
         has_all=is_whole,
     )
-    return own_side, other_side, left_out
+    return own_side, other_side, left_out_columns
 
 
 def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:

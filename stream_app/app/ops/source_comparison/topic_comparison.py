@@ -111,13 +111,13 @@ class Comparison:
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
-        loaded: the folders of tables whose first rows came from a database.
+        loaded_locations: the folders of tables whose first rows came from a database.
         chunk_rows: the maximum number of changes in memory, of all tables together.
     """
 
     folder: str
     progress: Progress
-    loaded: frozenset[str] = frozenset()
+    loaded_locations: frozenset[str] = frozenset()
     chunk_rows: int = CHUNK_ROWS
     _source: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
@@ -148,7 +148,7 @@ class Comparison:
         replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
         reason = why_incomparable(table.schema, table_config)
-        if table.location in self.loaded:
+        if table.location in self.loaded_locations:
             reason = "its first rows came from the database, and the topics lack them"
             remedy = "compare it with the database: --source"
         if reason:

@@ -127,14 +127,14 @@ class RowsChart:
 
     Attributes:
         ticks: the ticks of the axis of rows a second.
-        first, last: the times at both ends, as texts.
+        first_time, last_time: the times at both ends, as texts.
         row_count: the number of rows of all spans.
     """
 
     bars: tuple[Bar, ...]
     ticks: tuple[Tick, ...]
-    first: str
-    last: str
+    first_time: str
+    last_time: str
     row_count: int
 
 
@@ -177,8 +177,8 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     return RowsChart(
         bars=tuple(bars),
         ticks=axis.ticks,
-        first=_to_the_second(begin_ms),
-        last=_to_the_second(last_ms + span_ms),
+        first_time=_to_the_second(begin_ms),
+        last_time=_to_the_second(last_ms + span_ms),
         row_count=sum(sums),
     )
 
@@ -226,13 +226,13 @@ def snapshot_chart(
     snapshots: Sequence[Snapshot],
     tags: Iterable[Tag] = (),
     consumers: Iterable[Consumer] = (),
-    expiring: Collection[int] = (),
+    expiring_ids: Collection[int] = (),
 ) -> SnapshotChart:
     """Return the chart of snapshots.
 
     Args:
         snapshots: newest first; at most `SNAPSHOTS_SHOWN` are drawn.
-        expiring: numbers of snapshots that the next expiry deletes.
+        expiring_ids: numbers of snapshots that the next expiry deletes.
     """
     shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
     marks: dict[int, list[str]] = defaultdict(list)
@@ -245,7 +245,7 @@ def snapshot_chart(
     step = 100 / max(len(shown_snapshots), _BARS_MIN)
     bars = []
     for index, (snapshot, count) in enumerate(zip(shown_snapshots, records, strict=True)):
-        is_expiring = snapshot.snapshot_id in expiring
+        is_expiring = snapshot.snapshot_id in expiring_ids
         labels = tuple(marks[snapshot.snapshot_id])
         notes = (*labels, *(["the next expiry deletes it"] if is_expiring else []))
         bars.append(

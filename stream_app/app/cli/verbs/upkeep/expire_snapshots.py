@@ -133,10 +133,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _range_text(noun: str, numbers: Sequence[int]) -> str:
-    first, last = numbers[0], numbers[-1]
-    if first == last:
-        return f"{noun} {first} is deleted"
-    return f"{noun}s {first} to {last} are deleted"
+    first_id, last_id = numbers[0], numbers[-1]
+    if first_id == last_id:
+        return f"{noun} {first_id} is deleted"
+    return f"{noun}s {first_id} to {last_id} are deleted"
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
