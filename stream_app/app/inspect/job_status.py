@@ -252,7 +252,7 @@ class JobStatus:
             [*job_state.origins.values(), *job_state.held_tables, *job_state.newest_epochs]
         )
 
-    def positions(self) -> dict[str, Offsets]:
+    def offsets_by_table(self) -> dict[str, Offsets]:
         """Return the offsets up to which each table has read its topics.
 
         Unreadable tables are omitted.
@@ -260,16 +260,18 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job_state, positions = state_or_empty(self.checkpoint), {}
+        job_state, offsets_by_table = state_or_empty(self.checkpoint), {}
         for name, path in self.paths(job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
                 job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
                 held_table = job_state.held_tables.get(name)
-                positions[name] = (
-                    self._position(job_state, job_epoch) if held_table is None else held_table.begin
+                offsets_by_table[name] = (
+                    self._read_offsets(job_state, job_epoch)
+                    if held_table is None
+                    else held_table.begin
                 )
-        return positions
+        return offsets_by_table
 
     def _status_from(
         self, name: str, facts: TableFacts, job_state: JobState, ends: Offsets | None
@@ -278,23 +280,23 @@ class JobStatus:
         held_table = job_state.held_tables.get(name)
         job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
         state = READY if job_epoch is not None else EMPTY
-        position = self._position(job_state, job_epoch)
+        read_offsets = self._read_offsets(job_state, job_epoch)
         if held_table is not None:
             state = HELD if held_table.has_failed else WAITING
-            position = held_table.begin
+            read_offsets = held_table.begin
         status = TableStatus(
             table=name,
             state=state,
             epoch=None if job_epoch is None else job_epoch.identifier,
             snapshot=facts.snapshot,
-            lag=_lag(position, ends),
+            lag=_lag(read_offsets, ends),
             changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
-    def _position(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
+    def _read_offsets(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back."""
         end = job_epoch.source_end if job_epoch is not None else None
         if job_state.epoch >= 0:
@@ -371,8 +373,8 @@ def _commit_user(checkpoint: JobFolder) -> str:
         return ""
 
 
-def _lag(position: Offsets, ends: Offsets | None) -> int | None:
-    return None if ends is None else sum(messages_behind(position, ends).values())
+def _lag(read_offsets: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(messages_behind(read_offsets, ends).values())
 
 
 def _epoch_log(checkpoint: JobFolder) -> EpochLog:

@@ -79,7 +79,10 @@ class SourceReader(Protocol[MessagesT]):
 
 @dataclass(frozen=True, slots=True)
 class SparkSourceReader:
-    """A `SourceReader` by Spark's streaming query, which cuts the source into epochs."""
+    """A reader of a source by Spark's streaming query, which cuts the source into epochs.
+
+    Implements `SourceReader`.
+    """
 
     source: KafkaSource | JsonLinesSource
     runner: DataFrameEpochs
@@ -103,7 +106,9 @@ class SparkSourceReader:
 
 @dataclass(frozen=True, slots=True)
 class NativeSourceReader:
-    """A `SourceReader` by tasks that read ranges of offsets, which the job plans itself.
+    """A reader of a source by tasks, whose ranges of offsets the job plans itself.
+
+    Implements `SourceReader`.
 
     Attributes:
         reader_settings: settings of the native reader; the client's options may contain passwords.

@@ -47,7 +47,7 @@ class RoundSetup(NamedTuple):
 def prepare_tables(
     checked_job: CheckedJob, feeds: FeedFactory, clock: Clock
 ) -> CheckedTable | DatabaseTables:
-    """Return the job's only table, or the maker of a whole database's tables."""
+    """Return the job's only table, or the tables of a whole database."""
     match checked_job.tables:
         case SampledDatabase(database, messages):
             return DatabaseTables(

@@ -86,7 +86,7 @@ def database_table_schema(
 
 
 def described_sources(
-    job_tables: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
+    job_tables: WholeDatabase, batches: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[Origin, SourceTable]:
     """Return the descriptions of source tables, each made from some of its messages.
 
@@ -96,5 +96,5 @@ def described_sources(
     if job_tables.lowers_names:
         describe = LowerCaseDescription(describe)
     options = job_tables.mapping_options
-    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
+    descriptions = {origin: describe(batch, options) for origin, batch in batches.items()}
     return {origin: table for origin, table in descriptions.items() if table is not None}

@@ -73,7 +73,9 @@ def is_storage_failure(error: BaseException) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
-    """The job's tables, which it opens, creates and remembers. Implements `Newcomers`.
+    """The tables of a database's job. This class opens, creates and remembers them.
+
+    Implements `Newcomers`.
 
     Attributes:
         state_file: the job's state in its checkpoint.
@@ -125,10 +127,10 @@ class DatabaseTables:
         uncreated: dict[Origin, str] = {}
         ddl_of, known_renames = self._facts.ddl_of, self.state_file.state.renames
         renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
-        for name, parts in self._messages_by_table(messages).items():
+        for name, batches in self._assign_messages(messages).items():
             try:
                 if name not in self._feeds:
-                    describe = partial(described_sources, self.job_tables, parts)
+                    describe = partial(described_sources, self.job_tables, batches)
                     table = self._create(name, describe, renames)
                     job_pipeline(self.job_tables, table)  # refuses options that do not fit it
                     self._feeds[name] = self._feed(name, table)
@@ -137,13 +139,13 @@ class DatabaseTables:
                     _LOG.error("the table %s cannot be created for now: %s", name, error)
                     errors[name] = error
                 elif isinstance(error, NoColumnsError):
-                    uncreated.update(dict.fromkeys(parts, str(error)))
+                    uncreated.update(dict.fromkeys(batches, str(error)))
                 else:
-                    self._refuse(parts, f"the table {name} cannot be created: {error}")
+                    self._refuse(batches, f"the table {name} cannot be created: {error}")
                 continue
             feeds.append(self._feeds[name])
-            self._warn_of_differences(name, parts)
-            if new_origins := [origin for origin in parts if origin not in self._targets]:
+            self._warn_of_differences(name, batches)
+            if new_origins := [origin for origin in batches if origin not in self._targets]:
                 self._targets.update(dict.fromkeys(new_origins, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
         self._remember({})
@@ -217,24 +219,24 @@ class DatabaseTables:
 
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.quarantine_unassigned`."""
-        parts = messages_by_origin(self._facts.origins, messages)
-        self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
+        batches = messages_by_origin(self._facts.origins, messages)
+        self._remember({origin: batch.column("reason")[0].as_py() for origin, batch in batches})
         self.quarantine(epoch, messages)
 
-    def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
+    def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in messages_by_origin(self._facts.origins, messages):
+        for origin, batch in messages_by_origin(self._facts.origins, messages):
             targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._has_room(
+            elif isinstance(decision, TargetTable) and self._take_room(
                 origin, decision.name, by_table
             ):
-                by_table[decision.name][origin] = part
+                by_table[decision.name][origin] = batch
         return by_table
 
     def _leave_out(self, origin: Origin) -> None:
@@ -243,8 +245,8 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
-        """Return whether the limit allows the table; warn of the first one beyond it."""
+    def _take_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+        """Return whether the limit allows the table; warn of the first table beyond it."""
         names = {*self._targets.values(), *self._held_tables, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refusal_reasons)):
@@ -259,14 +261,14 @@ class DatabaseTables:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
         self._refusal_reasons.update(dict.fromkeys(origins, reason))
 
-    def _warn_of_differences(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+    def _warn_of_differences(self, name: str, batches: Mapping[Origin, pa.RecordBatch]) -> None:
         """Warn once in a run if the source tables of one table differ."""
-        if len(parts) == 1 or name in self._compared_tables:
+        if len(batches) == 1 or name in self._compared_tables:
             return
         self._compared_tables.add(name)
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
-            described = described_sources(self.job_tables, parts).items()
+            described = described_sources(self.job_tables, batches).items()
             sources = {str(origin): source for origin, source in described}
             if differences := shard_differences(sources):
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
@@ -346,4 +348,4 @@ def _with_configured_options(
 
 
 def _targets_in(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, parts in tables.items() for origin in parts}
+    return {origin: name for name, origins in tables.items() for origin in origins}

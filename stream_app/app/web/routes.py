@@ -110,7 +110,7 @@ def web_app(site: Site, actions: Actions) -> Starlette:
 
 @dataclass(slots=True)
 class _Routes:
-    """The routes of a site, each of which answers requests. Threads read the tables."""
+    """The routes of a site. Each method answers the requests of one; threads read the tables."""
 
     site: Site
     actions: Actions

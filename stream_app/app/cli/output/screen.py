@@ -63,7 +63,7 @@ _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListView:
-    """The user's position in the list.
+    """The user's choice in the list.
 
     Attributes:
         order: one of `ORDERS`.

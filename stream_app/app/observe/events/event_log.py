@@ -55,7 +55,7 @@ _LOG = logging.getLogger("stream_app")
 
 @dataclass(slots=True)
 class EventLog:
-    """The reports of epochs, of the source's lag, and of commits between epochs.
+    """A log of epochs, of the source's lag, and of commits between epochs.
 
     Attributes:
         table: the table of these events, or None for the whole job or its only table.
@@ -118,10 +118,10 @@ class EventLog:
             return
         self.metrics.note_open(newest, topics)
 
-    def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
-        """Ask `position` for the job's progress from now on."""
+    def watch_source(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
+        """Ask `read_offsets` for the offsets that the job has read, from now on."""
         if self.metrics is not None:
-            self.metrics.source.read_from(position)
+            self.metrics.source.read_from(read_offsets)
 
     def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""

@@ -105,9 +105,9 @@ def idle_event(report: IdleReport) -> Event:
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
-def rounded_parts(parts: EpochSeconds) -> dict[str, float]:
+def rounded_parts(durations: EpochSeconds) -> dict[str, float]:
     """Return seconds by part, for a log."""
-    return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
+    return {name: round(seconds, 4) for name, seconds in durations.by_name.items()}
 
 
 def quarantined_event(quarantined: Quarantined | None) -> dict[str, object]:

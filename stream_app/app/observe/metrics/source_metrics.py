@@ -41,7 +41,7 @@ class SourceMetrics:
     def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
         self.clock = clock
         self.look_s = look_s
-        self._position: Callable[[], JobOffsets | None] = lambda: None
+        self._read_offsets: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._offsets: JobOffsets | None = None
         self._partitions: set[PartitionLabels] = set()
@@ -78,12 +78,12 @@ class SourceMetrics:
             "When the stream last reported how far it has read; before that when the job began.",
         )
 
-    def read_from(self, position: Callable[[], JobOffsets | None]) -> None:
+    def read_from(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
         """Read the job's progress from this function, which returns None if it is unknown.
 
         The stream reports only which epochs were read, and not whether they were committed.
         """
-        self._position = position
+        self._read_offsets = read_offsets
 
     def note_start(self, label: str) -> None:
         """Record that the job begins, and that it must check the source from now on."""
@@ -111,11 +111,11 @@ class SourceMetrics:
 
     def note_heartbeat(self, label: str) -> None:
         """Record a check of the stream, since which an epoch may have begun or been committed."""
-        if self._position() != self._offsets:
+        if self._read_offsets() != self._offsets:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
-        progress, self._offsets = self._progress, self._position()
+        progress, self._offsets = self._progress, self._read_offsets()
         lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
         if self._offsets is not None:

@@ -36,7 +36,7 @@ class CoveredRecords:
     _unresolved_identities: list[frozenset[Identity]] = field(init=False, default_factory=list)
     _covered_identities: set[Identity] = field(init=False, default_factory=set)
 
-    def pass_through(
+    def noting_covered(
         self, batches: Iterable[pa.RecordBatch], committed_users: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages, and remember which of them wait in a quarantine folder.
@@ -69,7 +69,7 @@ class CoveredRecords:
         """Mark the covered records as resolved.
 
         Args:
-            name, user, snapshot: see `RecordMark`.
+            name, user, snapshot: the fields of the `RecordMark`.
         """
         for quarantine, unresolved_identities in zip(
             self.quarantines, self._unresolved_identities, strict=True

@@ -114,7 +114,7 @@ class TopicBackfill:
             batches = topic_messages(
                 self.source_config, [(ends, omissions)], self.progress, self.since_ms
             )
-            messages = covered_records.pass_through(own_messages(batches, self.splitter), users)
+            messages = covered_records.noting_covered(own_messages(batches, self.splitter), users)
             count = replay_source(
                 source_check,
                 messages,

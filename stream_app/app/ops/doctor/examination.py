@@ -161,20 +161,22 @@ class Examination:
             text = f"the topic {', '.join(sorted(recreated))} was recreated since the job has begun"
             yield problem("checkpoint", text, RECREATED_FIX)
         else:
-            yield from self._position(folder)
+            yield from self._lost_offsets(folder)
 
-    def _position(self, checkpoint: JobFolder) -> Iterator[Observation]:
+    def _lost_offsets(self, checkpoint: JobFolder) -> Iterator[Observation]:
         """Yield whether the topics still have the messages that the job reads next."""
         try:
-            positions = self._status(checkpoint).positions() if self._broker.begins else {}
+            offsets_by_table = (
+                self._status(checkpoint).offsets_by_table() if self._broker.begins else {}
+            )
         except (ValueError, KeyError) as error:  # parsing Spark's files raises Python's errors
             fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
         lost_texts = {
             str(lost_range)
-            for position in positions.values()
-            for lost_range in lost_ranges(position, self._broker.begins)
+            for offsets in offsets_by_table.values()
+            for lost_range in lost_ranges(offsets, self._broker.begins)
         }
         if not lost_texts:
             text = "belongs to this job, which continues where it was"

@@ -146,12 +146,12 @@ class _DatabaseReplays:
         self, name: str, quarantine: Quarantine, *, other_quarantine: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
-        passed_offsets = _passed_offsets(self.epoch_log, name)
+        finished_offsets = _finished_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
             _replay(self.job_tables, quarantine, table, self.epoch_log, read),
-            passed_offsets=passed_offsets,
+            finished_offsets=finished_offsets,
             other_quarantine=other_quarantine,
         )
 
@@ -177,7 +177,7 @@ class _DatabaseReplays:
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
-def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
+def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """Return the offsets up to which the job has finished each partition for a table."""
     state = state_or_empty(epoch_log.folder)
     if state.epoch < 0:

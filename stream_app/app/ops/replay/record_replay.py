@@ -92,8 +92,8 @@ class Replay:
         message_format: decodes messages into the table's rows.
         unfiltered_format: decodes messages into the table's rows without its filter.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
-        passed_offsets: the offsets up to which the job has finished each partition for this table,
-            where the table does not record them.
+        finished_offsets: the offsets up to which the job has finished each partition for this
+            table, where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
         other_quarantine: another folder that may contain unresolved records of the table.
@@ -108,7 +108,7 @@ class Replay:
     unfiltered_format: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
-    passed_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    finished_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
     selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
     other_quarantine: Quarantine | None = None
@@ -140,7 +140,7 @@ class Replay:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         self._check_one_job(epochs)
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
+        job_ends = _largest_ends(_ends(job_epochs), self.finished_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
         unresolved_records = self.quarantine.unresolved_records(epochs.keys())  # step 2
         chosen_records = self._select(choice.select(unresolved_records))

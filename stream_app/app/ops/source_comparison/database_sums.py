@@ -134,7 +134,9 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSums:
-    """The `SummedSide` of a database.
+    """The database's side of a comparison, which sums its rows up by queries.
+
+    Implements `SummedSide`.
 
     Attributes:
         relations: the definitions of the database's tables.
@@ -201,11 +203,11 @@ def database_sums(
     relations = database.definitions(source.relations)
     columns_of: list[dict[str, SummedColumn]] = [{} for _ in relations]
     left_out_columns: list[str] = []
-    for position, field in enumerate(schema.fields):
+    for index, field in enumerate(schema.fields):
         pairs = [_column_text(dialect, relation, source, field) for relation in relations]
         if all(text is not None for _, text in pairs):
             for columns, (_, text) in zip(columns_of, pairs, strict=True):
-                columns[field.name] = SummedColumn(position=position, text=text or "")
+                columns[field.name] = SummedColumn(index=index, text=text or "")
         elif field.name not in source.job_columns:
             kind = next(kind for kind, text in pairs if text is None)
             left_out_columns.append(f"{field.name} ({kind or 'not there'})")

@@ -26,12 +26,14 @@ from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """The `SummedSide` of a version of a table.
+    """One table's side of a comparison, which sums up the rows of a version.
+
+    Implements `SummedSide`.
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
-        keys, columns: columns of this table, with their positions in the table that is compared.
-        has_all: whether `columns` are all columns of this table, at their own positions.
+        keys, columns: columns of this table, with their indexes in the table that is compared.
+        has_all: whether `columns` are all columns of this table, at their own indexes.
     """
 
     table: FileStoreTable
@@ -96,7 +98,7 @@ def table_sums(
     version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
     columns, left_out_columns = [], list[str]()
-    for position, field in enumerate(table.schema.fields):
+    for index, field in enumerate(table.schema.fields):
         other_field = other_fields.pop(field.name, None)
         if other_field is None or text_kind(other_field.data_type) != text_kind(field.data_type):
             kind = (
@@ -108,7 +110,7 @@ def table_sums(
         elif not has_text(field.data_type):
             left_out_columns.append(f"{field.name} ({field.data_type})")
         else:
-            columns.append((position, field, other_field))
+            columns.append((index, field, other_field))
     left_out_columns += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
     if missing_keys := [name for name in table.schema.primary_keys if name not in names]:
@@ -122,15 +124,15 @@ def table_sums(
     own_side = TableSums(
         table=table,
         version=Version(),
-        keys=tuple((position, field) for position, field, _ in keys or columns),
-        columns=tuple((position, field) for position, field, _ in columns),
+        keys=tuple((index, field) for index, field, _ in keys or columns),
+        columns=tuple((index, field) for index, field, _ in columns),
         has_all=len(columns) == len(table.schema.fields),
     )
     other_side = TableSums(
         table=other_table,
         version=version,
-        keys=tuple((position, other_field) for position, _, other_field in keys or columns),
-        columns=tuple((position, other_field) for position, _, other_field in columns),
+        keys=tuple((index, other_field) for index, _, other_field in keys or columns),
+        columns=tuple((index, other_field) for index, _, other_field in columns),
         has_all=is_whole,
     )
     return own_side, other_side, left_out_columns

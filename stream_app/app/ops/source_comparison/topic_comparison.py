@@ -131,7 +131,7 @@ class Comparison:
     ) -> ComparedTable:
         """Step 1: register a table.
 
-        Its index for the splitter of `read` is its position in the calls.
+        For the splitter of `read`, the table's index is the number of earlier calls.
 
         Args:
             table_config: the job's configuration with the table's made columns and filter.

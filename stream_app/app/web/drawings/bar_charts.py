@@ -275,12 +275,12 @@ def _snapshot_title(snapshot: Snapshot, notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBar:
-    """One epoch. `parts` are the kind, top and height of each rectangle, from the bottom up."""
+    """One epoch. `rectangles` have their kind, top and height, from the bottom up."""
 
     x: float
     width: float
     title: str
-    parts: tuple[tuple[str, float, float], ...]
+    rectangles: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,16 +315,16 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
 
 
 def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
-    parts, part_top = [], 0.0
+    rectangles, part_top = [], 0.0
     bar_height = axis.height(epoch.durations.seconds)
     for kind, seconds in epoch.durations.by_name.items():
         height = bar_height * seconds / epoch.durations.seconds if seconds else 0.0
         part_top += height
-        parts.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
+        rectangles.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),
         title=f"epoch {epoch.epoch}: {epoch.message_count:,} messages; "
         f"{format_parts(epoch.durations.by_name)}",
-        parts=tuple(parts),
+        rectangles=tuple(rectangles),
     )
