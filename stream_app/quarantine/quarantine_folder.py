@@ -85,8 +85,8 @@ def identity_of(
 ) -> Identity:
     """Return the identity of a message, which its quarantined copies have too."""
     digest = hashlib.sha256()
-    for part in (key, value):
-        digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
+    for content in (key, value):
+        digest.update(b"-" if content is None else b"+%d:" % len(content) + content)
     return topic, partition, offset, digest.hexdigest()[:32]
 
 

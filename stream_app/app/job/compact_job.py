@@ -105,7 +105,7 @@ def _merge_files(
 
 
 class CompactionRun:
-    """The compactions of one run of the command."""
+    """A run of the command, which compacts one table."""
 
     def __init__(
         self,
@@ -160,10 +160,10 @@ class CompactionRun:
         )
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
-        latest = table.snapshots.latest()
-        units = planned_compactions(table, latest, buckets, full=settings.full)
+        latest_snapshot = table.snapshots.latest()
+        units = planned_compactions(table, latest_snapshot, buckets, full=settings.full)
         if table.kind_traits.merges_by_key:
-            self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
+            self.summary.add_level0(FileStoreScan(table).live(latest_snapshot, buckets))
         snapshots = (
             stream_commit.iter_compact_fully(buckets)
             if settings.full
@@ -215,12 +215,12 @@ class CompactionRun:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
         table, stream_commit = self.table_job.table, self.table_job.stream_commit
         choice = self.settings.choice
-        latest = table.snapshots.latest()
-        latest_id = None if latest is None else latest.snapshot_id
+        latest_snapshot = table.snapshots.latest()
+        latest_id = None if latest_snapshot is None else latest_snapshot.snapshot_id
         if latest_id == self._snapshot_id and choice.idle_ms is None:
             return set()
         self._snapshot_id = latest_id
-        buckets = choice.buckets(table, latest)
+        buckets = choice.buckets(table, latest_snapshot)
         stream_commit.state.follow_and_load(buckets)
         if choice.has_conditions:
             stream_commit.coordinator.restrict({partition for partition, _ in buckets})

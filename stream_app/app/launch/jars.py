@@ -103,9 +103,9 @@ class JarCache:
         Raises:
             StreamAppError: the registry lacks a module or cannot be reached.
         """
-        cached = self.find(jar_set)
-        if cached:
-            return cached
+        cached_jars = self.find(jar_set)
+        if cached_jars:
+            return cached_jars
         with self._lock():
             return self.find(jar_set) or self._fetch(jar_set)
 

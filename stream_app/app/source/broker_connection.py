@@ -166,12 +166,12 @@ class BrokerConnection:
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             descriptions = self._ask(lambda: self._client.describe_topics(list(names)))
-            readable = {topic["name"]: topic for topic in descriptions if not topic["error_code"]}
-            absent = set(names) - readable.keys()
-            if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
+            topics = {topic["name"]: topic for topic in descriptions if not topic["error_code"]}
+            absent_names = set(names) - topics.keys()
+            if not absent_names or wait_s is None or absent_names.isdisjoint(self._topic_names()):
                 break
             self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
-        if absent:
+        if absent_names:
             raise self._missing_topics_error(
                 {
                     topic["name"]: topic["error_code"]
@@ -184,7 +184,7 @@ class BrokerConnection:
                 topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
                 partition_count=len(topic["partitions"]),
             )
-            for name, topic in sorted(readable.items())
+            for name, topic in sorted(topics.items())
         }
 
     def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:

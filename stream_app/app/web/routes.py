@@ -304,12 +304,12 @@ class _Routes:
         state = None if status is None else status.state
         return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
-    def _html(self, text: str, status: int) -> Response:
+    def _html(self, text: str, code: int) -> Response:
         """Return a page without secrets. Characters that are not Unicode are escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")
-        return HTMLResponse(data, status, headers=_HEADERS)
+        return HTMLResponse(data, code, headers=_HEADERS)
 
     def _page(self, template: str, **values: Any) -> str:
         return page(

@@ -200,7 +200,7 @@ def _compare(
     heading: str = "",
 ) -> list[FindingKind]:
     """Compare a table with its source, print the outcome, and record it on request."""
-    kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
+    kinds = print_findings(sides.compare(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
         if args.record:
             record_proof(open_for_writing(table), *sides.equal, sides.left_out_columns)

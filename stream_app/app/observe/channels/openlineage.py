@@ -133,10 +133,10 @@ class _EventSender:
         self._sending = self._thread.submit(self._send, event)
         return self._sending
 
-    def close(self, last: RunEvent) -> None:
+    def close(self, last_event: RunEvent) -> None:
         """Send the last event, and wait for it for a while."""
         try:
-            self.submit(last).result(LAST_WAIT_S)
+            self.submit(last_event).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
         except Exception as error:
             self.problem = str(error) or type(error).__name__
@@ -217,7 +217,7 @@ class LineageSender(JobListener):
             self._changes_of_tables.setdefault(table, WrittenChanges(table_job))
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
-        """Add a table's part of an epoch."""
+        """Add a table's report of an epoch."""
         with self._lock:
             if not report.skipped and table in self._changes_of_tables:
                 self._changes_of_tables[table].add(report)
@@ -269,7 +269,7 @@ class LineageSender(JobListener):
         )
 
     def _output(self, name: str, changes: WrittenChanges) -> OutputDataset:
-        table = changes.job.table
+        table = changes.table_job.table
         schema = table.schema
         facets: dict[str, DatasetFacet] = {
             "schema": _schema_facet(schema),

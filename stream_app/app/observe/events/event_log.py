@@ -113,10 +113,10 @@ class EventLog:
         if self.metrics is None:
             return
         try:
-            newest = newest_snapshots(table)
+            snapshots = newest_snapshots(table)
         except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
-        self.metrics.note_open(newest, topics)
+        self.metrics.note_open(snapshots, topics)
 
     def watch_source(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
         """Ask `read_offsets` for the offsets that the job has read, from now on."""
@@ -159,7 +159,7 @@ class EventLog:
             compaction_text(report.metrics, report.durations.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
-        column_counts = self._column_counts(counts.drift)
+        column_counts = self._count_columns(counts.drift)
         _log_compactions(report.compactions, self._prefix)
         self._write("epoch", epoch_event(report, column_counts))
 
@@ -272,7 +272,7 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _column_counts(
+    def _count_columns(
         self, sightings: Mapping[DriftedColumn, RecordSighting]
     ) -> dict[str, object]:
         """Warn of each drifted column once, and return the numbers of its records for the event."""

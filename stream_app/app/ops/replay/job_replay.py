@@ -79,8 +79,8 @@ def job_replays(
         case WholeDatabase():
             database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
-                return {name: database.own_records(name)}
-            return database.records_of_no_table()
+                return {name: database.own_replay(name)}
+            return database.unassigned_replays()
 
 
 def _replay(
@@ -123,14 +123,14 @@ class _DatabaseReplays:
     read: ReadRange
     origins: Mapping[Origin, str]
 
-    def own_records(self, name: str) -> Replay:
+    def own_replay(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
         return self._replay_of_table(
             name, self.job_quarantine.of_table(name), other_quarantine=self.job_quarantine
         )
 
-    def records_of_no_table(self) -> Mapping[str, Replay]:
-        """Return the replays of tables to which such records belong by the current rules."""
+    def unassigned_replays(self) -> Mapping[str, Replay]:
+        """Return the replays of tables to which records of no table belong by the current rules."""
         records = list(self.job_quarantine.records())
         names = {name for name in self._table_names(records) if name is not None}
         replays = {}

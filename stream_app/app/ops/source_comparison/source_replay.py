@@ -129,7 +129,7 @@ def replay_source(
 def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snapshot, Ends]:
     """Return the newest snapshot, and the offsets up to which its newest epoch has read.
 
-    Compactions of other jobs after that epoch change no rows.
+    Compactions of other jobs after the newest epoch change no rows.
     """
     latest_snapshot = table.snapshots.latest()
     epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names

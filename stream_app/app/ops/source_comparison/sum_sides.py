@@ -39,7 +39,7 @@ class SumSides:
     Attributes:
         left_out_columns: the columns that are not compared, with the reasons.
         job_columns: the table's columns that the job computes and no source has.
-        equal: the source and the checksum if no compared column differs; `findings` sets it.
+        equal: the source and the checksum if no compared column differs; `compare` sets it.
     """
 
     table: TableSums
@@ -49,7 +49,7 @@ class SumSides:
     job_columns: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
 
-    def findings(self) -> Iterator[Finding]:
+    def compare(self) -> Iterator[Finding]:
         """Compare the sides, and yield findings about differences and about omissions.
 
         Raises:
