@@ -25,8 +25,8 @@ _SHOWN_RECORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
-    """The bad records of an epoch.
+class QuarantineReport:
+    """A report of the bad records of an epoch.
 
     Attributes:
         file: the file with the records, or None if they are not stored.
@@ -53,7 +53,7 @@ class QuarantineWriter:
     bad_records_max: int | None
     _count: int = field(init=False, default=0)
 
-    def write(self, epoch: int, bad_records: pa.Table) -> Quarantined | None:
+    def write(self, epoch: int, bad_records: pa.Table) -> QuarantineReport | None:
         """Store an epoch's bad records, and describe them; None if there are none.
 
         Args:
@@ -72,7 +72,7 @@ class QuarantineWriter:
         ]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad_records.column("reason").to_pylist())
-            return Quarantined(file=file, first_text=first_texts[0], reasons=reasons)
+            return QuarantineReport(file=file, first_text=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",

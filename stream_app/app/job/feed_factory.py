@@ -92,8 +92,8 @@ class FeedFactory:
         if self._unassigned_quarantine is None:
             self._unassigned_quarantine = self._quarantine_writer("")
         self.unassigned_count += messages.num_rows
-        if (quarantined := self._unassigned_quarantine.write(epoch, messages)) is not None:
-            self.events.report_unassigned(epoch, quarantined)
+        if (quarantine_report := self._unassigned_quarantine.write(epoch, messages)) is not None:
+            self.events.report_unassigned(epoch, quarantine_report)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""

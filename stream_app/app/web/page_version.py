@@ -38,7 +38,7 @@ class LiveUpdates:
 
 @dataclass(slots=True)
 class PageVersion:
-    """The current version of a page, computed once for all its listeners.
+    """The current version of a page, computed once for all browsers that show it.
 
     Equal content has an equal version in every process, because a page may outlive its server.
     """

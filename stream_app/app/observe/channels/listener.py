@@ -11,7 +11,7 @@ from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class JobListener:
     def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Receive the report of a commit of compactions between epochs."""
 
-    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
     def on_progress(self, progress: SourceProgress) -> None:

@@ -30,7 +30,7 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.network.http_request import send
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 
 _LOG = logging.getLogger(__name__)
 QUEUE_MAX = 100
@@ -128,11 +128,11 @@ class Webhook(JobListener):
         if report.quarantined is not None:
             self.on_quarantined(table, report.quarantined)
 
-    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
             unreported = self._unreported.setdefault(table, _UnreportedRecords())
-            for reason, count in quarantined.reasons.items():
+            for reason, count in quarantine_report.reasons.items():
                 unreported.reasons[reason] = unreported.reasons.get(reason, 0) + count
         self._notify_of_records()
 

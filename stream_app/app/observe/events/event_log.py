@@ -44,7 +44,7 @@ from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 from stream_app.process.log_facts import logging_about
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -243,13 +243,13 @@ class EventLog:
             facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
             self._write("held", {"table": table, **facts, "reason": held_table.reason})
 
-    def report_unassigned(self, epoch: int, quarantined: Quarantined) -> None:
+    def report_unassigned(self, epoch: int, quarantine_report: QuarantineReport) -> None:
         """Report messages of an epoch that belong to no table."""
-        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantined))
+        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantine_report))
         with logging_about(epoch=epoch):
-            _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
-        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
-        self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
+            _warn_of_quarantined(epoch, quarantine_report, "messages without a table: ")
+        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantine_report))
+        self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantine_report)})
 
     def report_end(self) -> None:
         """Report that the stream has ended by itself or on request."""
@@ -325,16 +325,18 @@ def _warn_of_column(
     )
 
 
-def _warn_of_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) -> None:
-    if quarantined is not None:
+def _warn_of_quarantined(
+    epoch: int, quarantine_report: QuarantineReport | None, prefix: str
+) -> None:
+    if quarantine_report is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
             prefix,
             epoch,
-            sum(quarantined.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in quarantined.reasons.items()),
-            quarantined.file,
-            quarantined.first_text,
+            sum(quarantine_report.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in quarantine_report.reasons.items()),
+            quarantine_report.file,
+            quarantine_report.first_text,
         )
 
 

@@ -49,7 +49,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_report import CompactionReport
 
 TABLE_LABELS_MAX = 200
@@ -210,10 +210,12 @@ class JobMetrics:
         if newest_snapshots:
             self._set_newest_snapshot(newest_snapshots[0])
 
-    def count_unassigned(self, quarantined: Quarantined) -> None:
+    def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
-        self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
-        self._count_reasons(quarantined)
+        self._counters["bad_records"].labels(self.table).inc(
+            sum(quarantine_report.reasons.values())
+        )
+        self._count_reasons(quarantine_report)
 
     def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
         """Set the number of unresolved records in the quarantine.
@@ -256,8 +258,8 @@ class JobMetrics:
         self.source.note_commit(self.table, self.name, counts.ends)
         self.count_commits(report.snapshots, report.compactions)
 
-    def _count_reasons(self, quarantined: Quarantined) -> None:
-        for reason, count in quarantined.reasons.items():
+    def _count_reasons(self, quarantine_report: QuarantineReport) -> None:
+        for reason, count in quarantine_report.reasons.items():
             self._reasons.labels(self.table, reason).inc(count)
 
     def _add_part_seconds(self, report: EpochReport) -> None:

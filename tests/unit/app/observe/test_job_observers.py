@@ -18,13 +18,13 @@ from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.errors import WrongSourceError
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from tests.support.jobs.ingest_process import a_free_port, job_conf
 from tests.support.servers.http_receiver import HttpReceiver
 from tests.support.tables.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
-ASIDE = Quarantined(file="f", first_text="", reasons={"value": 2})
+ASIDE = QuarantineReport(file="f", first_text="", reasons={"value": 2})
 
 
 def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
