@@ -132,12 +132,12 @@ class _IngestJob:
                 self.spark, self._compactions_at_once(), driver_bytes
             )
             closing.callback(compactions.close)
-            feeds = self._feeds(compactions)  # step 1
-            closing.callback(feeds.close)
+            feed_factory = self._feed_factory(compactions)  # step 1
+            closing.callback(feed_factory.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.observers.metrics.jvm.attach(self.spark)
             self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
-            prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
+            prepared_tables = prepare_tables(self.checked_job, feed_factory, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
                 source_config=self.job_tables.source,
@@ -149,7 +149,7 @@ class _IngestJob:
             )
             rounds = job_rounds(
                 prepared_tables=prepared_tables,
-                feeds=feeds,
+                feed_factory=feed_factory,
                 runner=source_reader.runner,
                 epoch_log=EpochLog(
                     self.checked_job.checkpoint, can_reread=source_reader.can_reread
@@ -160,10 +160,14 @@ class _IngestJob:
             )
             if load is not None:
                 self._report_load(load, rounds.tables)
-            epoch_committer = EpochCommitter(rounds, self._on_committed(rounds.tables, feeds.pace))
-            self._run_stream(epoch_committer, feeds, source_reader)  # step 4
+            epoch_committer = EpochCommitter(
+                rounds, self._on_committed(rounds.tables, feed_factory.pace)
+            )
+            self._run_stream(epoch_committer, feed_factory, source_reader)  # step 4
             check_none_held(epoch_committer.tables.held.by_name)  # step 5
-            check_not_all_bad(rounds.totals, feeds.unassigned_count, self.stream_config.quarantine)
+            check_not_all_bad(
+                rounds.totals, feed_factory.unassigned_count, self.stream_config.quarantine
+            )
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
         """Begin or resume the first load that the configuration asks for."""
@@ -212,7 +216,7 @@ class _IngestJob:
     def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feeds(self, compactions: SparkCompactionQueue) -> FeedFactory:
+    def _feed_factory(self, compactions: SparkCompactionQueue) -> FeedFactory:
         return FeedFactory(
             job_tables=self.job_tables,
             stream_config=self.stream_config,
@@ -227,7 +231,7 @@ class _IngestJob:
     def _run_stream(
         self,
         epoch_committer: EpochCommitter[MessagesT],
-        feeds: FeedFactory,
+        feed_factory: FeedFactory,
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
@@ -236,11 +240,11 @@ class _IngestJob:
         plan = epoch_committer.rounds.plan()
         unused_settings_check = UnusedSettingsCheck(
             named_tables=job_tables.named_tables,
-            idle_expectations=feeds.idle_expectations,
+            idle_expectations=feed_factory.idle_expectations,
             state_file=self.checked_job.state_file,
         )
         with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
-        note_problems = partial(self._note_problems, feeds)
+        note_problems = partial(self._note_problems, feed_factory)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
             drains=stream.is_available_now,
@@ -253,7 +257,7 @@ class _IngestJob:
         settings = StreamSettings(
             job_tables=job_tables,
             trigger=None if stream.is_available_now else stream.trigger,
-            pace=feeds.pace,
+            pace=feed_factory.pace,
             checkpoint=checkpoint,
             clock=self.clock,
         )
@@ -267,12 +271,12 @@ class _IngestJob:
             running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
 
-    def _note_problems(self, feeds: FeedFactory) -> None:
+    def _note_problems(self, feed_factory: FeedFactory) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.observers.events.listeners.problems()
         self.checked_job.state_file.note_passing("services", problems)
-        self.checked_job.state_file.note_passing("cores", feeds.core_warnings())
-        self.checked_job.state_file.note_passing("freshness", feeds.freshness_warnings())
+        self.checked_job.state_file.note_passing("cores", feed_factory.core_warnings())
+        self.checked_job.state_file.note_passing("freshness", feed_factory.freshness_warnings())
 
 
 def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:

@@ -45,7 +45,7 @@ class RoundSetup(NamedTuple):
 
 
 def prepare_tables(
-    checked_job: CheckedJob, feeds: FeedFactory, clock: Clock
+    checked_job: CheckedJob, feed_factory: FeedFactory, clock: Clock
 ) -> CheckedTable | DatabaseTables:
     """Return the job's only table, or the tables of a whole database."""
     match checked_job.tables:
@@ -54,8 +54,8 @@ def prepare_tables(
                 job_tables=database,
                 state_file=checked_job.state_file,
                 clock=clock,
-                feed_of=feeds.of_table,
-                quarantine=feeds.quarantine,
+                feed_of=feed_factory.of_table,
+                quarantine=feed_factory.quarantine,
                 first_messages=messages,
             )
         case CheckedTable() as only_table:
@@ -64,7 +64,7 @@ def prepare_tables(
 
 def job_rounds(
     prepared_tables: CheckedTable | DatabaseTables,
-    feeds: FeedFactory,
+    feed_factory: FeedFactory,
     runner: EpochRunner[MessagesT],
     epoch_log: EpochLog,
     settings: EpochSettings,
@@ -83,18 +83,20 @@ def job_rounds(
     """
     match prepared_tables:
         case CheckedTable(table):
-            only_feed = feeds.of_only_table(table)
+            only_feed = feed_factory.of_only_table(table)
             setup = RoundSetup([only_feed], StoppingTables, OneTableSplitter())
         case DatabaseTables():
-            setup = _database_setup(prepared_tables, feeds, clock, loads=load is not None)
+            setup = _database_setup(prepared_tables, feed_factory, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table_job.table for feed in setup.feeds), feeds.state_file.folder)
+        load.check_tables(
+            (feed.table_job.table for feed in setup.feeds), feed_factory.state_file.folder
+        )
     epoch_tables = setup.tables_class(
         setup.feeds,
         epoch_log=epoch_log,
-        state_file=feeds.state_file,
+        state_file=feed_factory.state_file,
         now_ms=clock.now_ms,
-        on_change=feeds.events.report_held,
+        on_change=feed_factory.events.report_held,
         load_epoch_count=0 if load is None else load.epoch_count,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
@@ -109,7 +111,7 @@ def job_rounds(
 
 
 def _database_setup(
-    database: DatabaseTables, feeds: FeedFactory, clock: Clock, *, loads: bool
+    database: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, loads: bool
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
@@ -117,7 +119,9 @@ def _database_setup(
     return RoundSetup(
         table_feeds,
         LoadingTables if loads else IndependentTables,
-        database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
+        database.splitter(table_feeds, frozenset(feed_factory.state_file.state.held_tables)),
         newcomers=database,
-        read_statements=statement_reader_of(database.job_tables, feeds.state_file, clock.now_ms),
+        read_statements=statement_reader_of(
+            database.job_tables, feed_factory.state_file, clock.now_ms
+        ),
     )

@@ -89,18 +89,18 @@ class JobLoad:
             format_of=functools.partial(load_format, self.job_tables),
         )
 
-    def is_over(self, folder: JobFolder) -> bool:
+    def is_over(self, checkpoint: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
-        newest_epoch = EpochLogWriter(folder).newest_epoch()
+        newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
         return newest_epoch is not None and newest_epoch >= self.epoch_count
 
-    def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
+    def check_tables(self, tables: Iterable[FileStoreTable], checkpoint: JobFolder) -> None:
         """Check that every table exists to which the load still has to bring rows.
 
         Raises:
             TableNotFoundError: such a table was deleted.
         """
-        newest_epoch = EpochLogWriter(folder).newest_epoch()
+        newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
         locations = {table.location for table in tables}
         remaining_parts = self.plan.parts_from(0 if newest_epoch is None else newest_epoch)
         if missing_parts := [part for part in remaining_parts if part.table not in locations]:

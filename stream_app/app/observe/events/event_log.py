@@ -325,18 +325,16 @@ def _warn_of_column(
     )
 
 
-def _warn_of_quarantined(
-    epoch: int, quarantine_report: QuarantineReport | None, prefix: str
-) -> None:
-    if quarantine_report is not None:
+def _warn_of_quarantined(epoch: int, report: QuarantineReport | None, prefix: str) -> None:
+    if report is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
             prefix,
             epoch,
-            sum(quarantine_report.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in quarantine_report.reasons.items()),
-            quarantine_report.file,
-            quarantine_report.first_text,
+            sum(report.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in report.reasons.items()),
+            report.file,
+            report.first_text,
         )
 
 

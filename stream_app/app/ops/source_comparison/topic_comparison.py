@@ -119,7 +119,7 @@ class Comparison:
     progress: Progress
     loaded_locations: frozenset[str] = frozenset()
     chunk_rows: int = CHUNK_ROWS
-    _source: SourceConfig = field(init=False, default_factory=SourceConfig)
+    _source_config: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
 
     def add(
@@ -166,7 +166,7 @@ class Comparison:
         compared_table = ComparedTable(
             snapshot=snapshot, ends=ends, omissions=omissions, check=check, replay=replay
         )
-        self._source = source_config
+        self._source_config = source_config
         self._tables.append(compared_table)
         return compared_table
 
@@ -179,7 +179,7 @@ class Comparison:
         readers = [(table.ends, table.omissions) for table in self._tables if table.replay]
         if not readers:
             return
-        for messages in topic_messages(self._source, readers, self.progress):
+        for messages in topic_messages(self._source_config, readers, self.progress):
             for part in splitter.split(messages):
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
