@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stream_app.demo.proof import TableSide
+from stream_app.demo.proof import DemoSide
 from stream_app.errors import TableNotFoundError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -153,7 +153,7 @@ def _table_text(table: TableProgress) -> Text:
     )
 
 
-def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> Panel:
+def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, seconds: float) -> Panel:
     """Draw for each table its source, its files and, with a catalog, PyIceberg's result."""
     columns = ["in the shop's memory", "read from the files"]
     if has_iceberg := any(len(table_sides) > len(columns) for table_sides in sides.values()):
@@ -185,7 +185,7 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     )
 
 
-def are_equal(sides: Sequence[TableSide]) -> bool:
+def are_equal(sides: Sequence[DemoSide]) -> bool:
     """Return whether all sides of a table have the same count and checksum."""
     return all(side == sides[0] for side in sides)
 

@@ -19,7 +19,7 @@ from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
-from stream_app.app.ops.source_comparison.database_sums import summed_database
+from stream_app.app.ops.source_comparison.database_side import summed_database
 from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine

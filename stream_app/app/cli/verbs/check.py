@@ -32,7 +32,7 @@ from stream_app.app.ops.recorded_tables import (
     state_of_job,
     warnings_of,
 )
-from stream_app.app.ops.source_comparison.database_sums import (
+from stream_app.app.ops.source_comparison.database_side import (
     SummedDatabase,
     SummedSource,
     summed_database,

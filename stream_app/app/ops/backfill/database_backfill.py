@@ -36,13 +36,13 @@ from stream_app.app.ops.backfill.table_changes import (
 )
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.source_comparison.compared_sums import compare_sums
-from stream_app.app.ops.source_comparison.database_sums import (
-    DatabaseSums,
+from stream_app.app.ops.source_comparison.database_side import (
+    DatabaseSide,
     SummedDatabase,
     SummedSource,
-    database_sums,
+    database_side,
 )
-from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums
+from stream_app.app.ops.source_comparison.table_side import TableSide, newest_side
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
@@ -113,8 +113,8 @@ class DatabaseBackfill:
         check_newest_row_decides(self.table, table_config)
         self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
-        source_side = database_sums(self.database, self.source, self.table.schema)
-        table_side, label = own_sums(self.table, source_side.columns), source_side.label
+        source_side = database_side(self.database, self.source, self.table.schema)
+        table_side, label = newest_side(self.table, source_side.columns), source_side.label
         comparison = compare_sums(
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
         )  # step 2
@@ -175,8 +175,8 @@ class _DifferingRows:
     """
 
     backfill: DatabaseBackfill
-    table_side: TableSums
-    source_side: DatabaseSums
+    table_side: TableSide
+    source_side: DatabaseSide
     compared_rows: Mapping[bytes, HashedRows]
     problem: str = ""
 
@@ -230,7 +230,7 @@ class _DifferingRows:
                 yield from rows.read([(0, part)])
 
 
-def _scope_of_keys(keys: Collection[bytes], table_side: TableSums, scope: Scope) -> Scope:
+def _scope_of_keys(keys: Collection[bytes], table_side: TableSide, scope: Scope) -> Scope:
     wanted_keys = pa.array(list(keys), pa.large_binary())
 
     def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -83,21 +83,21 @@ class SumComparison:
 
 
 def compare_sums(
-    table: SummedSide, source: SummedSide, *, wait_s: float, clock: Clock
+    table_side: SummedSide, source_side: SummedSide, *, wait_s: float, clock: Clock
 ) -> SumComparison:
     """Compare a table with its source.
 
     Args:
         wait_s: how long to wait until the table has changes that the source has already.
     """
-    table_total = table.total()  # step 1
-    if table_total is not None and table_total == source.total():
+    table_total = table_side.total()  # step 1
+    if table_total is not None and table_total == source_side.total():
         return SumComparison(total=table_total)
-    source_groups = source.groups()
+    source_groups = source_side.groups()
     total = sum(source_groups.values(), NO_ROWS)
     if table_total == total:
         return SumComparison(total=total)
-    table_groups = table.groups()
+    table_groups = table_side.groups()
     differing_groups = [
         group
         for group in sorted({*table_groups, *source_groups})
@@ -106,14 +106,14 @@ def compare_sums(
     groups = _groups_within_limit(differing_groups, table_groups, source_groups)
     if not groups:
         return SumComparison(total=total, differing_group_count=len(differing_groups))
-    source_rows = group_by_key(source.rows(groups))  # step 2
-    table_rows = group_by_key(table.rows(groups))
+    source_rows = group_by_key(source_side.rows(groups))  # step 2
+    table_rows = group_by_key(table_side.rows(groups))
     differing_keys, moving_keys = _differing_keys(table_rows, source_rows), set[bytes]()
     deadline_s = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline_s:  # step 3
         clock.sleep(_RETRY_INTERVAL_S)
-        table_rows = group_by_key(table.rows(groups))
-        later_rows = group_by_key(source.rows(groups))
+        table_rows = group_by_key(table_side.rows(groups))
+        later_rows = group_by_key(source_side.rows(groups))
         moving_keys |= {
             key for key in differing_keys if later_rows.get(key) != source_rows.get(key)
         }

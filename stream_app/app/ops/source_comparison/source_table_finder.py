@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.ops.source_comparison.database_sums import SummedDatabase, SummedSource
+from stream_app.app.ops.source_comparison.database_side import SummedDatabase, SummedSource
 from stream_app.app.source.captured_tables import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.checkpoint.job_state import JobState

@@ -13,12 +13,12 @@ from stream_app.app.ops.source_comparison.compared_sums import (
     SummedSide,
     compare_sums,
 )
-from stream_app.app.ops.source_comparison.database_sums import (
+from stream_app.app.ops.source_comparison.database_side import (
     SummedDatabase,
     SummedSource,
-    database_sums,
+    database_side,
 )
-from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums, table_sums
+from stream_app.app.ops.source_comparison.table_side import TableSide, both_sides, newest_side
 from stream_app.format.row_hash.row_texts import readable_texts
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
@@ -42,8 +42,8 @@ class SumSides:
         equal: the source and the checksum if no compared column differs; `compare` sets it.
     """
 
-    table: TableSums
-    source: SummedSide
+    table_side: TableSide
+    source_side: SummedSide
     left_out_columns: Sequence[str]
     wait_s: float
     job_columns: Collection[str] = ()
@@ -56,9 +56,9 @@ class SumSides:
             SourceError: the database does not respond.
             UnsupportedTableError, CorruptFileError: rows cannot be read.
         """
-        label = self.source.label  # read before the rows, which are of this position or later
+        label = self.source_side.label  # read before the rows, which are of this position or later
         outcome = compare_sums(
-            self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
+            self.table_side, self.source_side, wait_s=self.wait_s, clock=self.table_side.table.clock
         )
         yield from self._differences(outcome, label)
         if self.left_out_columns:
@@ -77,7 +77,9 @@ class SumSides:
     @property
     def omission_text(self) -> str:
         """The columns that are not compared, as text; empty without any."""
-        names = [name for name in self.table.table.schema.fields.names if name in self.job_columns]
+        names = [
+            name for name in self.table_side.table.schema.fields.names if name in self.job_columns
+        ]
         job_columns = [f"{', '.join(names)}, made by the job"] if names else []
         columns = ", ".join([*self.left_out_columns, *job_columns])
         return f"; without {columns}" if columns else ""
@@ -95,19 +97,19 @@ class SumSides:
         ):
             if keys:
                 texts = "; ".join(
-                    readable_texts(key, self.table.keys) for key in keys[:_KEYS_SHOWN]
+                    readable_texts(key, self.table_side.keys) for key in keys[:_KEYS_SHOWN]
                 )
                 more = f"; and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "
                     f"{texts}{more}",
-                    where=self.table.table.location,
+                    where=self.table_side.table.location,
                     fix=_FIX,
                 )
 
     def _not_compared(self, problem: str, fix: str) -> Finding:
-        where = self.table.table.location
+        where = self.table_side.table.location
         return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
@@ -128,9 +130,9 @@ def table_sides(
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side, left_out_columns = table_sums(table, other_table, version)
+    own_side, source_side, left_out_columns = both_sides(table, other_table, version)
     return SumSides(
-        table=own_side, source=source_side, left_out_columns=left_out_columns, wait_s=0.0
+        table_side=own_side, source_side=source_side, left_out_columns=left_out_columns, wait_s=0.0
     )
 
 
@@ -146,10 +148,10 @@ def database_sides(
         UsageError: the table does not exist, or the keys cannot be compared.
         SourceError: the database does not respond.
     """
-    source_side = database_sums(database, source, table.schema)
+    source_side = database_side(database, source, table.schema)
     return SumSides(
-        table=own_sums(table, source_side.columns),
-        source=source_side,
+        table_side=newest_side(table, source_side.columns),
+        source_side=source_side,
         left_out_columns=source_side.left_out_columns,
         wait_s=wait_s,
         job_columns=source.job_columns,

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.source_comparison.database_sums import SummedDatabase
+from stream_app.app.ops.source_comparison.database_side import SummedDatabase
 from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder

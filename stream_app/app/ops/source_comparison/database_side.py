@@ -133,7 +133,7 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseSums:
+class DatabaseSide:
     """The database's side of a comparison, which sums its rows up by queries.
 
     Implements `SummedSide`.
@@ -187,9 +187,9 @@ class DatabaseSums:
         return dialect_of(self.database.url.driver)
 
 
-def database_sums(
+def database_side(
     database: SummedDatabase, source: SummedSource, schema: TableSchema
-) -> DatabaseSums:
+) -> DatabaseSide:
     """Return the database's side of a comparison, for the columns that SQL can hash.
 
     Args:
@@ -227,7 +227,7 @@ def database_sums(
             )
         )
         digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
-    return DatabaseSums(
+    return DatabaseSide(
         database=database,
         relations=relations,
         columns=tuple(columns_of[0]),

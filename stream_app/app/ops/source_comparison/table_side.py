@@ -25,7 +25,7 @@ from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSums:
+class TableSide:
     """One table's side of a comparison, which sums up the rows of a version.
 
     Implements `SummedSide`.
@@ -82,9 +82,9 @@ class TableSums:
         return at_version(self.table, self.version)
 
 
-def table_sums(
+def both_sides(
     table: FileStoreTable, other_table: FileStoreTable, version: Version
-) -> tuple[TableSums, TableSums, list[str]]:
+) -> tuple[TableSide, TableSide, list[str]]:
     """Return both sides of a comparison of tables, for the columns of the same kind in both.
 
     The third value lists the columns that are left out, with the reasons.
@@ -121,14 +121,14 @@ def table_sums(
         )
     keys = [column for column in columns if column[1].name in table.schema.primary_keys]
     is_whole = not left_out_columns and names == list(version_table.schema.fields.names)
-    own_side = TableSums(
+    own_side = TableSide(
         table=table,
         version=Version(),
         keys=tuple((index, field) for index, field, _ in keys or columns),
         columns=tuple((index, field) for index, field, _ in columns),
         has_all=len(columns) == len(table.schema.fields),
     )
-    other_side = TableSums(
+    other_side = TableSide(
         table=other_table,
         version=version,
         keys=tuple((index, other_field) for index, _, other_field in keys or columns),
@@ -138,11 +138,11 @@ def table_sums(
     return own_side, other_side, left_out_columns
 
 
-def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:
+def newest_side(table: FileStoreTable, names: Collection[str]) -> TableSide:
     """Return the side of a table at its newest version, for some of its columns."""
     columns = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
     keys = [pair for pair in columns if pair[1].name in table.schema.primary_keys]
-    return TableSums(
+    return TableSide(
         table=table,
         version=Version(),
         keys=tuple(keys or columns),
