@@ -109,14 +109,16 @@ def drift_problems(
     Args:
         options: the format's options for all tables.
     """
-    unknown = DriftKind.UNKNOWN.option
+    unknown_option = DriftKind.UNKNOWN.option
     for key in {TYPE_MAPPING, INEXACT, JSON_AS} & options.keys():
         yield declaration.full_key(key), f"is sync.{key} in a job of a whole database"
-    for key, problem in excluding_options({unknown: "evolve", **options}):
+    for key, problem in excluding_options({unknown_option: "evolve", **options}):
         yield declaration.full_key(key), problem
     yield from _table_problems(sync_config, declaration, options)
-    reactions = {declaration.full_key(unknown): options.get(unknown)} | {
-        f"sync.tables.{name}.{unknown}": sync_config.format_options_of(name).get(unknown)
+    reactions = {declaration.full_key(unknown_option): options.get(unknown_option)} | {
+        f"sync.tables.{name}.{unknown_option}": sync_config.format_options_of(name).get(
+            unknown_option
+        )
         for name in sync_config.named_tables()
     }
     for key, value in reactions.items():
@@ -149,13 +151,19 @@ def _table_problems(
 
 def excluding_options(options: Mapping[str, str]) -> _Problems:
     """Yield (key, problem) for the format's options that others contradict or make ineffective."""
-    unknown, missing = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
-    if options.get(unknown) != "evolve":
+    unknown_option, missing_option = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
+    if options.get(unknown_option) != "evolve":
         for key in (NARROWED_COLUMNS, TYPE_MAPPING):
             if options.get(key, "warn") != "warn":
-                yield key, f"needs {unknown} = evolve: else the table does not follow its source"
-    if options.get(COLUMN_ALIASES) and options.get(missing, "warn") not in ("warn", "ignore"):
-        yield COLUMN_ALIASES, f"needs {missing} = warn or ignore"
+                yield (
+                    key,
+                    f"needs {unknown_option} = evolve: else the table does not follow its source",
+                )
+    if options.get(COLUMN_ALIASES) and options.get(missing_option, "warn") not in (
+        "warn",
+        "ignore",
+    ):
+        yield COLUMN_ALIASES, f"needs {missing_option} = warn or ignore"
 
 
 def _name_problems(sync_config: SyncConfig) -> _Problems:

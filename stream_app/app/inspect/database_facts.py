@@ -49,8 +49,12 @@ class DatabaseFacts:
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""
-        newest = None if self.newest_snapshot is None else self.newest_snapshot.document()
-        return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
+        newest_document = None if self.newest_snapshot is None else self.newest_snapshot.document()
+        return {
+            "database_snapshot": newest_document,
+            "kept": self.count,
+            "doubt": self.doubt or None,
+        }
 
 
 def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:

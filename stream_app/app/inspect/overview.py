@@ -157,8 +157,8 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     if not unseen.rows:
         return None
     buckets_text = f"{unseen.buckets:,} bucket{'' if unseen.buckets == 1 else 's'}"
-    newest = time_text(unseen.seen_ms, zone="")
-    visible = f"files of {newest} or later" if newest else "no file yet in some"
+    newest_time = time_text(unseen.seen_ms, zone="")
+    visible = f"files of {newest_time} or later" if newest_time else "no file yet in some"
     rows_text = f"{unseen.rows:,} row{'' if unseen.rows == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "

@@ -85,16 +85,16 @@ def _times(
     """Return partition → the time at which the job begins, in milliseconds since 1970."""
     if source_config.starting_timestamp is not None:
         return dict.fromkeys(kafka_partitions, source_config.starting_timestamp)
-    configured = source_config.starting_offsets_by_timestamp or {}
+    configured_times = source_config.starting_offsets_by_timestamp or {}
     times: dict[KafkaPartition, int] = {}
     for topic, partition in kafka_partitions:
-        topic_times = configured.get(topic)
+        topic_times = configured_times.get(topic)
         time = topic_times.get(str(partition)) if isinstance(topic_times, Mapping) else topic_times
         if time is not None:
             times[topic, partition] = time
     without_time = sorted(set(kafka_partitions) - set(times))
     problems = [f"{topic}/{partition} has no time" for topic, partition in without_time]
-    unknown_names = _configured_names(configured) - _existing_names(kafka_partitions)
+    unknown_names = _configured_names(configured_times) - _existing_names(kafka_partitions)
     problems += [f"{name} does not exist" for name in unknown_names]
     if problems:
         raise WrongSourceError(
@@ -105,11 +105,11 @@ def _times(
     return times
 
 
-def _configured_names(configured_offsets: Mapping[str, int | Mapping[str, int]]) -> set[str]:
+def _configured_names(configured_times: Mapping[str, int | Mapping[str, int]]) -> set[str]:
     """Return ``TOPIC`` or ``TOPIC/PARTITION`` for each time that the configuration gives."""
     return {
         f"{topic}/{partition}" if partition else topic
-        for topic, times in configured_offsets.items()
+        for topic, times in configured_times.items()
         for partition in (times if isinstance(times, Mapping) else ("",))
     }
 

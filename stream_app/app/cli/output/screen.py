@@ -130,8 +130,8 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
         text.append(f", at most {age_text(max(ages))} behind")
     elif ages and len(ages) == len(tables) and not trouble_count:
         text.append(", all up to date")
-    if ages and (unknown := len(tables) - len(ages)):
-        text.append(f", {unknown} of unknown age")
+    if ages and (unknown_count := len(tables) - len(ages)):
+        text.append(f", {unknown_count} of unknown age")
     return text
 
 
@@ -219,11 +219,13 @@ def _details(site: Site, name: str) -> list[Text]:
     if not snapshots:
         return [*lines, Text("no snapshot yet")]
     for snapshot in snapshots[:_SNAPSHOTS_SHOWN]:
-        added = f"{snapshot.delta_record_count or 0:+,} records in files"
+        records_text = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
         kind, time = snapshot.commit_kind.value, time_text(snapshot.time_ms)
-        lines.append(Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {added}"))
+        lines.append(
+            Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {records_text}")
+        )
     lines += [Text(f"  {part}") for part in islice(_epoch_parts(snapshots), 1)]
     compact_snapshots = (
         snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.COMPACT
@@ -237,9 +239,9 @@ def _details(site: Site, name: str) -> list[Text]:
             f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
         )
         lines.append(Text(compacted, style="cyan"))
-    planned = next_compactions(table, snapshots[0])
-    reasons = [plan.reason for plan in planned.plans.values()]
-    planned_text = planned.obstacle or "nothing is due"
+    compactions = next_compactions(table, snapshots[0])
+    reasons = [plan.reason for plan in compactions.plans.values()]
+    planned_text = compactions.obstacle or "nothing is due"
     if reasons:
         verb = "s are" if len(reasons) > 1 else " is"
         planned_text = f"{len(reasons)} compaction{verb} due: {reasons[0]}"
@@ -270,8 +272,8 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
     tty.setcbreak(terminal)
 
     def wait(seconds: float) -> str | None:
-        ready, _, _ = select.select([terminal], [], [], seconds)
-        if not ready:
+        ready_inputs, _, _ = select.select([terminal], [], [], seconds)
+        if not ready_inputs:
             return None
         data = os.read(terminal, _SEQUENCE_BYTES_MAX)
         if not data:

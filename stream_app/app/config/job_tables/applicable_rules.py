@@ -210,28 +210,30 @@ def _applicable_rules(
         existing_names: the columns of an existing table, of which it keeps the made ones; None for
             a new table, which gets all made columns.
     """
-    rule = sync_config.table_rules.tables.get(name, TableSettings())
-    configured = _configured_rules(sync_config, rule)
-    names = {*columns, *configured.made_columns.metadata}
+    table_settings = sync_config.table_rules.tables.get(name, TableSettings())
+    configured_rules = _configured_rules(sync_config, table_settings)
+    names = {*columns, *configured_rules.made_columns.metadata}
     computed_columns, inapplicable_rules = _applicable_definitions(
-        configured,
+        configured_rules,
         names,
         existing_names=existing_names,
-        applies_to_all=rule.computed_column is None,
+        applies_to_all=table_settings.computed_column is None,
     )
-    missing_names = set(named_columns(configured.filter or "")) - names
-    omits_filter = bool(missing_names) and rule.filter is None
+    missing_names = set(named_columns(configured_rules.filter or "")) - names
+    omits_filter = bool(missing_names) and table_settings.filter is None
     if omits_filter:
         inapplicable_rules.append(
             f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"
         )
     table_config = replace(
-        configured,
+        configured_rules,
         # `TableConfig.history` reads the options, and would make columns that the table lacks.
-        options=configured.options if _keeps_history(configured, existing_names) else {},
+        options=configured_rules.options
+        if _keeps_history(configured_rules, existing_names)
+        else {},
         computed_columns=tuple(computed_columns),
-        metadata_columns=_existing_metadata(configured, existing_names),
-        filter=None if omits_filter else configured.filter,
+        metadata_columns=_existing_metadata(configured_rules, existing_names),
+        filter=None if omits_filter else configured_rules.filter,
     )
     return ApplicableRules(table_config, tuple(inapplicable_rules))
 

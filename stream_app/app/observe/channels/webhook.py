@@ -180,8 +180,10 @@ class Webhook(JobListener):
                 self._queue.put_nowait(notice)
             except queue.Full:
                 with suppress(queue.Empty):  # the thread that sends has just taken it
-                    dropped: Any = self._queue.get_nowait()
-                    _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
+                    dropped_notice: Any = self._queue.get_nowait()
+                    _LOG.warning(
+                        "the webhook is behind: a notice is dropped: %s", dropped_notice["event"]
+                    )
             else:
                 return
 

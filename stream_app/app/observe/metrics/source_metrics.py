@@ -53,7 +53,7 @@ class SourceMetrics:
         self._held_tables: dict[SeriesKey, HeldTable] = {}
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
-        self._lagging: set[str] = set()
+        self._lagging_tables: set[str] = set()
         self._lags = gauge("lag_messages", "Messages of the source that are not committed yet.")
         self._table_lags = gauge(
             "table_lag_messages",
@@ -119,9 +119,9 @@ class SourceMetrics:
         lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
         if self._offsets is not None:
-            newest: Offsets = {} if progress is None else progress.newest_offsets
-            lags = self._offsets.lag(newest)
-            lag = sum(lags.values()) if newest else sum(lags.values()) or None
+            newest_offsets: Offsets = {} if progress is None else progress.newest_offsets
+            lags = self._offsets.lag(newest_offsets)
+            lag = sum(lags.values()) if newest_offsets else sum(lags.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)
             self._lag = lag
@@ -197,11 +197,11 @@ class SourceMetrics:
         for (label, _), lag in lags.items():
             totals[label] += lag
         # By now other tables have the messages of these labels' topics.
-        for label in self._lagging - totals.keys():
+        for label in self._lagging_tables - totals.keys():
             self._table_lags.remove(label)
         for label, lag in totals.items():
             self._table_lags.labels(label).set(lag)
-        self._lagging = set(totals)
+        self._lagging_tables = set(totals)
 
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)

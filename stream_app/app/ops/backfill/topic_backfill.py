@@ -160,7 +160,7 @@ class TopicBackfill:
                 where=", ".join(self.source_config.topic_names),
                 fix="let a job with a new checkpoint read the topic",
             )
-        count, first_record = omissions.bad
+        count, first_record = omissions.bad_record_summary
         if count:
             raise UsageError(
                 f"{count} records cannot be decoded, so the rows of their keys are not known",

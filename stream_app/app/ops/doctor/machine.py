@@ -102,8 +102,8 @@ def _executor_memory_observations(
         if isinstance(size, Observation):
             yield size
             return
-    heap, *configured = [size for size in sizes if isinstance(size, int)]
-    overhead = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
+    heap, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
+    overhead = max(overhead_sizes, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark_settings.get("spark.executor.cores", "1"))
     requirement = (
         f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
@@ -146,9 +146,9 @@ def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[
     existing_folder = Path(local_path(location)).absolute()
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
-    free = shutil.disk_usage(existing_folder).free
-    free_text = f"{size_text(free)} are free at {existing_folder}"
-    if free < free_min:
+    free_bytes = shutil.disk_usage(existing_folder).free
+    free_text = f"{size_text(free_bytes)} are free at {existing_folder}"
+    if free_bytes < free_min:
         yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
     else:
         yield good_observation("disk", free_text)

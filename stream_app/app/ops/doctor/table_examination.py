@@ -60,13 +60,13 @@ def newest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
         )
     ]
     if findings:
-        first = findings[0]
+        first_finding = findings[0]
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
         yield problem(
             "table",
-            f"{first.problem}{more} ({first.where}), which snapshot "
+            f"{first_finding.problem}{more} ({first_finding.where}), which snapshot "
             f"{latest_snapshot.snapshot_id} needs",
-            f"{first.fix}; stream-app check {table.location} lists all",
+            f"{first_finding.fix}; stream-app check {table.location} lists all",
         )
 
 

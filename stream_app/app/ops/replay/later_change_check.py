@@ -125,11 +125,11 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
         if begin >= end:
             return
         with reader_of(source_config) as reader:
-            earliest, last = reader.bounds(*kafka_partition)
-            if earliest > begin:
-                raise _lost_error(kafka_partition, begin, earliest)
-            if last < end:
-                raise _recreated_error(kafka_partition, last, end)
+            begin_offset, end_offset = reader.bounds(*kafka_partition)
+            if begin_offset > begin:
+                raise _lost_error(kafka_partition, begin, begin_offset)
+            if end_offset < end:
+                raise _recreated_error(kafka_partition, end_offset, end)
             yield from reader.read([OffsetRange(*kafka_partition, begin, end)])
 
     return read
@@ -144,12 +144,12 @@ def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int
     )
 
 
-def _lost_error(kafka_partition: KafkaPartition, begin: int, earliest: int) -> UsageError:
+def _lost_error(kafka_partition: KafkaPartition, begin: int, begin_offset: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "
-        "rows have newer changes in the table",
+        f"the topic has dropped its offsets {begin} to {begin_offset - 1}, so it is not certain "
+        "which rows have newer changes in the table",
         where=f"topic {topic}, partition {partition}",
-        fix=f"choose records from offset {earliest - 1} on (--offset); correct older rows at their "
-        "source, whose next change brings them",
+        fix=f"choose records from offset {begin_offset - 1} on (--offset); correct older rows at "
+        "their source, whose next change brings them",
     )

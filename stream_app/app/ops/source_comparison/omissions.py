@@ -93,7 +93,7 @@ class Omissions:
         self._first_bad = self._first_bad or f"{_place_text(*_place(bad, 0))}: {reason}"
 
     @property
-    def bad(self) -> tuple[int, str]:
+    def bad_record_summary(self) -> tuple[int, str]:
         """The number of bad records, and the place and reason of the first one."""
         return self._reasons.total(), self._first_bad
 

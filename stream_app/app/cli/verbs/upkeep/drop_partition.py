@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     def result_lines() -> Iterator[str]:
         snapshot = batch_commit(table).drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
-        dropped = count_text(len(partitions), "partition")
-        yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
+        dropped_text = count_text(len(partitions), "partition")
+        yield f"dropped {dropped_text} in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, result_lines, is_empty=not partitions)
