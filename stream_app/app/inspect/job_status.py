@@ -297,13 +297,16 @@ class JobStatus:
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
     def _read_offsets(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
-        """Return the offsets up to which a table has read that is not held back."""
-        end = job_epoch.source_end if job_epoch is not None else None
+        """Return the offsets up to which a table has read that is not held back.
+
+        Raises:
+            ValueError: the checkpoint's offsets are not JSON.
+        """
         if job_state.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
-                end = _epoch_log(self.checkpoint).source_end(job_state.epoch)
-        return offsets_of_end(end)
+                return _epoch_log(self.checkpoint).end_offsets(job_state.epoch)
+        return offsets_of_end(None if job_epoch is None else job_epoch.source_end)
 
 
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import WrongSourceError
-from stream_app.format.snapshot_properties.source_end_json import offsets_of_end
+from stream_app.format.snapshot_properties.source_end_json import offsets_of_topics
 from stream_app.kafka.offset_ranges import KafkaPartition
 
 
 def partition_counts(source_end: str) -> Mapping[str, int]:
-    """Return the number of partitions of each topic in an epoch's end offsets; none for other
-    sources.
+    """Return the number of partitions of each topic in an epoch's end; none for other sources.
+
+    Raises:
+        ValueError: the text is not JSON.
     """
-    return {topic: len(partitions) for topic, partitions in offsets_of_end(source_end).items()}
+    return {topic: len(ends) for topic, ends in offsets_of_topics(source_end).items()}
 
 
 def first_counting_offsets(

@@ -11,23 +11,25 @@ from stream_app.model.job_epoch import Offsets
 
 
 def offsets_of_topics(source_end: str) -> Offsets:
-    """Return the offsets at which an epoch of topics ends.
+    """Return the offsets in an epoch's end; empty for a source without topics, such as a folder.
 
     Raises:
-        ValueError: the text is not JSON.
+        ValueError: the text is not a JSON object.
     """
-    offsets: Offsets = json.loads(source_end)
-    return offsets
-
-
-def offsets_of_end(source_end: str | None) -> Offsets:
-    """Return the offsets in an epoch's end; empty for a source without topics, such as a folder."""
-    try:
-        document = json.loads(source_end or "{}")
-    except ValueError:
-        return {}
+    document = json.loads(source_end)
     if not isinstance(document, dict):
-        return {}
+        raise ValueError(f"an epoch's end is not a JSON object: {source_end[:100]!r}")
     return {
         topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)
     }
+
+
+def offsets_of_end(source_end: str | None) -> Offsets:
+    """Return the offsets in the end that a snapshot records; empty if it is another writer's text.
+
+    The Python API commits epochs with texts of its caller.
+    """
+    try:
+        return offsets_of_topics(source_end or "{}")
+    except ValueError:
+        return {}
