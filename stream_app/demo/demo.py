@@ -184,7 +184,7 @@ class _Demo:
         self._producer.start()
         self._watch(
             "until a third is in the tables",
-            lambda: self._state.newest.message_count >= self._record_count // 3,
+            lambda: self._state.newest_table.message_count >= self._record_count // 3,
         )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
@@ -198,7 +198,8 @@ class _Demo:
         self._watch(
             "until everything is in the tables",
             lambda: (
-                self._producer.is_done and self._state.newest.message_count >= self._record_count
+                self._producer.is_done
+                and self._state.newest_table.message_count >= self._record_count
             ),
         )
         self._watch("until compaction is done", self._compactions_have_ended())
@@ -262,7 +263,7 @@ class _Demo:
                 progress_s = now_s if progress != previous_progress else progress_s
                 if not self._console.is_terminal and now_s - line_s > _LINE_INTERVAL_S:
                     line_s = now_s  # the panel moves only on a terminal
-                    count = self._state.newest.message_count
+                    count = self._state.newest_table.message_count
                     self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
                 if now_s - progress_s > _PROGRESS_WAIT_MAX_S:
                     raise StreamAppError(
