@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,19 +99,16 @@ def job_observers(
         if stream_config.metrics_port is not None:
             # A server's modules are a twentieth of what a driver imports.
             endpoint = importlib.import_module("stream_app.app.observe.metrics.endpoint")
-            address = stream_config.metrics_address
-            stack.enter_context(
-                endpoint.serving(metrics.registry, stream_config.metrics_port, health, address)
-            )
+            port, address = stream_config.metrics_port, stream_config.metrics_address
+            stack.enter_context(endpoint.serving(metrics.registry, port, health, address))
+        lineage_listeners = _lineage_listeners(job_tables, stream_config, secrets, clock)
         listeners = stack.enter_context(
             configured_listeners(
                 stream_config, name, clock,
                 hide=secrets.hide, ends_by_itself=stream_config.is_available_now,
                 other_listeners=(
                     *stack.enter_context(group_listeners(job_tables.source)),
-                    *stack.enter_context(
-                        _lineage_listeners(job_tables, stream_config, secrets, clock)
-                    ),
+                    *stack.enter_context(lineage_listeners),
                 ),
             )
         )  # fmt: skip
@@ -122,9 +119,7 @@ def job_observers(
         )  # fmt: skip
         if stream_config.metrics_port is not None:
             stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
-            watch = _quarantine_watch(
-                stream_config.quarantine, job_tables.file_system, clock, metrics
-            )
+            watch = _quarantine_watch(job_tables, stream_config, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
         yield JobObservers(events, metrics, events_file, secrets)
@@ -176,12 +171,12 @@ def _local_folders(warehouse: str, stream_config: StreamConfig) -> dict[str, Pat
 
 
 def _quarantine_watch(
-    location: str | None, file_system: Mapping[str, str], clock: Clock, metrics: JobMetrics
+    job_tables: JobTables, stream_config: StreamConfig, clock: Clock, metrics: JobMetrics
 ) -> QuarantineWatch | None:
-    if location is None:
+    if stream_config.quarantine is None:
         return None
     try:
-        quarantine = open_quarantine(location, file_system)
+        quarantine = open_quarantine(stream_config.quarantine, job_tables.file_system)
     except SparkOnlyError:
         return None
     return QuarantineWatch(quarantine, clock, metrics.set_unresolved_records)

@@ -210,12 +210,10 @@ class JobMetrics:
         if newest_snapshots:
             self._set_newest_snapshot(newest_snapshots[0])
 
-    def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
+    def count_unassigned(self, report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
-        self._counters["bad_records"].labels(self.table).inc(
-            sum(quarantine_report.reasons.values())
-        )
-        self._count_reasons(quarantine_report)
+        self._counters["bad_records"].labels(self.table).inc(sum(report.reasons.values()))
+        self._count_reasons(report)
 
     def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
         """Set the number of unresolved records in the quarantine.
@@ -258,8 +256,8 @@ class JobMetrics:
         self.source.note_commit(self.table, self.name, counts.ends)
         self.count_commits(report.snapshots, report.compactions)
 
-    def _count_reasons(self, quarantine_report: QuarantineReport) -> None:
-        for reason, count in quarantine_report.reasons.items():
+    def _count_reasons(self, report: QuarantineReport) -> None:
+        for reason, count in report.reasons.items():
             self._reasons.labels(self.table, reason).inc(count)
 
     def _add_part_seconds(self, report: EpochReport) -> None:
