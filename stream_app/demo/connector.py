@@ -140,9 +140,9 @@ class Connector:
         yield topic, message_key, value
         yield topic, message_key, None
 
-    def update_key(self, table: ShopTable, old: Key, row: Row) -> Iterator[Message]:
+    def update_key(self, table: ShopTable, old_key: Key, row: Row) -> Iterator[Message]:
         """Change the key of a row: Debezium sends a delete and an insert."""
-        yield from self.delete(table, old)
+        yield from self.delete(table, old_key)
         yield self.insert(table, row)
 
     def _change(self, table: ShopTable, op: str, before: Row | None, after: Row | None) -> Message:

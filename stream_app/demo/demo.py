@@ -137,7 +137,7 @@ class _Demo:
         self,
         console: Console,
         folder: DemoFolder,
-        records: int,
+        record_count: int,
         catalog: DemoCatalog | None,
         stack: ExitStack,
     ) -> None:
@@ -145,13 +145,13 @@ class _Demo:
         self._catalog = catalog
         self._console = console
         self._folder = folder
-        self._records = records
+        self._record_count = record_count
         self._clock = clock
         self._stack = stack
         self._shop = Shop(Random(SEED))
         self._begin_s = clock.steady_seconds()
         tables = {name: TableProgress(str(folder.database / name)) for name in TABLES}
-        self._state = DemoState(records=records, tables=tables)
+        self._state = DemoState(record_count=record_count, tables=tables)
 
     def run(self) -> int:
         """Run every scene of the demo; return the exit code."""
@@ -172,8 +172,8 @@ class _Demo:
         self._producer = ShopProducer(
             shop=self._shop,
             bootstrap=broker.bootstrap,
-            count=self._records,
-            per_second=self._records / SHOP_S,
+            count=self._record_count,
+            per_second=self._record_count / SHOP_S,
             clock=self._clock,
         )
         self._stack.callback(self._producer.stop)
@@ -184,7 +184,7 @@ class _Demo:
         self._producer.start()
         self._watch(
             "until a third is in the tables",
-            lambda: self._state.newest.message_count >= self._records // 3,
+            lambda: self._state.newest_table.message_count >= self._record_count // 3,
         )
         for alter in ALTERS:
             self._say(f"the shop: {alter};")
@@ -197,7 +197,10 @@ class _Demo:
         self._watch("until the job has begun again", lambda: self._job.is_started)
         self._watch(
             "until everything is in the tables",
-            lambda: self._producer.is_done and self._state.newest.message_count >= self._records,
+            lambda: (
+                self._producer.is_done
+                and self._state.newest_table.message_count >= self._record_count
+            ),
         )
         self._watch("until compaction is done", self._compactions_have_ended())
         self._show()
@@ -244,7 +247,7 @@ class _Demo:
 
     def _snapshot_count(self) -> int:
         """Return the number of snapshots of all tables."""
-        return sum(table.latest for table in self._state.tables.values())
+        return sum(table.latest_id for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
         progress, progress_s = (0, 0, 0), self._clock.steady_seconds()
@@ -255,12 +258,12 @@ class _Demo:
                 self._job.poll()
                 self._update()
                 live.update(live_panel(self._state))
-                now_s, previous = self._clock.steady_seconds(), progress
-                progress = (self._state.sent, self._snapshot_count(), self._job.output_bytes)
-                progress_s = now_s if progress != previous else progress_s
+                now_s, previous_progress = self._clock.steady_seconds(), progress
+                progress = (self._state.sent_count, self._snapshot_count(), self._job.output_bytes)
+                progress_s = now_s if progress != previous_progress else progress_s
                 if not self._console.is_terminal and now_s - line_s > _LINE_INTERVAL_S:
                     line_s = now_s  # the panel moves only on a terminal
-                    count = self._state.newest.message_count
+                    count = self._state.newest_table.message_count
                     self._say(f"{goal}: {progress[0]:,} sent, {count:,} in the tables")
                 if now_s - progress_s > _PROGRESS_WAIT_MAX_S:
                     raise StreamAppError(
@@ -273,9 +276,9 @@ class _Demo:
 
     def _update(self) -> None:
         self._state.advance(
-            sent=self._producer.sent,
+            sent_count=self._producer.sent_count,
             seconds=self._clock.steady_seconds() - self._begin_s,
-            run=self._job.runs,
+            run=self._job.run_count,
         )
 
     def _show(self) -> None:

@@ -37,7 +37,7 @@ class ShopProducer:
 
     Attributes:
         count, per_second: the number of changes, and their rate.
-        sent: the number of changes that the thread has sent.
+        sent_count: the number of changes that the thread has sent.
         failure: the error that has ended the thread; None without one.
     """
 
@@ -46,7 +46,7 @@ class ShopProducer:
     count: int
     per_second: float
     clock: Clock
-    sent: int = 0
+    sent_count: int = 0
     failure: BaseException | None = None
     _thread: threading.Thread | None = field(init=False, default=None)
     _has_stopped: threading.Event = field(init=False, default_factory=threading.Event)
@@ -80,7 +80,7 @@ class ShopProducer:
                 f"the shop's changes could not be sent: {self.failure}",
                 fix="check that the demo's broker runs, and start the demo again",
             )
-        return self.sent >= self.count
+        return self.sent_count >= self.count
 
     def _run(self) -> None:
         try:
@@ -111,7 +111,7 @@ class ShopProducer:
                 producer.send(topic, key=key, value=value)
             producer.flush()
             sent += len(chunk)
-            self.sent += len(chunk)
+            self.sent_count += len(chunk)
             pause_s = sent / self.per_second - (self.clock.steady_seconds() - start_s)
             if self._has_stopped.wait(max(0.0, pause_s)):
                 break
@@ -132,19 +132,19 @@ class DemoJob:
     root: Path
     folder: Path
     is_started: bool = False
-    runs: int = 0
+    run_count: int = 0
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
-    _events_position: int = field(init=False, default=0)
+    _events_offset: int = field(init=False, default=0)
 
     @property
     def log_file(self) -> Path:
         """The file with the output of the running job."""
-        return self.folder / f"job-{self.runs}.log"
+        return self.folder / f"job-{self.run_count}.log"
 
     @property
     def output_bytes(self) -> int:
         """The size of the running job's log, and of the events of all runs."""
-        return self.log_file.stat().st_size + self._events_position
+        return self.log_file.stat().st_size + self._events_offset
 
     def end_of_log(self) -> str:
         """Return the path of the running job's log, and its last lines."""
@@ -153,7 +153,7 @@ class DemoJob:
 
     def start(self) -> None:
         """Start the job, for the first time or again."""
-        self.runs += 1
+        self.run_count += 1
         self.is_started = False
         command = [sys.executable, "-P", "-m", "stream_app", *self.arguments]
         with self.log_file.open("wb") as log:
@@ -217,10 +217,10 @@ class DemoJob:
         if not self._events_file.exists():
             return
         with self._events_file.open("rb") as source:
-            source.seek(self._events_position)
+            source.seek(self._events_offset)
             for line in source:
                 if not line.endswith(b"\n"):
                     break  # an event that is being written, or the rest of a killed job's event
-                self._events_position += len(line)
+                self._events_offset += len(line)
                 start = line.rfind(b'{"event"')  # after the rest of a killed job's event
                 self.is_started |= json.loads(line[start:])["event"] == "started"

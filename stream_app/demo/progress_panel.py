@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stream_app.demo.proof import TableSide
+from stream_app.demo.proof import DemoSide
 from stream_app.errors import TableNotFoundError
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -31,14 +31,14 @@ class TableProgress:
         message_count: the number of messages of all topics up to the end of `epoch`.
         epoch: the newest epoch that brought the table a change.
         schema_id: the schema of the newest snapshot.
-        latest: the number of the newest snapshot that was read.
+        latest_id: the number of the newest snapshot that was read.
         snapshots: the numbers of snapshots by kind.
     """
 
     location: str
     message_count: int = 0
     epoch: int | None = None
-    latest: int = 0
+    latest_id: int = 0
     schema_id: int = 0
     snapshots: Counter[str] = field(default_factory=Counter)
     _table: FileStoreTable | None = field(init=False, default=None)
@@ -50,8 +50,8 @@ class TableProgress:
         except TableNotFoundError:
             return  # the job has yet to make it
         snapshots = self._table.snapshots
-        for number in range(self.latest + 1, (snapshots.latest_id() or 0) + 1):
-            self.latest = number
+        for number in range(self.latest_id + 1, (snapshots.latest_id() or 0) + 1):
+            self.latest_id = number
             try:
                 self._add_snapshot(snapshots.snapshot(number))
             except FileNotFoundError:
@@ -84,31 +84,31 @@ class DemoState:
     """The content of the live panel.
 
     Attributes:
-        records: the number of records that the producer sends in all.
-        sent: the number of records that it has sent.
+        record_count: the number of records that the producer sends in all.
+        sent_count: the number of records that it has sent.
         run: the number of the job's current run, from 1.
         goal: the event that the demo waits for; empty without one.
     """
 
-    records: int
+    record_count: int
     tables: Mapping[str, TableProgress]
-    sent: int = 0
+    sent_count: int = 0
     seconds: float = 0.0
     run: int = 0
     goal: str = ""
 
-    def advance(self, *, sent: int, seconds: float, run: int) -> None:
+    def advance(self, *, sent_count: int, seconds: float, run: int) -> None:
         """Update the numbers of the producer and the job, and read the tables' new snapshots."""
         for table in self.tables.values():
             table.read_snapshots()
-        self.sent, self.seconds, self.run = sent, seconds, run
+        self.sent_count, self.seconds, self.run = sent_count, seconds, run
 
     def wait_until(self, goal: str) -> None:
         """Show the event that the demo waits for, or an empty text for none."""
         self.goal = goal
 
     @property
-    def newest(self) -> TableProgress:
+    def newest_table(self) -> TableProgress:
         """The table with the newest epoch. An epoch without changes for a table skips it."""
         return max(
             self.tables.values(), key=lambda table: -1 if table.epoch is None else table.epoch
@@ -117,12 +117,12 @@ class DemoState:
 
 def live_panel(state: DemoState) -> Panel:
     """Draw the progress of producer and job."""
-    newest = state.newest
+    newest_table = state.newest_table
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", justify="right")
     grid.add_column()
-    grid.add_row("sent", _bar(state.sent, state.records, "cyan"))
-    grid.add_row("in tables", _bar(newest.message_count, state.records, "green"))
+    grid.add_row("sent", _bar(state.sent_count, state.record_count, "cyan"))
+    grid.add_row("in tables", _bar(newest_table.message_count, state.record_count, "green"))
     for name, table in state.tables.items():
         grid.add_row(name, _table_text(table))
     return Panel(
@@ -153,7 +153,7 @@ def _table_text(table: TableProgress) -> Text:
     )
 
 
-def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> Panel:
+def proof_panel(sides: Mapping[str, Sequence[DemoSide]], *, seconds: float) -> Panel:
     """Draw for each table its source, its files and, with a catalog, PyIceberg's result."""
     columns = ["in the shop's memory", "read from the files"]
     if has_iceberg := any(len(table_sides) > len(columns) for table_sides in sides.values()):
@@ -161,9 +161,13 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     grid = Table.grid(padding=(0, 2 if has_iceberg else 3))
     grid.add_row("", "rows", *columns, style="dim")
     for name, (source, *copies) in sides.items():
-        rows = f"{source.rows:,}"
+        rows = f"{source.row_count:,}"
         for copy_side in copies:
-            rows += f", table {copy_side.rows:,}" if copy_side.rows != source.rows else ""
+            rows += (
+                f", table {copy_side.row_count:,}"
+                if copy_side.row_count != source.row_count
+                else ""
+            )
         checksums = (side.checksum for side in (source, *copies))
         style = "" if are_equal(sides[name]) else "bold red"
         grid.add_row(name, rows, *checksums, style=style)
@@ -181,7 +185,7 @@ def proof_panel(sides: Mapping[str, Sequence[TableSide]], *, seconds: float) -> 
     )
 
 
-def are_equal(sides: Sequence[TableSide]) -> bool:
+def are_equal(sides: Sequence[DemoSide]) -> bool:
     """Return whether all sides of a table have the same count and checksum."""
     return all(side == sides[0] for side in sides)
 

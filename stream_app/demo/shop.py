@@ -37,8 +37,8 @@ class Shop:
     tables: dict[str, ShopTable] = field(default_factory=captured_tables)
     is_altered: bool = False
     _connector: Connector = field(init=False, default_factory=lambda: Connector(_START_US))
-    _customers: int = field(init=False, default=0)
-    _orders: int = field(init=False, default=0)
+    _customer_count: int = field(init=False, default=0)
+    _order_count: int = field(init=False, default=0)
 
     def messages(self, count: int) -> Iterator[Message]:
         """Return the next messages; the last transaction may be incomplete."""
@@ -57,9 +57,9 @@ class Shop:
 
     def _transaction(self) -> Iterator[Message]:
         draw = self.random.random()
-        if self._customers < 20 or draw < 0.08:
+        if self._customer_count < 20 or draw < 0.08:
             yield from self._sign_up()
-        elif self._orders < 20 or draw < 0.35:
+        elif self._order_count < 20 or draw < 0.35:
             yield from self._place_order()
         elif draw < 0.45:
             yield from self._move_customer()
@@ -71,9 +71,9 @@ class Shop:
             yield from self._cancel_order()
 
     def _sign_up(self) -> Iterator[Message]:
-        self._customers += 1
-        name = f"{self.random.choice(_FIRST_NAMES)} {self._customers:05}"
-        row: Row = (self._customers, name, self.random.choice(_CITIES))
+        self._customer_count += 1
+        name = f"{self.random.choice(_FIRST_NAMES)} {self._customer_count:05}"
+        row: Row = (self._customer_count, name, self.random.choice(_CITIES))
         if self.is_altered:
             row = (*row, _email(name))
         yield self._connector.insert(self.tables["customers"], row)
@@ -81,24 +81,24 @@ class Shop:
     def _move_customer(self) -> Iterator[Message]:
         """Change a customer's city, and the e-mail address once the table has a column for it."""
         table = self.tables["customers"]
-        old_row = table.rows[(self.random.randint(1, self._customers),)]
+        old_row = table.rows[(self.random.randint(1, self._customer_count),)]
         row = (*old_row[:2], self.random.choice(_CITIES))
         if self.is_altered:
             row = (*row, _email(str(old_row[1])))
         yield self._connector.update(table, row)
 
     def _place_order(self) -> Iterator[Message]:
-        self._orders += 1
-        customer = self.random.randint(1, self._customers)
+        self._order_count += 1
+        customer = self.random.randint(1, self._customer_count)
         # Wholesale pays more than the column of the first half can hold.
         cents = self.random.randrange(199, _CENTS_MAX)
         if self.is_altered and self.random.random() < 0.1:
             cents *= 100
-        row = (self._orders, customer, "new", cents, self._connector.now_us)
+        row = (self._order_count, customer, "new", cents, self._connector.now_us)
         yield self._connector.insert(self.tables["orders"], row)
         for line in range(1, self.random.randint(1, 3) + 1):
             sku = f"SKU-{self.random.randrange(10**6):06}"
-            item = (self._orders, line, sku, self.random.randint(1, 9))
+            item = (self._order_count, line, sku, self.random.randint(1, 9))
             yield self._connector.insert(self.tables["order_items"], item)
 
     def _advance_order(self) -> Iterator[Message]:
@@ -126,7 +126,7 @@ class Shop:
 
     def _random_order(self) -> int:
         """Return the number of an order, mostly a recent one; the order may have been cancelled."""
-        return self._orders - int(self._orders * self.random.random() ** 4)
+        return self._order_count - int(self._order_count * self.random.random() ** 4)
 
 
 def _email(name: str) -> str:

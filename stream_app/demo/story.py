@@ -69,11 +69,11 @@ def _schemas(
     return report
 
 
-def _columns_text(previous: TableSchema | None, schema: TableSchema) -> str:
+def _columns_text(previous_schema: TableSchema | None, schema: TableSchema) -> str:
     """Return all columns of the first schema, or the differences from the previous schema."""
-    if previous is None:
+    if previous_schema is None:
         return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
-    old_types = {field.name: field.data_type for field in previous.fields}
+    old_types = {field.name: field.data_type for field in previous_schema.fields}
     return ", ".join(
         f"+ {field.name} {field.data_type}"
         if field.name not in old_types

@@ -85,8 +85,8 @@ def identity_of(
 ) -> Identity:
     """Return the identity of a message, which its quarantined copies have too."""
     digest = hashlib.sha256()
-    for part in (key, value):
-        digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
+    for content in (key, value):
+        digest.update(b"-" if content is None else b"+%d:" % len(content) + content)
     return topic, partition, offset, digest.hexdigest()[:32]
 
 
@@ -113,22 +113,22 @@ class Quarantine:
     """The folder of a quarantine, on a file system that needs no JVM."""
 
     location: str
-    files: FileIO
+    file_io: FileIO
 
     @property
     def exists(self) -> bool:
         """Whether the folder exists. A job creates it with the first bad record."""
-        return self.files.exists(self.location)
+        return self.file_io.exists(self.location)
 
     def tables(self) -> list[str]:
         """Return the names of tables that have a subfolder."""
         return sorted(
-            status.name for status in self.files.list_status(self.location) if status.is_folder
+            status.name for status in self.file_io.list_status(self.location) if status.is_folder
         )
 
     def of_table(self, name: str) -> Quarantine:
         """Return the quarantine in a table's subfolder."""
-        return Quarantine(f"{self.location}/{name}", self.files)
+        return Quarantine(f"{self.location}/{name}", self.file_io)
 
     def records(self, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
         """Yield all records, file by file in the order of epochs.
@@ -140,13 +140,13 @@ class Quarantine:
             if is_quarantine_file(name):
                 yield from self._records_of(name, newest_first=newest_first)
 
-    def unresolved_records(self, committed: Collection[str]) -> list[QuarantinedRecord]:
+    def unresolved_records(self, committed_users: Collection[str]) -> list[QuarantinedRecord]:
         """Return the records without an outcome, each once.
 
         Args:
-            committed: the commit users that have a commit in the table.
+            committed_users: the commit users that have a commit in the table.
         """
-        resolved_identities = self._resolved_identities(committed)
+        resolved_identities = self._resolved_identities(committed_users)
         unresolved_records: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
             copy = unresolved_records.get(record.identity)
@@ -156,17 +156,17 @@ class Quarantine:
         return list(unresolved_records.values())
 
     def iterate_unresolved(
-        self, committed: Collection[str] = (), *, newest_first: bool = False
+        self, committed_users: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
         """Yield the unresolved records, and keep only a hash of each in memory.
 
         Of several copies of a record it yields the first.
 
         Args:
-            committed: as in `unresolved_records`; without it, the records of a replay count as
-                unresolved until `note_snapshots` has found its commit.
+            committed_users: as in `unresolved_records`; without them, the records of a replay count
+                as unresolved until `note_snapshots` has found its commit.
         """
-        resolved_identities, yielded_hashes = self._resolved_identities(committed), set[int]()
+        resolved_identities, yielded_hashes = self._resolved_identities(committed_users), set[int]()
         for record in self.records(newest_first=newest_first):
             identity = record.identity
             identity_hash = hash(identity)
@@ -190,7 +190,7 @@ class Quarantine:
         """Write a mark, and replace an older one of the same name."""
         document = asdict(mark)
         path = f"{self.location}/{_MARK}{mark.name}.json"
-        self.files.overwrite(path, json.dumps(document).encode())
+        self.file_io.overwrite(path, json.dumps(document).encode())
 
     def note_snapshots(self, snapshots: Mapping[str, int]) -> None:
         """Write the snapshots of their commits into the marks of replays.
@@ -209,33 +209,33 @@ class Quarantine:
             if not is_quarantine_file(name):
                 continue
             path = f"{self.location}/{name}"
-            lines = self.files.read_bytes(path).splitlines(keepends=True)
-            remaining = [
+            lines = self.file_io.read_bytes(path).splitlines(keepends=True)
+            remaining_lines = [
                 line
                 for line in lines
                 if self._record(name, line).identity not in removed_identities
             ]
-            if not remaining:
-                self.files.delete(path)
-            elif len(remaining) < len(lines):
-                self.files.overwrite(path, b"".join(remaining))
+            if not remaining_lines:
+                self.file_io.delete(path)
+            elif len(remaining_lines) < len(lines):
+                self.file_io.overwrite(path, b"".join(remaining_lines))
 
-    def _resolved_identities(self, committed: Collection[str]) -> set[Identity]:
+    def _resolved_identities(self, committed_users: Collection[str]) -> set[Identity]:
         return {
             identity
             for mark in self.marks()
-            if not mark.user or mark.snapshot is not None or mark.user in committed
+            if not mark.user or mark.snapshot is not None or mark.user in committed_users
             for identity in mark.records
         }
 
     def _names(self) -> list[str]:
         try:
-            return self.files.list_names(self.location)
+            return self.file_io.list_names(self.location)
         except FileNotFoundError:
             return []
 
     def _records_of(self, name: str, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
-        lines = self.files.read_bytes(f"{self.location}/{name}").splitlines()
+        lines = self.file_io.read_bytes(f"{self.location}/{name}").splitlines()
         for line in reversed(lines) if newest_first else lines:
             if line.strip():
                 yield self._record(name, line)
@@ -254,7 +254,7 @@ class Quarantine:
         """Read the mark in a file."""
         path = f"{self.location}/{name}"
         try:
-            document = json.loads(self.files.read_bytes(path))
+            document = json.loads(self.file_io.read_bytes(path))
             records = tuple(
                 (str(topic), int(partition), int(offset), str(digest))
                 for topic, partition, offset, digest in document["records"]

@@ -29,9 +29,9 @@ def is_replaced_file(name: str) -> bool:
     return ".old-" in name
 
 
-def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
+def lines_of(bad_records: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
-    for batch in bad.to_batches():
+    for batch in bad_records.to_batches():
         column_index = batch.schema.get_field_index("timestamp")
         timestamps_ms = (
             batch.column(column_index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())

@@ -25,8 +25,8 @@ _SHOWN_RECORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
-    """The bad records of an epoch.
+class QuarantineReport:
+    """A report of the bad records of an epoch.
 
     Attributes:
         file: the file with the records, or None if they are not stored.
@@ -41,7 +41,7 @@ class Quarantined:
 
 @dataclass(slots=True)
 class QuarantineWriter:
-    """The quarantine of a job, which counts the bad records of a run.
+    """A writer of one quarantine, which counts the bad records of a run.
 
     Attributes:
         folder: the folder of the quarantine, or None without one.
@@ -53,24 +53,26 @@ class QuarantineWriter:
     bad_records_max: int | None
     _count: int = field(init=False, default=0)
 
-    def write(self, epoch: int, bad: pa.Table) -> Quarantined | None:
+    def write(self, epoch: int, bad_records: pa.Table) -> QuarantineReport | None:
         """Store an epoch's bad records, and describe them; None if there are none.
 
         Args:
-            bad: a table of `BAD_RECORD_SCHEMA`.
+            bad_records: a table of `BAD_RECORD_SCHEMA`.
 
         Raises:
             BadRecordsError: the run has exceeded the limit.
         """
-        count = bad.num_rows
+        count = bad_records.num_rows
         if not count:
             return None
-        file = None if self.folder is None else _write(self.folder, epoch, bad)
+        file = None if self.folder is None else _write(self.folder, epoch, bad_records)
         self._count += count
-        first_texts = [_record_text(line) for line in lines_of(bad.slice(0, _SHOWN_RECORDS))]
+        first_texts = [
+            _record_text(line) for line in lines_of(bad_records.slice(0, _SHOWN_RECORDS))
+        ]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
-            reasons = reason_counts(bad.column("reason").to_pylist())
-            return Quarantined(file=file, first_text=first_texts[0], reasons=reasons)
+            reasons = reason_counts(bad_records.column("reason").to_pylist())
+            return QuarantineReport(file=file, first_text=first_texts[0], reasons=reasons)
         file_hint = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",
@@ -80,10 +82,10 @@ class QuarantineWriter:
         )
 
 
-def _write(folder: JobFolder, epoch: int, bad: pa.Table) -> str:
+def _write(folder: JobFolder, epoch: int, bad_records: pa.Table) -> str:
     """Write an epoch's file atomically and durably, and return its path."""
     path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
-    lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
+    lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad_records))
     data = "".join(f"{line}\n" for line in lines).encode()
     earlier_data = _content(folder, path)
     if earlier_data is not None and earlier_data != data:

@@ -23,7 +23,7 @@ class ShownJob:
     Attributes:
         quarantine: the folder of the job's bad records, or None.
         max_staleness_s: seconds without success after which the job is not healthy.
-        spark: Spark's settings, for compactions that a page starts.
+        spark_settings: Spark's settings, for compactions that a page starts.
         settings: section → key → the value as TOML, with secrets hidden.
         secrets: texts that no page may show.
     """
@@ -31,7 +31,7 @@ class ShownJob:
     job_tables: SingleTable | WholeDatabase
     quarantine: str | None
     max_staleness_s: int
-    spark: Mapping[str, str] = field(repr=False)
+    spark_settings: Mapping[str, str] = field(repr=False)
     settings: Mapping[str, Mapping[str, str]]
     secrets: Secrets = field(repr=False)
 
@@ -42,7 +42,7 @@ def shown_job(config: AppConfig) -> ShownJob:
         job_tables=config.job_tables,
         quarantine=config.stream.quarantine,
         max_staleness_s=config.stream.max_staleness // 1000,
-        spark=config.spark,
+        spark_settings=config.spark,
         settings=toml_settings(config),
         secrets=config.secrets,
     )

@@ -45,11 +45,11 @@ _OF_TRANSACTIONS = ".transaction"
 """The suffix of the name of Debezium's topic of transactions."""
 
 
-def load_problems(source: SourceConfig, declaration: FormatDeclaration) -> _Problems:
+def load_problems(source_config: SourceConfig, declaration: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for a first load of a whole database."""
-    if source.snapshot_from is None:
+    if source_config.snapshot_from is None:
         return
-    if source.snapshot_table is not None:
+    if source_config.snapshot_table is not None:
         yield (
             "source.snapshot-table",
             "belongs to a job of one table: the rules of [sync] choose tables",
@@ -60,7 +60,7 @@ def load_problems(source: SourceConfig, declaration: FormatDeclaration) -> _Prob
 
 
 def sync_problems(
-    sync: SyncConfig, source_kind: SourceKind, given_keys: Collection[str]
+    sync_config: SyncConfig, source_kind: SourceKind, given_keys: Collection[str]
 ) -> _Problems:
     """Yield (key, problem) for the section, in combination with the other sections."""
     if table_key := next((key for key in given_keys if key.startswith("table.")), None):
@@ -69,29 +69,31 @@ def sync_problems(
         yield "source.kind", "must be 'kafka' for a whole database"
     if "source.merge-shards" in given_keys:
         yield "source.merge-shards", "belongs to a job of one table; use sync.merge-shards"
-    if not sync.warehouse:
+    if not sync_config.warehouse:
         yield "sync.warehouse", "is missing: the folder of all databases"
     try:
-        parse_mapping_options(sync.type_mapping)
+        parse_mapping_options(sync_config.type_mapping)
     except UsageError as error:
         yield "sync.type-mapping", f"{error.problem} ({error.fix})"
-    yield from _name_problems(sync)
-    yield from _key_problems(sync)
-    yield from _option_problems(sync)
+    yield from _name_problems(sync_config)
+    yield from _key_problems(sync_config)
+    yield from _option_problems(sync_config)
 
 
-def transaction_problems(source: SourceConfig, declaration: FormatDeclaration) -> _Problems:
+def transaction_problems(source_config: SourceConfig, declaration: FormatDeclaration) -> _Problems:
     """Yield (key, problem) for ``transactions = whole``."""
     if not declaration.has_transactions:
         yield "sync.transactions", f"'whole' needs transactions, and {declaration.name} names none"
-    if source.reader is TopicReader.SPARK:
+    if source_config.reader is TopicReader.SPARK:
         yield "source.reader", "must be 'native' for sync.transactions = 'whole'"
-    if source.snapshot_from is not None:
+    if source_config.snapshot_from is not None:
         yield (
             "source.snapshot-from",
             "reads rows of different moments, which sync.transactions = 'whole' forbids",
         )
-    if source.topics and not any(name.endswith(_OF_TRANSACTIONS) for name in source.topics):
+    if source_config.topics and not any(
+        name.endswith(_OF_TRANSACTIONS) for name in source_config.topics
+    ):
         yield (
             "source.topics",
             "lacks the connector's topic of transactions, such as shop.transaction, for "
@@ -100,35 +102,37 @@ def transaction_problems(source: SourceConfig, declaration: FormatDeclaration) -
 
 
 def drift_problems(
-    sync: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
+    sync_config: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
     """Yield (key, problem) for the format's options of single tables.
 
     Args:
         options: the format's options for all tables.
     """
-    unknown = DriftKind.UNKNOWN.option
+    unknown_option = DriftKind.UNKNOWN.option
     for key in {TYPE_MAPPING, INEXACT, JSON_AS} & options.keys():
         yield declaration.full_key(key), f"is sync.{key} in a job of a whole database"
-    for key, problem in excluding_options({unknown: "evolve", **options}):
+    for key, problem in excluding_options({unknown_option: "evolve", **options}):
         yield declaration.full_key(key), problem
-    yield from _table_problems(sync, declaration, options)
-    reactions = {declaration.full_key(unknown): options.get(unknown)} | {
-        f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
-        for name in sync.named_tables()
+    yield from _table_problems(sync_config, declaration, options)
+    reactions = {declaration.full_key(unknown_option): options.get(unknown_option)} | {
+        f"sync.tables.{name}.{unknown_option}": sync_config.format_options_of(name).get(
+            unknown_option
+        )
+        for name in sync_config.named_tables()
     }
     for key, value in reactions.items():
-        if not sync.case_sensitive and value in ("stop", "quarantine"):
+        if not sync_config.case_sensitive and value in ("stop", "quarantine"):
             yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
 def _table_problems(
-    sync: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
+    sync_config: SyncConfig, declaration: FormatDeclaration, options: Mapping[str, str]
 ) -> _Problems:
     """Yield (key, problem) for ``[sync.tables.NAME]``."""
     option_keys = {option.key for option in declaration.options}
-    for name in sync.named_tables():
-        table_options = sync.format_options_of(name)
+    for name in sync_config.named_tables():
+        table_options = sync_config.format_options_of(name)
         for key in table_options.keys() - option_keys - {TRUNCATE}:
             yield (
                 f"sync.tables.{name}.{key}",
@@ -147,42 +151,48 @@ def _table_problems(
 
 def excluding_options(options: Mapping[str, str]) -> _Problems:
     """Yield (key, problem) for the format's options that others contradict or make ineffective."""
-    unknown, missing = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
-    if options.get(unknown) != "evolve":
+    unknown_option, missing_option = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
+    if options.get(unknown_option) != "evolve":
         for key in (NARROWED_COLUMNS, TYPE_MAPPING):
             if options.get(key, "warn") != "warn":
-                yield key, f"needs {unknown} = evolve: else the table does not follow its source"
-    if options.get(COLUMN_ALIASES) and options.get(missing, "warn") not in ("warn", "ignore"):
-        yield COLUMN_ALIASES, f"needs {missing} = warn or ignore"
+                yield (
+                    key,
+                    f"needs {unknown_option} = evolve: else the table does not follow its source",
+                )
+    if options.get(COLUMN_ALIASES) and options.get(missing_option, "warn") not in (
+        "warn",
+        "ignore",
+    ):
+        yield COLUMN_ALIASES, f"needs {missing_option} = warn or ignore"
 
 
-def _name_problems(sync: SyncConfig) -> _Problems:
+def _name_problems(sync_config: SyncConfig) -> _Problems:
     """Yield (key, problem) for names that no table can have, or that the rules leave out."""
-    name_counts = Counter(name.lower() for name in sync.table_mapping)
-    for source_name, name in sync.table_mapping.items():
+    name_counts = Counter(name.lower() for name in sync_config.table_mapping)
+    for source_name, name in sync_config.table_mapping.items():
         if name_counts[source_name.lower()] > 1:
             yield f"sync.table-mapping.{source_name}", "is given twice: names are read in any case"
         if problem := name_problem(name):
             yield f"sync.table-mapping.{source_name}", f"{name!r}: {problem}"
-    for name in sync.named_tables():
-        if not sync.case_sensitive and name != name.lower():
+    for name in sync_config.named_tables():
+        if not sync_config.case_sensitive and name != name.lower():
             yield (
                 f"sync.tables.{name}",
                 f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
                 f"[sync.tables.{name.lower()}]",
             )
-        elif reason := unreachable_reason(sync.rules, name):
+        elif reason := unreachable_reason(sync_config.rules, name):
             yield f"sync.tables.{name}", f"no table gets this name: {reason}"
 
 
-def _key_problems(sync: SyncConfig) -> _Problems:
+def _key_problems(sync_config: SyncConfig) -> _Problems:
     keys: dict[str, Sequence[str]] = {
-        "sync.primary-keys": sync.primary_keys,
-        "sync.partition-keys": sync.partition_keys,
+        "sync.primary-keys": sync_config.primary_keys,
+        "sync.partition-keys": sync_config.partition_keys,
     }
-    for name, partition_keys in sync.multiple_table_partition_keys.items():
+    for name, partition_keys in sync_config.multiple_table_partition_keys.items():
         keys[f"sync.multiple-table-partition-keys.{name}"] = partition_keys
-    for name, rule in sync.table_rules.table_settings.items():
+    for name, rule in sync_config.table_rules.table_settings.items():
         keys[f"sync.tables.{name}.primary-keys"] = rule.primary_keys or ()
         keys[f"sync.tables.{name}.partition-keys"] = rule.partition_keys or ()
     for key, columns in keys.items():
@@ -191,15 +201,15 @@ def _key_problems(sync: SyncConfig) -> _Problems:
                 yield key, f"names {column!r} twice"
 
 
-def _option_problems(sync: SyncConfig) -> _Problems:
+def _option_problems(sync_config: SyncConfig) -> _Problems:
     """Yield (key, problem) for tables' options, alone and in combination."""
-    rules = sync.table_rules
-    wrong_options = list(_single_option_problems("sync.options", sync.options))
+    rules = sync_config.table_rules
+    wrong_options = list(_single_option_problems("sync.options", sync_config.options))
     yield from wrong_options
     lacks_key = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
     shared_keys = rules.primary_keys or (() if lacks_key else (_SOURCE_KEY,))
     shared_problems = (
-        set() if wrong_options else set(_certain_problems(shared_keys, (), sync.options, {}))
+        set() if wrong_options else set(_certain_problems(shared_keys, (), sync_config.options, {}))
     )
     for problem in sorted(shared_problems):
         yield "sync.options", problem
@@ -211,7 +221,7 @@ def _option_problems(sync: SyncConfig) -> _Problems:
         keys = shared_keys if rule.primary_keys is None else rule.primary_keys
         # Partition keys for all tables apply only to tables that have these columns.
         partition_keys = rule.partition_keys or () if rule.primary_keys else ()
-        for problem in _certain_problems(keys, partition_keys, sync.options, rule.options):
+        for problem in _certain_problems(keys, partition_keys, sync_config.options, rule.options):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}", problem
 

@@ -132,7 +132,7 @@ class TableConfig:
 
 
 def table_problems(
-    table: TableConfig, declaration: FormatDeclaration, given_keys: Collection[str]
+    table_config: TableConfig, declaration: FormatDeclaration, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for the section.
 
@@ -149,19 +149,25 @@ def table_problems(
             yield key, f"is missing: {meaning}"
     wrong_options = [
         (f"table.options.{key}", problem)
-        for key, value in table.options.items()
+        for key, value in table_config.options.items()
         for problem in option_problems({key: value})
     ]
     yield from wrong_options
     if any(key.startswith(f"table.{_HISTORY}") for key, _ in wrong_options):
         return
-    all_columns = (yield from _made_columns(table, declaration)) if table.columns.fields else None
+    all_columns = (
+        (yield from _made_columns(table_config, declaration))
+        if table_config.columns.fields
+        else None
+    )
     # The remaining keys are still checked, together with valid columns and options.
-    keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given_keys
+    keys_fit = bool(table_config.primary_keys) or "table.primary-keys" not in given_keys
     if all_columns is None or wrong_options or not keys_fit:
         return
-    keys, options = keys_of_versions(table.primary_keys, table.partition_keys, table.options)
-    for problem in schema_problems(all_columns, keys, table.partition_keys, options):
+    keys, options = keys_of_versions(
+        table_config.primary_keys, table_config.partition_keys, table_config.options
+    )
+    for problem in schema_problems(all_columns, keys, table_config.partition_keys, options):
         yield "table", problem
 
 
@@ -175,22 +181,24 @@ def missing_metadata(
 
 
 def _made_columns(
-    table: TableConfig, declaration: FormatDeclaration
+    table_config: TableConfig, declaration: FormatDeclaration
 ) -> Generator[tuple[str, str], None, RowType | None]:
     """Yield problems of the made columns. Return all columns, or None if they cannot be made."""
-    if table.metadata_column_prefix and not table.metadata_columns:
+    if table_config.metadata_column_prefix and not table_config.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
-    yield from missing_metadata("table.metadata-columns", table.metadata_columns, declaration)
-    if table.history is not None:
+    yield from missing_metadata(
+        "table.metadata-columns", table_config.metadata_columns, declaration
+    )
+    if table_config.history is not None:
         yield from missing_metadata(
-            f"table.{_HISTORY}.sequence", [table.history.sequence], declaration
+            f"table.{_HISTORY}.sequence", [table_config.history.sequence], declaration
         )
     try:
-        all_columns = table.all_columns
-        if table.primary_keys:
-            for problem in key_problems(table.made_columns, table.primary_keys):
+        all_columns = table_config.all_columns
+        if table_config.primary_keys:
+            for problem in key_problems(table_config.made_columns, table_config.primary_keys):
                 yield "table", problem
-        yield from _filter_problems(table.filter, all_columns)
+        yield from _filter_problems(table_config.filter, all_columns)
         return all_columns
     except MetadataError as error:
         yield "table.metadata-columns", str(error)

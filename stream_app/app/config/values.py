@@ -222,9 +222,9 @@ def database_address(setting: Setting) -> str:
     if url.password:
         raise WrongValueError("must have no password: give it in source.snapshot-password")
     parameters = parse_qsl(urlsplit(value.removeprefix("jdbc:")).query, keep_blank_values=True)
-    if unknown := [name for name, _ in parameters if name != "user"]:
+    if unknown_names := [name for name, _ in parameters if name != "user"]:
         raise WrongValueError(
-            f"must have no parameter but user, and has {', '.join(unknown)}; the variables "
+            f"must have no parameter but user, and has {', '.join(unknown_names)}; the variables "
             "PGSSLMODE and PGSSLROOTCERT set PostgreSQL's TLS"
         )
     return value
@@ -278,12 +278,12 @@ def offsets(setting: Setting) -> str:
     if value in ("earliest", "latest"):
         return value
     try:
-        parsed = json.loads(value)
+        document = json.loads(value)
     except ValueError:
-        parsed = None
-    is_offsets = isinstance(parsed, dict) and all(
+        document = None
+    is_offsets = isinstance(document, dict) and all(
         isinstance(topic, dict) and all(type(offset) is int for offset in topic.values())
-        for topic in parsed.values()
+        for topic in document.values()
     )
     if not is_offsets:
         raise WrongValueError(
@@ -317,9 +317,9 @@ def topic_times(setting: Setting) -> TopicTimes:
     """Convert JSON with a time, in ms since 1970, for each topic or partition."""
     value = text(setting)
     with suppress(ValueError):
-        parsed = json.loads(value)
-        if isinstance(parsed, dict) and all(map(_is_time_of_topic, parsed.values())):
-            return parsed
+        document = json.loads(value)
+        if isinstance(document, dict) and all(map(_is_time_of_topic, document.values())):
+            return document
     raise WrongValueError(
         "must be JSON of milliseconds since 1970, such as '{\"orders\": 1764230400000}' or "
         f'\'{{"orders": {{"0": 1764230400000}}}}\', is {value!r}'

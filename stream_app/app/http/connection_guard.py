@@ -47,11 +47,11 @@ class PortLimits:
     """The limits of a port.
 
     Attributes:
-        connections: the maximum number of connections at the same time.
+        connections_max: the maximum number of connections at the same time.
         head_s, response_s: the time limits of these stages; the stage of events has none.
     """
 
-    connections: int
+    connections_max: int
     head_s: float = 5.0
     response_s: float = 120.0
 
@@ -111,35 +111,35 @@ class Guard:
     name: str
     limits: PortLimits
     has_events: Callable[[bytes], bool] = lambda _: False
-    _stages: dict[_Guarded, WaitStage] = field(init=False, default_factory=dict)
+    _stages: dict[_GuardedProtocol, WaitStage] = field(init=False, default_factory=dict)
     _has_warned: bool = field(init=False, default=False)
 
     def guarded_protocol(
         self, make_protocol: Callable[..., asyncio.Protocol]
     ) -> Callable[..., asyncio.Protocol]:
         """Wrap a factory of the server's protocols, so that each protocol gets a guard."""
-        return lambda *args, **values: _Guarded(self, make_protocol(*args, **values))
+        return lambda *args, **values: _GuardedProtocol(self, make_protocol(*args, **values))
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Log only once that no connection can be accepted; asyncio would log each failure."""
         loop.set_exception_handler(self._handle_loop_error)
 
-    def enter(self, connection: _Guarded) -> None:
+    def enter(self, connection: _GuardedProtocol) -> None:
         """Register a new connection."""
-        excess_connection = connection_to_close(self._stages, self.limits.connections)
+        excess_connection = connection_to_close(self._stages, self.limits.connections_max)
         if excess_connection is not None:
-            self._warn_once(f"more than {self.limits.connections} connections at a time")
+            self._warn_once(f"more than {self.limits.connections_max} connections at a time")
             excess_connection.drop()
         self._stages[connection] = WaitStage.HEAD
 
-    def set_stage(self, connection: _Guarded, stage: WaitStage) -> None:
+    def set_stage(self, connection: _GuardedProtocol, stage: WaitStage) -> None:
         """Record that a connection waits for another event."""
         self._stages[connection] = stage
-        excess_listener = listener_to_close(self._stages, self.limits.connections)
+        excess_listener = listener_to_close(self._stages, self.limits.connections_max)
         if excess_listener is not None:
             excess_listener.drop()
 
-    def leave(self, connection: _Guarded) -> None:
+    def leave(self, connection: _GuardedProtocol) -> None:
         """Forget a closed connection."""
         self._stages.pop(connection, None)
 
@@ -160,7 +160,7 @@ class Guard:
             )  # fmt: skip
 
 
-class _Guarded(asyncio.Protocol):
+class _GuardedProtocol(asyncio.Protocol):
     """A protocol that delegates to the server's own, and that the guard can end."""
 
     def __init__(self, guard: Guard, server_protocol: asyncio.Protocol) -> None:

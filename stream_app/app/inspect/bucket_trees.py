@@ -136,7 +136,7 @@ class NextCompactions:
             return None
         return f"{compaction.reason} → {compaction.output_level}"
 
-    def of_bucket(self, bucket: tuple[str, int], runs: int) -> str:
+    def of_bucket(self, bucket: tuple[str, int], run_count: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
         compaction = self.plans.get(bucket)
         if compaction is not None:
@@ -146,16 +146,16 @@ class NextCompactions:
                 f"next: {compaction.reason}{levels} → {compaction.output_level}, "
                 f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{by_others}"
             )
-        return self.obstacle or f"nothing is due: {why_not_due(runs, self.trigger)}"
+        return self.obstacle or f"nothing is due: {why_not_due(run_count, self.trigger)}"
 
 
-def why_not_due(runs: int, trigger: int) -> str:
+def why_not_due(run_count: int, trigger: int) -> str:
     """Return the reason why no rule of universal compaction picks any runs."""
-    if runs < trigger:
-        return f"{_count(runs, 'sorted run')}, the trigger is {trigger}"
+    if run_count < trigger:
+        return f"{_count(run_count, 'sorted run')}, the trigger is {trigger}"
     return (
-        f"{_count(runs, 'sorted run')}, as many as the trigger; it takes one more, or a newest run "
-        "that is as large as the next"
+        f"{_count(run_count, 'sorted run')}, as many as the trigger; it takes one more, or a "
+        "newest run that is as large as the next"
     )
 
 
@@ -179,12 +179,15 @@ def level_rows(
     table: FileStoreTable,
     snapshot: Snapshot | None,
     choice: BucketChoice = EVERYTHING,
-    planned: NextCompactions | None = None,
+    next_compactions: NextCompactions | None = None,
 ) -> list[TreeRow]:
     """Return the levels of all buckets of a snapshot, from level 0 up."""
-    planned = planned or NextCompactions()
+    next_compactions = next_compactions or NextCompactions()
     groups = groupby(live_files(table, snapshot, choice), key=partial(file_place, table))
-    return [_level_row(table, list(entries), level_key, planned) for level_key, entries in groups]
+    return [
+        _level_row(table, list(entries), level_key, next_compactions)
+        for level_key, entries in groups
+    ]
 
 
 def run_rows(
@@ -202,7 +205,7 @@ def run_rows(
     ]
 
 
-def levels_picture(runs: Sequence[TreeRow], planned: NextCompactions) -> Text:
+def levels_picture(runs: Sequence[TreeRow], next_compactions: NextCompactions) -> Text:
     """Draw a bar for each row of `run_rows`, with a length relative to the largest run."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     largest = max((run.bytes for run in runs), default=1)
@@ -221,7 +224,9 @@ def levels_picture(runs: Sequence[TreeRow], planned: NextCompactions) -> Text:
             picture.append(f", {_keys_text(run)}\n")
         if len(shown_runs) < len(tree):
             picture.append(f"  … and {len(tree) - len(shown_runs)} more\n")
-        picture.append(f"  {planned.of_bucket((partition, bucket), len(tree))}\n", style="dim")
+        picture.append(
+            f"  {next_compactions.of_bucket((partition, bucket), len(tree))}\n", style="dim"
+        )
     picture.rstrip()
     return picture
 
@@ -244,7 +249,7 @@ def _level_row(
     table: FileStoreTable,
     entries: Sequence[ManifestEntry],
     level_key: tuple[str, int, int],
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
 ) -> TreeRow:
     """Return the row of one level, or of one sorted run, with the totals of its files."""
     partition, bucket, level = level_key
@@ -262,5 +267,5 @@ def _level_row(
         bytes=sum(file.file_size for file in files),
         min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
         max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),
-        next=planned.of_level((partition, bucket), level),
+        next=next_compactions.of_level((partition, bucket), level),
     )

@@ -82,13 +82,13 @@ def compactions_of(
 _SNAPSHOTS_READ = 20
 
 
-def policy_rules(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+def policy_rules(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     """Return the rules that a job chose by ``compaction-policy``, with the reason, or None.
 
     The rules are those of the newest snapshot with compaction reports, among the newest 20. The
     bucket with the largest compaction represents the others.
     """
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest else ():
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
         if reports := reports_of_property(snapshot.properties):
             return _policy_text([report for report in reports if report.policy is not None])
     return None

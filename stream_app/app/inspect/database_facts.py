@@ -19,38 +19,42 @@ class DatabaseFacts:
     """The database snapshots of a job.
 
     Attributes:
-        newest: the newest database snapshot whose table snapshots all exist, or None.
+        newest_snapshot: the newest database snapshot whose table snapshots all exist, or None.
         count: the number of readable database snapshots.
         doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
             transaction ended in it.
     """
 
-    newest: DatabaseSnapshot | None
+    newest_snapshot: DatabaseSnapshot | None
     count: int = 0
     doubt: str = ""
 
     def line(self) -> str:
         """Return the facts as one line of text."""
         doubt_text = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
-        if self.newest is None:
+        if self.newest_snapshot is None:
             return f"no database snapshot{doubt_text}"
         sources = ", ".join(
             f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
-            for name, source in sorted(self.newest.sources.items())
+            for name, source in sorted(self.newest_snapshot.sources.items())
         )
         omissions = ", ".join(
-            f"{name} ({reason})" for name, reason in sorted(self.newest.left_out.items())
+            f"{name} ({reason})" for name, reason in sorted(self.newest_snapshot.left_out.items())
         )
         omission_text = f", without {omissions}" if omissions else ""
         return (
             f"newest of {self.count} database snapshots: {sources}, "
-            f"tables {len(self.newest.tables)}{omission_text}{doubt_text}"
+            f"tables {len(self.newest_snapshot.tables)}{omission_text}{doubt_text}"
         )
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""
-        newest = None if self.newest is None else self.newest.document()
-        return {"database_snapshot": newest, "kept": self.count, "doubt": self.doubt or None}
+        newest_document = None if self.newest_snapshot is None else self.newest_snapshot.document()
+        return {
+            "database_snapshot": newest_document,
+            "kept": self.count,
+            "doubt": self.doubt or None,
+        }
 
 
 def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFacts | None:
@@ -66,5 +70,5 @@ def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFact
     border = BorderLog(checkpoint).border(state_or_empty(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(
-        newest=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
+        newest_snapshot=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
     )

@@ -106,12 +106,14 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         statuses, newest_ms = self._statuses()
-        stored = (self._with_freshness(status, facts, newest_ms) for status, facts in statuses)
-        refused = (
-            TableStatus(table=str(origin), state=REFUSED, reason=reason)
-            for origin, reason in self.refused().items()
+        table_statuses = (
+            self._with_freshness(status, facts, newest_ms) for status, facts in statuses
         )
-        return itertools.chain(stored, refused)
+        refused_statuses = (
+            TableStatus(table=str(origin), state=REFUSED, reason=reason)
+            for origin, reason in self.refused_reasons().items()
+        )
+        return itertools.chain(table_statuses, refused_statuses)
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """Return the status of one table, or None if the job does not know it.
@@ -140,8 +142,10 @@ class JobStatus:
         if load is None:
             return None
         all_facts = [facts for _, facts in self._statuses()[0]]
-        newest = max((facts.time_ms for facts in all_facts if facts.time_ms), default=None)
-        return load.line(sum(facts.rows or 0 for facts in all_facts), newest)
+        newest_commit_ms = max(
+            (facts.time_ms for facts in all_facts if facts.time_ms), default=None
+        )
+        return load.line(sum(facts.row_count or 0 for facts in all_facts), newest_commit_ms)
 
     def newest_ms(self) -> int | None:
         """Return the time of the newest message in any ready table, in ms since 1970, or None.
@@ -167,7 +171,7 @@ class JobStatus:
         ]
         return statuses, max(times, default=None)
 
-    def refused(self) -> Mapping[Origin, str]:
+    def refused_reasons(self) -> Mapping[Origin, str]:
         """Return source table → reason, for those that the job should store but does not.
 
         Raises:
@@ -248,7 +252,7 @@ class JobStatus:
             [*job_state.origins.values(), *job_state.held_tables, *job_state.newest_epochs]
         )
 
-    def positions(self) -> dict[str, Offsets]:
+    def offsets_by_table(self) -> dict[str, Offsets]:
         """Return the offsets up to which each table has read its topics.
 
         Unreadable tables are omitted.
@@ -256,41 +260,43 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job_state, positions = state_or_empty(self.checkpoint), {}
+        job_state, offsets_by_table = state_or_empty(self.checkpoint), {}
         for name, path in self.paths(job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
-                newest = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
+                job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
                 held_table = job_state.held_tables.get(name)
-                positions[name] = (
-                    self._position(job_state, newest) if held_table is None else held_table.begin
+                offsets_by_table[name] = (
+                    self._read_offsets(job_state, job_epoch)
+                    if held_table is None
+                    else held_table.begin
                 )
-        return positions
+        return offsets_by_table
 
     def _status_from(
         self, name: str, facts: TableFacts, job_state: JobState, ends: Offsets | None
     ) -> TableStatus:
         """Return the status of a readable table, from its facts and the job's state."""
         held_table = job_state.held_tables.get(name)
-        newest = facts.epochs.get(_commit_user(self.checkpoint))
-        state = READY if newest is not None else EMPTY
-        position = self._position(job_state, newest)
+        job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
+        state = READY if job_epoch is not None else EMPTY
+        read_offsets = self._read_offsets(job_state, job_epoch)
         if held_table is not None:
             state = HELD if held_table.has_failed else WAITING
-            position = held_table.begin
+            read_offsets = held_table.begin
         status = TableStatus(
             table=name,
             state=state,
-            epoch=None if newest is None else newest.identifier,
+            epoch=None if job_epoch is None else job_epoch.identifier,
             snapshot=facts.snapshot,
-            lag=_lag(position, ends),
-            changed_s=_seconds_since(newest.time_ms if newest else None, self.now_ms),
-            sorted_runs=facts.sorted_runs,
+            lag=_lag(read_offsets, ends),
+            changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
+            sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
         )
-        return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
-    def _position(self, job_state: JobState, newest: JobEpoch | None) -> Offsets:
+    def _read_offsets(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
         """Return the offsets up to which a table has read that is not held back.
 
         Raises:
@@ -300,7 +306,7 @@ class JobStatus:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
                 return _epoch_log(self.checkpoint).end_offsets(job_state.epoch)
-        return offsets_of_end(None if newest is None else newest.source_end)
+        return offsets_of_end(None if job_epoch is None else job_epoch.source_end)
 
 
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
@@ -308,7 +314,7 @@ def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None
     ranges = None if load is None else load.of_tables.get(status.table)
     if ranges is None or status.state not in (READY, EMPTY):
         return status
-    reason = f"first load: {ranges}, {facts.rows or 0:,} rows"
+    reason = f"first load: {ranges}, {facts.row_count or 0:,} rows"
     return replace(status, state=LOADING, reason=reason)
 
 
@@ -322,15 +328,15 @@ def with_proof(status: TableStatus, facts: TableFacts, now_ms: int) -> TableStat
     )
 
 
-def with_waiting_rows(status: TableStatus, rows: int) -> TableStatus:
+def with_waiting_rows(status: TableStatus, row_count: int) -> TableStatus:
     """Return the status with a count of waiting rows.
 
     A ready table with such rows becomes `waiting`.
     """
-    status = replace(status, waiting_rows=rows)
-    if not rows or status.state not in (READY, EMPTY):
+    status = replace(status, waiting_rows=row_count)
+    if not row_count or status.state not in (READY, EMPTY):
         return status
-    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(rows))
+    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(row_count))
 
 
 def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name: str) -> Offsets:
@@ -370,8 +376,8 @@ def _commit_user(checkpoint: JobFolder) -> str:
         return ""
 
 
-def _lag(position: Offsets, ends: Offsets | None) -> int | None:
-    return None if ends is None else sum(messages_behind(position, ends).values())
+def _lag(read_offsets: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(messages_behind(read_offsets, ends).values())
 
 
 def _epoch_log(checkpoint: JobFolder) -> EpochLog:

@@ -138,9 +138,9 @@ def overview_lines(overview: Overview) -> list[str]:
     return [f"{name:<14} {value}" for name, value in facts.items()]
 
 
-def _pace(table: FileStoreTable, latest: Snapshot | None) -> str | None:
+def _pace(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     """Return the pace that the newest epoch among the newest snapshots records, or None."""
-    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest else ():
+    for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:
             return properties.get(PACE_PROPERTY)
@@ -157,8 +157,8 @@ def _unseen_by_iceberg(table: FileStoreTable, entries: Sequence[ManifestEntry]) 
     if not unseen.row_count:
         return None
     buckets_text = f"{unseen.bucket_count:,} bucket{'' if unseen.bucket_count == 1 else 's'}"
-    newest = time_text(unseen.seen_ms, zone="")
-    visible = f"files of {newest} or later" if newest else "no file yet in some"
+    newest_time = time_text(unseen.seen_ms, zone="")
+    visible = f"files of {newest_time} or later" if newest_time else "no file yet in some"
     rows_text = f"{unseen.row_count:,} row{'' if unseen.row_count == 1 else 's'}"
     return (
         f"readers lack {rows_text} in {buckets_text} until a compaction to level "

@@ -38,10 +38,10 @@ class TableFacts:
         source_ms: the time of the table's newest message, in ms since 1970, or None if no snapshot
             records it.
         epochs: commit user → the newest epoch of its job; empty unless a job asks.
-        rows: the number of physical rows of any kind, or None if unknown.
-        sorted_runs: the number of sorted runs of the bucket that has most of them, or None if not
-            counted.
-        waiting_rows: the number of rows that wait for a compaction; 0 if not counted.
+        row_count: the number of physical rows of any kind, or None if unknown.
+        sorted_run_count: the number of sorted runs of the bucket that has most of them, or None if
+            not counted.
+        waiting_row_count: the number of rows that wait for a compaction; 0 if not counted.
         proven_ms: when a check found the table equal to its source, in ms since 1970, or None.
         proven_at: the source's position in that check.
         proven_without: the columns that the check did not compare, or None.
@@ -51,9 +51,9 @@ class TableFacts:
     time_ms: int | None = None
     source_ms: int | None = None
     epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
-    rows: int | None = None
-    sorted_runs: int | None = None
-    waiting_rows: int = 0
+    row_count: int | None = None
+    sorted_run_count: int | None = None
+    waiting_row_count: int = 0
     proven_ms: int | None = None
     proven_at: str | None = None
     proven_without: str | None = None
@@ -72,17 +72,19 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     snapshots = newest_snapshots(table)
     if not snapshots:
         return TableFacts()
-    latest = snapshots[0]
-    proof = proof_of(latest)
-    live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
+    latest_snapshot = snapshots[0]
+    proof = proof_of(latest_snapshot)
+    live_entries = FileStoreScan(table).live(latest_snapshot) if of_job and counts_runs else None
     return TableFacts(
-        snapshot=latest.snapshot_id,
-        time_ms=latest.time_ms,
+        snapshot=latest_snapshot.snapshot_id,
+        time_ms=latest_snapshot.time_ms,
         source_ms=newest_source_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
-        rows=latest.total_record_count,
-        sorted_runs=None if live is None else sorted_runs_max(live),
-        waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
+        row_count=latest_snapshot.total_record_count,
+        sorted_run_count=None if live_entries is None else sorted_runs_max(live_entries),
+        waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
+        if counts_runs
+        else 0,
         proven_ms=None if proof is None else proof.time_ms,
         proven_at=None if proof is None else proof.position,
         proven_without=None if proof is None else proof.left_out_text,
@@ -122,13 +124,13 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     return None if source_ms is None else max(0, now_ms - source_ms) // 1000
 
 
-def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
+def sorted_runs_max(live_entries: Iterable[ManifestEntry]) -> int:
     """Return the largest number of sorted runs in a bucket.
 
     Each file of level 0 is a sorted run.
     """
     runs_of: dict[BucketId, set[str | int]] = {}
-    for entry in live:
+    for entry in live_entries:
         run = entry.file.level or entry.file.file_name
         runs_of.setdefault(entry.bucket_id, set()).add(run)
     return max(map(len, runs_of.values()), default=0)

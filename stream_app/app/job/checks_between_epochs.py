@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class BetweenEpochs:
+class ChecksBetweenEpochs:
     """The checks that run after a report of the stream, between two epochs.
 
     Attributes:

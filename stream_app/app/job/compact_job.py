@@ -24,8 +24,8 @@ from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.channels.signs_of_life import Activity
+from stream_app.app.observe.compaction_observers import CompactionObservers, compaction_observers
 from stream_app.app.observe.events.event_texts import report_line
-from stream_app.app.observe.watched_compaction import WatchedCompaction, watched_compaction
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.app.table_setup.single_table_setup import warn_of_ignored_options
 from stream_app.errors import CompactionError
@@ -51,19 +51,19 @@ _COMPACTING = Activity("compacting")
 
 def compact(settings: CompactionSettings, secrets: Secrets) -> None:
     """Run a compaction job with the configured metrics and notifications."""
-    with watched_compaction(settings, secrets) as observers:
+    with compaction_observers(settings, secrets) as observers:
         observers.signs.begin("Spark's session begins")
         run(settings, observers)
 
 
-def run(settings: CompactionSettings, observers: WatchedCompaction) -> None:
+def run(settings: CompactionSettings, observers: CompactionObservers) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Raises:
         CompactionError: some buckets could not be compacted; the other buckets are compacted.
     """
     warn_of_ignored_options(settings.table)
-    spark = start_session(f"stream_app compact {settings.table.location}", settings.spark)
+    spark = start_session(f"stream_app compact {settings.table.location}", settings.spark_settings)
     stop_requested = threading.Event()
     with watched_session(spark, stop_requested):
         if settings.row_order is None:
@@ -85,7 +85,7 @@ def _merge_files(
     spark: SparkSession,
     stop_requested: threading.Event,
     settings: CompactionSettings,
-    observers: WatchedCompaction,
+    observers: CompactionObservers,
 ) -> None:
     table = settings.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
@@ -105,7 +105,7 @@ def _merge_files(
 
 
 class CompactionRun:
-    """The compactions of one run of the command."""
+    """A run of the command, which compacts one table."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class CompactionRun:
 
     @property
     def _logs_json(self) -> bool:
-        return self.settings.stream.log_format is LogFormat.JSON
+        return self.settings.stream_config.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
         settings, table, stream_commit = (
@@ -160,10 +160,10 @@ class CompactionRun:
         )
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
-        latest = table.snapshots.latest()
-        units = planned_compactions(table, latest, buckets, full=settings.full)
+        latest_snapshot = table.snapshots.latest()
+        units = planned_compactions(table, latest_snapshot, buckets, full=settings.full)
         if table.kind_traits.merges_by_key:
-            self.summary.add_level0(FileStoreScan(table).live(latest, buckets))
+            self.summary.add_level0(FileStoreScan(table).live(latest_snapshot, buckets))
         snapshots = (
             stream_commit.iter_compact_fully(buckets)
             if settings.full
@@ -217,12 +217,12 @@ class CompactionRun:
         """Load the buckets that have new files, or all that meet a condition on idle time."""
         table, stream_commit = self.table_job.table, self.table_job.stream_commit
         choice = self.settings.choice
-        latest = table.snapshots.latest()
-        latest_id = None if latest is None else latest.snapshot_id
+        latest_snapshot = table.snapshots.latest()
+        latest_id = None if latest_snapshot is None else latest_snapshot.snapshot_id
         if latest_id == self._snapshot_id and choice.idle_ms is None:
             return set()
         self._snapshot_id = latest_id
-        buckets = choice.buckets(table, latest)
+        buckets = choice.buckets(table, latest_snapshot)
         stream_commit.state.follow_and_load(buckets)
         if choice.has_conditions:
             stream_commit.coordinator.restrict({partition for partition, _ in buckets})

@@ -84,25 +84,29 @@ class DatabaseSnapshotRecorder:
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
         """Return each table's newest known snapshot, and why other tables have none."""
-        held = self.epoch_tables.held_by_name
-        left_out = {name: f"it was held back: {table.reason}" for name, table in held.items()}
+        held_tables = self.epoch_tables.held_by_name
+        left_out = {
+            name: f"it was held back: {table.reason}" for name, table in held_tables.items()
+        }
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table
-            newest = feed.table_job.newest_snapshot
+            newest_snapshot = feed.table_job.newest_snapshot
             if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
-            elif newest is not None:
-                tables[feed.name] = TableAt(newest.snapshot_id, newest.time_ms)
+            elif newest_snapshot is not None:
+                tables[feed.name] = TableAt(newest_snapshot.snapshot_id, newest_snapshot.time_ms)
         return tables, left_out
 
     def _prune(self) -> None:
         """Delete the job's expired database snapshots, in a thread that does not hold the lock."""
         try:
             names = self.snapshots.names(self.epoch_tables.epoch_log.query_id())
-            unread = [name for name in names if name not in self._known_snapshots]
+            unread_names = [name for name in names if name not in self._known_snapshots]
             read_snapshots = zip(
-                unread, map_in_threads(COMMIT_THREADS, self.snapshots.read, unread), strict=True
+                unread_names,
+                map_in_threads(COMMIT_THREADS, self.snapshots.read, unread_names),
+                strict=True,
             )
             snapshots = {
                 **self._known_snapshots,

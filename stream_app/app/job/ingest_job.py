@@ -21,11 +21,11 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.checks_between_epochs import BetweenEpochs
+from stream_app.app.job.checks_between_epochs import ChecksBetweenEpochs
 from stream_app.app.job.database_record import DatabaseSnapshotRecorder
-from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_session import JobSession
+from stream_app.app.job.feed_factory import FeedFactory
 from stream_app.app.job.run_outcome import check_none_held, check_not_all_bad
+from stream_app.app.job.session_starter import SessionStarter
 from stream_app.app.job.source_reader import (
     SourceReader,
     StreamSettings,
@@ -34,10 +34,10 @@ from stream_app.app.job.source_reader import (
 )
 from stream_app.app.job.start_checks import CheckedJob, JobChecks
 from stream_app.app.job.table_assembly import job_round_runner, prepare_tables
-from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.app.job.unused_settings_check import UnusedSettingsCheck
 from stream_app.app.load.begin_load import JobLoad, PreparedTables, begin_or_resume_load
 from stream_app.app.observe.channels.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.observe.watched_job import WatchedJob
+from stream_app.app.observe.job_observers import JobObservers
 from stream_app.checkpoint.border_log import BorderLog
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
@@ -61,15 +61,15 @@ _MESSAGE_SEARCH = Activity("no epoch has begun: the job looks for messages", rep
 
 def ingest(
     job_tables: SingleTable | WholeDatabase,
-    stream: StreamConfig,
-    session: JobSession,
-    watched: WatchedJob,
+    stream_config: StreamConfig,
+    session_starter: SessionStarter,
+    observers: JobObservers,
     clock: Clock,
 ) -> None:
     """Run the job until its source is drained or the job is stopped.
 
     Args:
-        watched: receives the job's events.
+        observers: receive the job's events.
 
     Raises:
         StreamAppError: the setup is wrong, or the job fails while it runs.
@@ -78,19 +78,22 @@ def ingest(
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("the job checks topics, table and checkpoint")
         checks = JobChecks(
-            job_tables=job_tables, stream=stream, clock=clock, open_folder=session.folder
+            job_tables=job_tables,
+            stream_config=stream_config,
+            clock=clock,
+            open_folder=session_starter.folder,
         )
         checked_job = checks.run()
-        stack.enter_context(watched.writing_events())
+        stack.enter_context(observers.writing_events())
         signs.begin("Spark's session begins")
-        spark, stop_requested = session.start(), threading.Event()
+        spark, stop_requested = session_starter.start(), threading.Event()
         stack.enter_context(watched_session(spark, stop_requested))
         _IngestJob(
             job_tables=job_tables,
-            stream=stream,
-            session=session,
+            stream_config=stream_config,
+            session_starter=session_starter,
             checked_job=checked_job,
-            watched=watched,
+            observers=observers,
             signs=signs,
             spark=spark,
             stop_requested=stop_requested,
@@ -103,10 +106,10 @@ class _IngestJob:
     """A checked job in its process; `run` has its steps."""
 
     job_tables: SingleTable | WholeDatabase
-    stream: StreamConfig
-    session: JobSession
+    stream_config: StreamConfig
+    session_starter: SessionStarter
     checked_job: CheckedJob
-    watched: WatchedJob
+    observers: JobObservers
     signs: SignsOfLife
     spark: SparkSession
     stop_requested: threading.Event
@@ -121,32 +124,32 @@ class _IngestJob:
         4. Run the stream.
         5. Judge the outcome.
         """
-        driver_messages = self.stream.driver_messages
+        driver_messages = self.stream_config.driver_messages
         driver_bytes = DRIVER_BYTES if driver_messages else 0
         with ExitStack() as closing:
-            closing.callback(self.watched.metrics.jvm.detach)
+            closing.callback(self.observers.metrics.jvm.detach)
             compactions = SparkCompactionQueue(
                 self.spark, self._compactions_at_once(), driver_bytes
             )
             closing.callback(compactions.close)
-            feeds = self._feeds(compactions)  # step 1
-            closing.callback(feeds.close)
+            feed_factory = self._feed_factory(compactions)  # step 1
+            closing.callback(feed_factory.close)
             closing.callback(self.signs.begin, "Spark ends")
-            self.watched.metrics.jvm.attach(self.spark)
-            self.watched.metrics.note_decoder(self.checked_job.state_file.state.decoder)
-            prepared_tables = prepare_tables(self.checked_job, feeds, self.clock)  # step 2
+            self.observers.metrics.jvm.attach(self.spark)
+            self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
+            prepared_tables = prepare_tables(self.checked_job, feed_factory, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
             source_reader: SourceReader[Any] = source_reader_of(  # step 3
-                config=self.job_tables.source,
+                source_config=self.job_tables.source,
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
                 checkpoint=self.checked_job.checkpoint,
-                driver_messages=driver_messages,
+                driver_messages_max=driver_messages,
                 load=load,
             )
             round_runner = job_round_runner(
                 prepared_tables=prepared_tables,
-                feeds=feeds,
+                feed_factory=feed_factory,
                 runner=source_reader.runner,
                 epoch_log=EpochLog(
                     self.checked_job.checkpoint, can_reread=source_reader.can_reread
@@ -158,11 +161,13 @@ class _IngestJob:
             if load is not None:
                 self._report_load(load, round_runner.tables)
             epoch_committer = EpochCommitter(
-                round_runner, self._on_committed(round_runner.tables, feeds.pace)
+                round_runner, self._on_committed(round_runner.tables, feed_factory.pace)
             )
-            self._run_stream(epoch_committer, feeds, source_reader)  # step 4
+            self._run_stream(epoch_committer, feed_factory, source_reader)  # step 4
             check_none_held(epoch_committer.tables.held_by_name)  # step 5
-            check_not_all_bad(round_runner.totals, feeds.unassigned_count, self.stream.quarantine)
+            check_not_all_bad(
+                round_runner.totals, feed_factory.unassigned_count, self.stream_config.quarantine
+            )
 
     def _begin_load(self, prepared_tables: PreparedTables) -> JobLoad | None:
         """Begin or resume the first load that the configuration asks for."""
@@ -170,14 +175,14 @@ class _IngestJob:
             job_tables=self.job_tables,
             prepared_tables=prepared_tables,
             state_file=self.checked_job.state_file,
-            reader=self.checked_job.reader_settings,
+            reader_settings=self.checked_job.reader_settings,
             clock=self.clock,
             task_count=self._task_count,
         )
 
     def _report_load(self, load: JobLoad, epoch_tables: EpochTables) -> None:
         """Report the progress of a first load in the job's metrics."""
-        self.watched.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
+        self.observers.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
         """Return what runs after the commits of an epoch, such as recording a database snapshot."""
@@ -199,11 +204,11 @@ class _IngestJob:
     def _compactions_at_once(self) -> int | None:
         table = self.checked_job.table
         options = CoreOptions(self.job_tables.section.options) if table is None else table.options
-        return options[COMPACTION_MAX_PARALLELISM] or self.stream.compaction_cores
+        return options[COMPACTION_MAX_PARALLELISM] or self.stream_config.compaction_cores
 
     def _epoch_settings(self) -> EpochSettings:
         return EpochSettings(
-            task_count=self.stream.write_parallelism or self._task_count,
+            task_count=self.stream_config.write_parallelism or self._task_count,
             sort_messages=self.job_tables.source.kind is SourceKind.FILES,
         )
 
@@ -211,48 +216,48 @@ class _IngestJob:
     def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feeds(self, compactions: SparkCompactionQueue) -> JobFeeds:
-        return JobFeeds(
+    def _feed_factory(self, compactions: SparkCompactionQueue) -> FeedFactory:
+        return FeedFactory(
             job_tables=self.job_tables,
-            stream=self.stream,
+            stream_config=self.stream_config,
             state_file=self.checked_job.state_file,
-            open_folder=self.session.folder,
+            open_folder=self.session_starter.folder,
             compactions=compactions,
-            pace=pace_of(self.stream, self.clock),
+            pace=pace_of(self.stream_config, self.clock),
             stopping=self.stop_requested.is_set,
-            events=self.watched.events,
+            events=self.observers.events,
         )
 
     def _run_stream(
         self,
         epoch_committer: EpochCommitter[MessagesT],
-        feeds: JobFeeds,
+        feed_factory: FeedFactory,
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream, self.watched.events
+        job_tables, stream, events = self.job_tables, self.stream_config, self.observers.events
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.round_runner.plan()
-        unused = UnusedSettings(
+        unused_settings_check = UnusedSettingsCheck(
             named_tables=job_tables.named_tables,
-            idle_expectations=feeds.idle_expectations,
+            idle_expectations=feed_factory.idle_expectations,
             state_file=self.checked_job.state_file,
         )
-        with_checks = BetweenEpochs(epoch_committer.lock).with_checks
-        note_problems = partial(self._note_problems, feeds)
+        with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
+        note_problems = partial(self._note_problems, feed_factory)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
             drains=stream.is_available_now,
             on_progress=with_checks(events.report_progress, note_problems),
-            on_idle=with_checks(events.report_poll, note_problems, unused.check),
-            on_drained=with_checks(events.report_drain, unused.check),
+            on_idle=with_checks(events.report_poll, note_problems, unused_settings_check.check),
+            on_drained=with_checks(events.report_drain, unused_settings_check.check),
             on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
         )
         settings = StreamSettings(
             job_tables=job_tables,
             trigger=None if stream.is_available_now else stream.trigger,
-            pace=feeds.pace,
+            pace=feed_factory.pace,
             checkpoint=checkpoint,
             clock=self.clock,
         )
@@ -266,12 +271,14 @@ class _IngestJob:
             running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
 
-    def _note_problems(self, feeds: JobFeeds) -> None:
+    def _note_problems(self, feed_factory: FeedFactory) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
-        problems = self.watched.events.listeners.problems()
+        problems = self.observers.events.listeners.problems()
         self.checked_job.state_file.note_transient_warnings("services", problems)
-        self.checked_job.state_file.note_transient_warnings("cores", feeds.core_warnings())
-        self.checked_job.state_file.note_transient_warnings("freshness", feeds.freshness_warnings())
+        self.checked_job.state_file.note_transient_warnings("cores", feed_factory.core_warnings())
+        self.checked_job.state_file.note_transient_warnings(
+            "freshness", feed_factory.freshness_warnings()
+        )
 
 
 def _activity_of(epoch_committer: EpochCommitter[MessagesT]) -> Activity | None:

@@ -12,16 +12,16 @@ from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.errors import NoGoodRecordError, TablesHeldError
 
 
-def check_none_held(held: Mapping[str, HeldTable]) -> None:
+def check_none_held(held_tables: Mapping[str, HeldTable]) -> None:
     """Fail a run that leaves tables held back, because they lack changes.
 
     Raises:
         TablesHeldError: names the tables, with the reasons.
     """
-    if held:
+    if held_tables:
         raise TablesHeldError(
-            f"{len(held)} of the job's tables are held back; the others have all changes: "
-            + "".join(f"\n  {name}: {table.reason}" for name, table in sorted(held.items())),
+            f"{len(held_tables)} of the job's tables are held back; the others have all changes: "
+            + "".join(f"\n  {name}: {table.reason}" for name, table in sorted(held_tables.items())),
             fix="remove these causes, and start the job again: each table continues where it was",
         )
 

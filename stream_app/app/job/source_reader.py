@@ -76,14 +76,17 @@ class SourceReader(Protocol[MessagesT]):
         """Whether the messages of earlier epochs can be read again."""
         ...
 
-    def stream(self, settings: StreamSettings, running: RunningStream[MessagesT]) -> Stream:
+    def stream(self, settings: StreamSettings, running_stream: RunningStream[MessagesT]) -> Stream:
         """Return the stream that cuts the source into epochs and passes them to the committer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSourceReader:
-    """A `SourceReader` by Spark's streaming query, which cuts the source into epochs."""
+    """A reader of a source by Spark's streaming query, which cuts the source into epochs.
+
+    Implements `SourceReader`.
+    """
 
     source: KafkaSource | JsonLinesSource
     runner: DataFrameEpochRunner
@@ -93,21 +96,23 @@ class SparkSourceReader:
         """See `SourceReader.can_reread`."""
         return self.runner.read is not None
 
-    def stream(self, settings: StreamSettings, running: RunningStream[DataFrame]) -> Stream:
+    def stream(self, settings: StreamSettings, running_stream: RunningStream[DataFrame]) -> Stream:
         """See `SourceReader.stream`."""
         return SparkStream(
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
-            epoch_committer=running.epoch_committer,
+            epoch_committer=running_stream.epoch_committer,
             checkpoint=spark_location(settings.checkpoint.location),
             trigger=settings.trigger,
-            stop_requested=running.stop_requested,
+            stop_requested=running_stream.stop_requested,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class NativeSourceReader:
-    """A `SourceReader` by tasks that read ranges of offsets, which the job plans itself.
+    """A reader of a source by tasks, whose ranges of offsets the job plans itself.
+
+    Implements `SourceReader`.
 
     Attributes:
         reader_settings: settings of the native reader; the client's options may contain passwords.
@@ -124,10 +129,10 @@ class NativeSourceReader:
     can_reread: ClassVar[bool] = True
 
     def stream(
-        self, settings: StreamSettings, running: RunningStream[Sequence[OffsetRange]]
+        self, settings: StreamSettings, running_stream: RunningStream[Sequence[OffsetRange]]
     ) -> Stream:
         """See `SourceReader.stream`."""
-        epoch_committer = running.epoch_committer
+        epoch_committer = running_stream.epoch_committer
         epoch_cutter = self._epoch_cutter(settings)
         return TopicStream(
             rules=EpochRules(
@@ -168,61 +173,63 @@ class NativeSourceReader:
         )
 
 
-def pace_of(stream: StreamConfig, clock: Clock) -> Pace:
+def pace_of(stream_config: StreamConfig, clock: Clock) -> Pace:
     """Return the pace of a job's epochs: fixed, or derived from ``stream.freshness``."""
-    if stream.freshness is None or stream.is_available_now:
-        return FixedPace(stream.pause_s)
-    return FreshPace(stream.freshness / 1000, clock)
+    if stream_config.freshness is None or stream_config.is_available_now:
+        return FixedPace(stream_config.pause_s)
+    return FreshPace(stream_config.freshness / 1000, clock)
 
 
 def source_reader_of(
-    config: SourceConfig,
+    source_config: SourceConfig,
     reader_settings: ReaderSettings | None,
     spark: SparkSession,
     checkpoint: JobFolder,
-    driver_messages: int,
+    driver_messages_max: int,
     load: JobLoad | None = None,
 ) -> SparkSourceReader | NativeSourceReader:
     """Choose the reader of a job's source.
 
     Args:
         reader_settings: settings of the native reader, or None if Spark reads the source.
-        driver_messages: see `DriverEpochRunner.messages_max`.
+        driver_messages_max: see `DriverEpochRunner.messages_max`.
         load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:
         SourceError: a new job begins at a time or at a group's offsets, and the broker does not
             respond.
     """
-    if config.kind is SourceKind.FILES:
+    if source_config.kind is SourceKind.FILES:
         files = JsonLinesSource(
-            path=config.path or "", max_files_per_trigger=config.max_files_per_trigger
+            path=source_config.path or "", max_files_per_trigger=source_config.max_files_per_trigger
         )
         return SparkSourceReader(files, DataFrameEpochRunner(spark))
-    source = _kafka_source(config, checkpoint)
+    source = _kafka_source(source_config, checkpoint)
     if reader_settings is None:
         return SparkSourceReader(source, DataFrameEpochRunner(spark, source.read_between))
-    task_count = config.min_partitions or spark.sparkContext.defaultParallelism
+    task_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
     runner = DriverEpochRunner(
-        RangeEpochRunner(spark, reader_settings, task_count), driver_messages
+        RangeEpochRunner(spark, reader_settings, task_count), driver_messages_max
     )
-    offset_client = open_offset_client(config, reader_settings)
+    offset_client = open_offset_client(source_config, reader_settings)
     if load is None:
         return NativeSourceReader(source, runner, reader_settings, offset_client)
     return NativeSourceReader(
-        source, load.runner_before(runner), reader_settings, offset_client, load.epochs
+        source, load.runner_before(runner), reader_settings, offset_client, load.epoch_count
     )
 
 
-def _kafka_source(config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:
+def _kafka_source(source_config: SourceConfig, checkpoint: JobFolder) -> KafkaSource:
     has_begun = EpochLogWriter(checkpoint).has_first_offsets()
     return KafkaSource(
-        bootstrap_servers=config.bootstrap_servers,
-        topics=config.topics,
-        topic_pattern=config.topic_pattern,
-        starting_offsets=config.starting_offsets if has_begun else first_offsets_of(config),
-        max_offsets_per_trigger=config.max_offsets_per_trigger,
-        min_partitions=config.min_partitions,
-        fail_on_data_loss=config.fail_on_data_loss,
-        kafka_options=config.kafka_options,
+        bootstrap_servers=source_config.bootstrap_servers,
+        topics=source_config.topics,
+        topic_pattern=source_config.topic_pattern,
+        starting_offsets=source_config.starting_offsets
+        if has_begun
+        else first_offsets_of(source_config),
+        max_offsets_per_trigger=source_config.max_offsets_per_trigger,
+        min_partitions=source_config.min_partitions,
+        fail_on_data_loss=source_config.fail_on_data_loss,
+        kafka_options=source_config.kafka_options,
     )

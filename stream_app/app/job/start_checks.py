@@ -75,7 +75,7 @@ class JobChecks:
     """
 
     job_tables: SingleTable | WholeDatabase
-    stream: StreamConfig
+    stream_config: StreamConfig
     clock: Clock
     open_folder: Callable[[str], JobFolder]
 
@@ -111,7 +111,7 @@ class JobChecks:
                 own_checkpoint(state_file, self.job_tables.location, DATABASE, share)
                 warnings = ()
         state_file.begin(decoder)  # step 7
-        state_file.warn([*_warnings_of(self.stream), *warnings])
+        state_file.warn([*_warnings_of(self.stream_config), *warnings])
         _check_not_recreated(topics, state_file)
         return CheckedJob(tables, state_file, reader_settings)
 
@@ -124,7 +124,9 @@ class JobChecks:
                 where="sync.transactions",
                 fix="see the log for what source.reader = 'native' lacks, or leave the key out",
             )
-        has_pace = self.stream.freshness is not None and not self.stream.is_available_now
+        has_pace = (
+            self.stream_config.freshness is not None and not self.stream_config.is_available_now
+        )
         if reader_settings is None and has_pace:
             raise UsageError(
                 "only the native reader chooses the length of epochs, and it cannot read this "
@@ -137,13 +139,13 @@ class JobChecks:
     def _check_folders(self) -> None:
         """Create the local folders, and check that the job can write to them."""
         warehouse = "" if self.job_tables.catalog else self.job_tables.location
-        quarantine = self.stream.quarantine or ""
+        quarantine = self.stream_config.quarantine or ""
         create_local_folder(quarantine)
-        check_folders_writable(warehouse, self.stream.checkpoint, quarantine)
+        check_folders_writable(warehouse, self.stream_config.checkpoint, quarantine)
 
     def _open_state(self) -> JobStateFile:
         """Check that a local checkpoint is whole, and open the file of the job's state."""
-        checkpoint = self.stream.checkpoint
+        checkpoint = self.stream_config.checkpoint
         if is_local(checkpoint):
             check_whole(Path(local_path(checkpoint)))
         return JobStateFile(self.open_folder(checkpoint))
@@ -162,32 +164,32 @@ def _check_not_recreated(topics: Mapping[str, TopicInfo], state_file: JobStateFi
     remember_topics(state_file, topic_ids)
 
 
-def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
+def _warnings_of(stream_config: StreamConfig) -> list[JobWarning]:
     """Return warnings about configuration keys that have no effect."""
-    if stream.otlp_endpoint is None or stream.metrics_port is not None:
+    if stream_config.otlp_endpoint is None or stream_config.metrics_port is not None:
         return []
     problem = "stream.otlp-endpoint receives traces, but no metrics"
     fix = "set stream.metrics-port, which the collector's Prometheus receiver can scrape"
     return [JobWarning(problem=problem, fix=fix)]
 
 
-def _decoder_of(source: SourceConfig) -> str:
+def _decoder_of(source_config: SourceConfig) -> str:
     """Return and log the decoder that runs; empty for a format that has only one.
 
     Raises:
         UsageError: the configuration wants the compiled decoder, which is not available.
     """
-    if DECODER_OPTION not in format_named(source.format).options:
+    if DECODER_OPTION not in format_named(source_config.format).options:
         return ""
-    decoder = decoder_in_use(source.format_options.get(DECODER, AUTO))
+    decoder = decoder_in_use(source_config.format_options.get(DECODER, AUTO))
     _LOG.info("messages are decoded by %s", decoder)
     return decoder
 
 
-def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
-    if source.kind is not SourceKind.KAFKA:
+def _check_source(source_config: SourceConfig) -> Mapping[str, TopicInfo]:
+    if source_config.kind is not SourceKind.KAFKA:
         return {}
-    if settings := unaskable_settings(source):
+    if settings := unaskable_settings(source_config):
         _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
         return {}
-    return check_topics(source)
+    return check_topics(source_config)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.job.feed_factory import FeedFactory
 from stream_app.app.job.start_checks import CheckedJob
 from stream_app.app.load.begin_load import JobLoad
 from stream_app.app.table_setup.database_tables import DatabaseTables
-from stream_app.app.table_setup.source_statements import SourceStatements, statements_of
 from stream_app.app.table_setup.start_table_checks import CheckedTable, SampledDatabase
+from stream_app.app.table_setup.statement_reader import StatementReader, statement_reader_of
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.epoch_tables import (
@@ -41,21 +41,21 @@ class RoundSetup(NamedTuple):
     tables_class: type[EpochTables]
     splitter: MessageSplitter
     newcomer_creator: DatabaseTables | None = None
-    read_statements: SourceStatements | None = None
+    read_statements: StatementReader | None = None
 
 
 def prepare_tables(
-    checked_job: CheckedJob, feeds: JobFeeds, clock: Clock
+    checked_job: CheckedJob, feed_factory: FeedFactory, clock: Clock
 ) -> CheckedTable | DatabaseTables:
-    """Return the job's only table, or the maker of a whole database's tables."""
+    """Return the job's only table, or the tables of a whole database."""
     match checked_job.tables:
         case SampledDatabase(database, messages):
             return DatabaseTables(
                 job_tables=database,
                 state_file=checked_job.state_file,
                 clock=clock,
-                feed_of=feeds.of_table,
-                quarantine=feeds.quarantine,
+                feed_of=feed_factory.of_table,
+                quarantine=feed_factory.quarantine,
                 first_messages=messages,
             )
         case CheckedTable() as only_table:
@@ -64,7 +64,7 @@ def prepare_tables(
 
 def job_round_runner(
     prepared_tables: CheckedTable | DatabaseTables,
-    feeds: JobFeeds,
+    feed_factory: FeedFactory,
     runner: EpochRunner[MessagesT],
     epoch_log: EpochLog,
     settings: EpochSettings,
@@ -83,19 +83,19 @@ def job_round_runner(
     """
     match prepared_tables:
         case CheckedTable(table):
-            only_feed = feeds.of_only_table(table)
+            only_feed = feed_factory.of_only_table(table)
             setup = RoundSetup([only_feed], StoppingTables, OneTableSplitter())
         case DatabaseTables():
-            setup = _database_setup(prepared_tables, feeds, clock, loads=load is not None)
+            setup = _database_setup(prepared_tables, feed_factory, clock, loads=load is not None)
     if load is not None:
-        load.check_tables((feed.table for feed in setup.feeds), feeds.state_file.folder)
+        load.check_tables((feed.table for feed in setup.feeds), feed_factory.state_file.folder)
     epoch_tables = setup.tables_class(
         setup.feeds,
         epoch_log=epoch_log,
-        state_file=feeds.state_file,
+        state_file=feed_factory.state_file,
         now_ms=clock.now_ms,
-        on_change=feeds.events.report_held,
-        load_epoch_count=0 if load is None else load.epochs,
+        on_change=feed_factory.events.report_held,
+        load_epoch_count=0 if load is None else load.epoch_count,
     )
     settings = replace(settings, holds_tables=epoch_tables.holds_tables)
     return RoundRunner(
@@ -109,7 +109,7 @@ def job_round_runner(
 
 
 def _database_setup(
-    database: DatabaseTables, feeds: JobFeeds, clock: Clock, *, loads: bool
+    database: DatabaseTables, feed_factory: FeedFactory, clock: Clock, *, loads: bool
 ) -> RoundSetup:
     """Return the setup for a whole database, and create the tables that it lacks."""
     # A table that cannot be created here is tried again with its first message.
@@ -117,7 +117,9 @@ def _database_setup(
     return RoundSetup(
         table_feeds,
         LoadingTables if loads else IndependentTables,
-        database.splitter(table_feeds, frozenset(feeds.state_file.state.held_tables)),
+        database.splitter(table_feeds, frozenset(feed_factory.state_file.state.held_tables)),
         newcomer_creator=database,
-        read_statements=statements_of(database.job_tables, feeds.state_file, clock.now_ms),
+        read_statements=statement_reader_of(
+            database.job_tables, feed_factory.state_file, clock.now_ms
+        ),
     )

@@ -50,15 +50,15 @@ class JarSet:
     """Jars that belong together.
 
     Attributes:
-        excluded: modules (organisation, module) that the dependencies must not add.
-        complete: whether the coordinates name every jar, so that Ivy need not read POMs. With a
-            deep parent POM that saves a minute.
+        excluded_modules: modules (organisation, module) that the dependencies must not add.
+        names_every_jar: whether the coordinates name every jar, so that Ivy need not read POMs.
+            This saves a minute with a deep parent POM.
     """
 
     name: str
     coordinates: tuple[MavenCoordinate, ...]
-    excluded: tuple[tuple[str, str], ...] = ()
-    complete: bool = False
+    excluded_modules: tuple[tuple[str, str], ...] = ()
+    names_every_jar: bool = False
 
 
 KAFKA_BROKER_SET = JarSet(
@@ -69,7 +69,7 @@ KAFKA_BROKER_SET = JarSet(
         MavenCoordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
     # Some registries lack this module, which only DumpLogSegments uses.
-    excluded=(("org.apache.kafka", "kafka-tools-api"),),
+    excluded_modules=(("org.apache.kafka", "kafka-tools-api"),),
 )
 """A broker, for the demo, the tests and the benchmarks."""
 
@@ -107,7 +107,7 @@ def s3a_set(hadoop_version: str) -> JarSet:
                 for module in modules
             ),
         ),
-        excluded=(
+        excluded_modules=(
             ("io.netty", "*"),
             ("org.slf4j", "*"),
             ("commons-logging", "*"),

@@ -82,9 +82,9 @@ def store_jars(name: str) -> list[Path]:
 
 def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
     """Return ``$STREAM_APP_JARS``, or the source tree's ``.jars``, or the user's cache folder."""
-    configured = os.environ.get("STREAM_APP_JARS")
-    if configured:
-        return Path(configured).absolute()
+    configured_folder = os.environ.get("STREAM_APP_JARS")
+    if configured_folder:
+        return Path(configured_folder).absolute()
     if (source_tree / "pyproject.toml").is_file():
         return source_tree / ".jars"
     cache_home = os.environ.get("XDG_CACHE_HOME")
@@ -103,9 +103,9 @@ class JarCache:
         Raises:
             StreamAppError: the registry lacks a module or cannot be reached.
         """
-        cached = self.find(jar_set)
-        if cached:
-            return cached
+        cached_jars = self.find(jar_set)
+        if cached_jars:
+            return cached_jars
         with self._lock():
             return self.find(jar_set) or self._fetch(jar_set)
 
@@ -171,24 +171,24 @@ def _missing_modules(
     coordinates: Sequence[MavenCoordinate], output: str
 ) -> Sequence[MavenCoordinate]:
     """Return the modules that Ivy reports as not found, or all modules if it reports none."""
-    missing = [
+    missing_coordinates = [
         coordinate
         for coordinate in coordinates
         if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
         in output
     ]
-    return missing or coordinates
+    return missing_coordinates or coordinates
 
 
 def _run_ivy(jar_set: JarSet, scratch: Path, staging: Path) -> tuple[int, str]:
-    configured = os.environ.get("STREAM_APP_IVY_SETTINGS")
-    settings = Path(configured) if configured else scratch / "ivysettings.xml"
-    if not configured:
-        poms = "false" if jar_set.complete else "true"
+    configured_path = os.environ.get("STREAM_APP_IVY_SETTINGS")
+    settings = Path(configured_path) if configured_path else scratch / "ivysettings.xml"
+    if not configured_path:
+        poms = "false" if jar_set.names_every_jar else "true"
         settings.write_text(_IVY_SETTINGS.replace("POMS", poms), encoding="utf-8")
     elif not settings.is_file():
         raise UsageError(
-            f"there is no Ivy settings file {configured!r}",
+            f"there is no Ivy settings file {configured_path!r}",
             fix="correct or unset STREAM_APP_IVY_SETTINGS",
         )
     module = scratch / "ivy.xml"
@@ -227,7 +227,7 @@ _IVY_SETTINGS = """<ivysettings>
 
 def _ivy_module(jar_set: JarSet) -> str:
     # Without its POM a module has one configuration, whose name is `default`.
-    module_conf = "default->default" if jar_set.complete else "default->master"
+    module_conf = "default->default" if jar_set.names_every_jar else "default->master"
     dependencies = "\n".join(
         f"    <dependency org={quoteattr(coordinate.organisation)} "
         f"name={quoteattr(coordinate.module)} rev={quoteattr(coordinate.revision)} "
@@ -240,7 +240,7 @@ def _ivy_module(jar_set: JarSet) -> str:
     )
     exclusions = "\n".join(
         f"    <exclude org={quoteattr(organisation)} module={quoteattr(module)}/>"
-        for organisation, module in jar_set.excluded
+        for organisation, module in jar_set.excluded_modules
     )
     return (
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'

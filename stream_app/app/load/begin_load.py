@@ -72,7 +72,7 @@ class JobLoad:
     clock: Clock
 
     @property
-    def epochs(self) -> int:
+    def epoch_count(self) -> int:
         """The number of epochs of the load."""
         return len(self.plan.epochs)
 
@@ -89,24 +89,25 @@ class JobLoad:
             pipeline_of=functools.partial(load_format, self.job_tables),
         )
 
-    def is_over(self, folder: JobFolder) -> bool:
+    def is_over(self, checkpoint: JobFolder) -> bool:
         """Return whether the job has begun an epoch after those of the load."""
-        newest = EpochLogWriter(folder).newest_epoch()
-        return newest is not None and newest >= self.epochs
+        newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
+        return newest_epoch is not None and newest_epoch >= self.epoch_count
 
-    def check_tables(self, tables: Iterable[FileStoreTable], folder: JobFolder) -> None:
+    def check_tables(self, tables: Iterable[FileStoreTable], checkpoint: JobFolder) -> None:
         """Check that every table exists to which the load still has to bring rows.
 
         Raises:
             TableNotFoundError: such a table was deleted.
         """
-        newest = EpochLogWriter(folder).newest_epoch()
+        newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
         locations = {table.location for table in tables}
-        remaining = self.plan.parts_from(0 if newest is None else newest)
-        if missing := [part for part in remaining if part.table not in locations]:
+        remaining_parts = self.plan.parts_from(0 if newest_epoch is None else newest_epoch)
+        if missing_parts := [part for part in remaining_parts if part.table not in locations]:
             raise TableNotFoundError(
-                f"the first load has not ended, and the table for {missing[0].relation} is gone",
-                where=missing[0].table,
+                "the first load has not ended, and the table for "
+                f"{missing_parts[0].relation} is gone",
+                where=missing_parts[0].table,
                 fix=f"restore it; or {_NEW_JOB}",
             )
 
@@ -135,7 +136,7 @@ def begin_or_resume_load(
     job_tables: JobTables,
     prepared_tables: PreparedTables,
     state_file: JobStateFile,
-    reader: ReaderSettings | None,
+    reader_settings: ReaderSettings | None,
     clock: Clock,
     task_count: int,
 ) -> JobLoad | None:
@@ -145,7 +146,7 @@ def begin_or_resume_load(
 
     Args:
         prepared_tables: the table of the job, or the maker of a whole database's tables.
-        reader: settings of the native reader, or None if only Spark can read the topics.
+        reader_settings: settings of the native reader, or None if only Spark can read the topics.
         task_count: the number of parts of a table that are read at the same time.
 
     Raises:
@@ -164,7 +165,7 @@ def begin_or_resume_load(
             job_tables=job_tables,
             prepared_tables=prepared_tables,
             state_file=state_file,
-            reader=_native_reader(reader),
+            reader_settings=_native_reader(reader_settings),
             clock=clock,
         )
         plan = planner.plan(task_count)
@@ -172,18 +173,18 @@ def begin_or_resume_load(
     EpochLogWriter(folder).write_first_offsets(plan.offsets)
     load = JobLoad(plan=plan, job_tables=job_tables, clock=clock)
     if not load.is_over(folder):
-        _native_reader(reader)
+        _native_reader(reader_settings)
     return load
 
 
-def _native_reader(reader: ReaderSettings | None) -> ReaderSettings:
-    if reader is None:
+def _native_reader(reader_settings: ReaderSettings | None) -> ReaderSettings:
+    if reader_settings is None:
         raise UsageError(
             "a first load needs the native reader, which cannot read these topics",
             where="source.kafka",
             fix=f"leave out {LOAD_KEY}, and let Debezium's own first read bring the rows",
         )
-    return reader
+    return reader_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ class _LoadPlanner:
     job_tables: JobTables
     prepared_tables: PreparedTables
     state_file: JobStateFile
-    reader: ReaderSettings
+    reader_settings: ReaderSettings
     clock: Clock
 
     def plan(self, task_count: int) -> LoadPlan:
@@ -213,7 +214,7 @@ class _LoadPlanner:
         url = database_of(source)
         with open_connection(url) as connection:
             begun_ms, position = self.clock.now_ms(), log_position(connection, url)
-            offsets = end_offsets(source, self.reader)
+            offsets = end_offsets(source, self.reader_settings)
             loaded_database = LoadedDatabase(connection, url, self.job_tables)
             chosen_tables = loaded_database.choose_tables(followed_database(connection, url))
             sources = chosen_tables.sources(url, lowers_names=self.job_tables.lowers_names)
@@ -278,16 +279,16 @@ class _LoadPlanner:
                 "sync.excluding-tables",
                 is_lasting=True,
             )
-            for relation, reason in chosen_tables.unsent.items()
+            for relation, reason in chosen_tables.unsent_reasons.items()
         )
 
 
 def _check_empty(table: FileStoreTable) -> None:
-    latest = table.snapshots.latest()
-    if latest is not None and latest.total_record_count:
+    latest_snapshot = table.snapshots.latest()
+    if latest_snapshot is not None and latest_snapshot.total_record_count:
         raise UsageError(
-            f"the table has {latest.total_record_count} records already; those that the source "
-            "has deleted since would stay",
+            f"the table has {latest_snapshot.total_record_count} records already; those that the "
+            "source has deleted since would stay",
             where=table.location,
             fix=f"leave out {LOAD_KEY}, or give a new table",
         )

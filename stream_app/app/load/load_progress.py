@@ -16,11 +16,11 @@ from stream_app.checkpoint.load_plan import LoadPlan, read_load_plan
 class LoadedRanges:
     """The numbers of a table's loaded key ranges, and of all its key ranges."""
 
-    loaded: int
-    total: int
+    loaded_count: int
+    total_count: int
 
     def __str__(self) -> str:
-        return f"{self.loaded:,} of {self.total:,} key ranges"
+        return f"{self.loaded_count:,} of {self.total_count:,} key ranges"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +35,20 @@ class LoadProgress:
     begun_ms: int
     of_tables: Mapping[str, LoadedRanges]
 
-    def line(self, rows: int, newest_commit_ms: int | None) -> str:
+    def line(self, row_count: int, newest_commit_ms: int | None) -> str:
         """Describe the whole load in one line.
 
         Args:
-            rows: the number of rows in the tables.
+            row_count: the number of rows in the tables.
             newest_commit_ms: the time of the tables' newest commit, in ms since 1970, or None.
         """
         tables = self.of_tables.values()
         ranges = LoadedRanges(
-            sum(table.loaded for table in tables), sum(table.total for table in tables)
+            sum(table.loaded_count for table in tables), sum(table.total_count for table in tables)
         )
         seconds = 0 if newest_commit_ms is None else (newest_commit_ms - self.begun_ms) / 1000
-        rate = f", {rows / seconds:,.0f} a second so far" if seconds > 0 else ""
-        return f"first load: {ranges} of {len(self.of_tables):,} tables; {rows:,} rows{rate}"
+        rate = f", {row_count / seconds:,.0f} a second so far" if seconds > 0 else ""
+        return f"first load: {ranges} of {len(self.of_tables):,} tables; {row_count:,} rows{rate}"
 
 
 def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
@@ -60,8 +60,8 @@ def load_progress(checkpoint: JobFolder) -> LoadProgress | None:
     plan = read_load_plan(checkpoint)
     if plan is None:
         return None
-    newest = EpochLogWriter(checkpoint).newest_epoch()
-    next_epoch = 0 if newest is None else newest
+    newest_epoch = EpochLogWriter(checkpoint).newest_epoch()
+    next_epoch = 0 if newest_epoch is None else newest_epoch
     if EpochLog(checkpoint, can_reread=True).is_done(next_epoch):
         next_epoch += 1
     return None if next_epoch >= len(plan.epochs) else progress_of(plan, next_epoch)

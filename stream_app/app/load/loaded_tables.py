@@ -61,11 +61,11 @@ class ChosenTables:
 
     Attributes:
         of_tables: name of a table in the job → the source tables whose rows it gets.
-        unsent: source table that the rules choose → the reason why no connector sends it.
+        unsent_reasons: source table that the rules choose → the reason why no connector sends it.
     """
 
     of_tables: Mapping[str, Sequence[JdbcTable]]
-    unsent: Mapping[str, str]
+    unsent_reasons: Mapping[str, str]
 
     def sources(
         self, url: JdbcUrl, *, lowers_names: bool
@@ -95,7 +95,7 @@ class LoadedDatabase:
     url: JdbcUrl
     job_tables: JobTables
 
-    def choose_tables(self, followed: FollowedDatabase) -> ChosenTables:
+    def choose_tables(self, followed_database: FollowedDatabase) -> ChosenTables:
         """Step 2: return the source tables that the job loads.
 
         Raises:
@@ -104,13 +104,13 @@ class LoadedDatabase:
         """
         job_tables = self.job_tables
         if job_tables.loaded_source_table is None:
-            return self._choose_by_rules(followed)
+            return self._choose_by_rules(followed_database)
         definition = self.definition(job_tables.loaded_source_table)
-        if reason := followed.why_not_sent((definition.schema, definition.name)):
+        if reason := followed_database.why_not_sent((definition.schema, definition.name)):
             raise _refusal(
                 job_tables.name, f"{definition.schema}.{definition.name} {reason}", _DEBEZIUM_FIX
             )
-        return ChosenTables(of_tables={job_tables.name: [definition]}, unsent={})
+        return ChosenTables(of_tables={job_tables.name: [definition]}, unsent_reasons={})
 
     def definition(self, relation: str) -> JdbcTable:
         """Read the definition of a source table."""
@@ -123,17 +123,20 @@ class LoadedDatabase:
             UnsupportedTableError: the rows cannot be loaded exactly.
         """
         job_tables = self.job_tables
-        source, rules = job_tables.source_of(name), job_tables.table_config(name, schema.fields)
-        if reason := why_incomparable(schema, rules):
+        source, table_config = (
+            job_tables.source_of(name),
+            job_tables.table_config(name, schema.fields),
+        )
+        if reason := why_incomparable(schema, table_config):
             raise self._refusal(
                 name, f"changes that come again would not leave the same rows: {reason}"
             )
-        for column in rules.metadata_columns:
+        for column in table_config.metadata_columns:
             if column in _MESSAGE_COLUMNS:
                 raise self._refusal(
                     name, f"its rows have no message for metadata-columns: {column}"
                 )
-        setup = format_setup(source, rules, schema)
+        setup = format_setup(source, table_config, schema)
         target_types = {field.name: field.data_type for field in setup.columns.fields}
         targets = {column: source.column_of(column) for column in definition.source_types}
         columns = {
@@ -185,15 +188,15 @@ class LoadedDatabase:
         return relations
 
     def parts(
-        self, name: str, table: FileStoreTable, relation: LoadedRelation, rows: int
+        self, name: str, table: FileStoreTable, relation: LoadedRelation, rows_per_part: int
     ) -> list[LoadPart]:
         """Step 4 for one source table: return its parts.
 
         Args:
             name: the name in the job of the table that gets the rows.
-            rows: the maximum number of rows of a part.
+            rows_per_part: the maximum number of rows of a part.
         """
-        query = relation.bounds_query(rows)
+        query = relation.bounds_query(rows_per_part)
         bounds: list[KeyValues] = []
         if query is not None:
             bounds = [tuple(bound) for bound in query_rows(self.connection, query)]
@@ -208,27 +211,27 @@ class LoadedDatabase:
             for key_before, last_key in zip([None, *bounds], [*bounds, None], strict=True)
         ]
 
-    def _choose_by_rules(self, followed: FollowedDatabase) -> ChosenTables:
+    def _choose_by_rules(self, followed_database: FollowedDatabase) -> ChosenTables:
         """Return the source tables that the rules choose, with the name of each one's target."""
         names: dict[Origin, str] = {}
         tables: dict[str, list[JdbcTable]] = {}
-        unsent: dict[str, str] = {}
+        unsent_reasons: dict[str, str] = {}
         refusals: list[str] = []
-        for schema, relation in sorted(followed.relations):
+        for schema, relation in sorted(followed_database.relations):
             origin = relation_origin(self.url, schema, relation)
             if origin.database != self.url.database:
                 continue
             decision = decide_target(self.job_tables.rules, origin, names)
-            reason = followed.why_not_sent((schema, relation))
+            reason = followed_database.why_not_sent((schema, relation))
             if isinstance(decision, RefusedTable):
                 refusals.append(f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, TargetTable) and reason:
-                unsent[f"{schema}.{relation}"] = reason
+                unsent_reasons[f"{schema}.{relation}"] = reason
             elif isinstance(decision, TargetTable):
                 names[origin] = decision.name
                 tables.setdefault(decision.name, []).append(self.definition(f"{schema}.{relation}"))
         self._check_chosen(tables, refusals)
-        return ChosenTables(of_tables=tables, unsent=unsent)
+        return ChosenTables(of_tables=tables, unsent_reasons=unsent_reasons)
 
     def _check_chosen(self, tables: Mapping[str, object], reasons: Sequence[str]) -> None:
         """Refuse source tables that cannot be loaded, no table at all, and too many tables."""
@@ -261,14 +264,14 @@ class LoadedDatabase:
         return f"{_EXCLUSION_FIX}, or {_DEBEZIUM_FIX}" if chooses_by_rules else _DEBEZIUM_FIX
 
 
-def database_of(source: SourceConfig) -> JdbcUrl:
+def database_of(source_config: SourceConfig) -> JdbcUrl:
     """Return the database of a first load, with its login.
 
     Raises:
         UsageError: the URL does not name a supported database.
     """
-    url = parse_jdbc_url(source.snapshot_from or "", LOAD_KEY, SERVERS)
-    password = source.snapshot_password or os.environ.get(
+    url = parse_jdbc_url(source_config.snapshot_from or "", LOAD_KEY, SERVERS)
+    password = source_config.snapshot_password or os.environ.get(
         _PASSWORD_VARIABLES.get(url.driver.name, "MYSQL_PWD"), ""
     )
     return replace(url, password=password)
@@ -279,13 +282,15 @@ def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     settings = row_settings(job_tables, table)
     column_options = {option.key for option in COLUMN_OPTIONS}
     options = {
-        key: text for key, text in settings.source.format_options.items() if key in column_options
+        key: text
+        for key, text in settings.source_config.format_options.items()
+        if key in column_options
     }
-    source = replace(
-        settings.source, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
+    source_config = replace(
+        settings.source_config, format=LOAD_FORMAT, format_options={**options, **LOAD_OPTIONS}
     )
     omitted_steps = frozenset({StepPlace.NARROWED_COLUMNS, StepPlace.DESCRIBED_COLUMNS})
-    return replace(settings, source=source, left_out_steps=omitted_steps).pipeline()
+    return replace(settings, source_config=source_config, left_out_steps=omitted_steps).pipeline()
 
 
 def _refusal(name: str, reason: str, fix: str) -> UnsupportedTableError:

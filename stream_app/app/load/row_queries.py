@@ -199,16 +199,16 @@ class LoadedRelation:
             literals=[self._literal(name) for name in self._range_keys],
         )
 
-    def bounds_query(self, rows: int) -> str | None:
-        """Return the query of every `rows`-th key, in order, or None if the table is one part."""
+    def bounds_query(self, rows_per_part: int) -> str | None:
+        """Return the query of the last key of each part, or None if the table is one part."""
         if not self._range_keys:
             return None
         names = ", ".join(self._quote(name) for name in self._range_keys)
         texts = ", ".join(self._key_text(name) for name in self._range_keys)
-        numbered = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
+        numbered_rows = f"select {names}, row_number() over (order by {names}) as {_ROW_ALIAS}"
         return (
-            f"select {texts} from ({numbered} from {self._sql_name}) numbered "
-            f"where {_ROW_ALIAS} % {rows} = 0 order by {_ROW_ALIAS}"
+            f"select {texts} from ({numbered_rows} from {self._sql_name}) numbered "
+            f"where {_ROW_ALIAS} % {rows_per_part} = 0 order by {_ROW_ALIAS}"
         )
 
     @property
@@ -216,10 +216,10 @@ class LoadedRelation:
         """The columns by whose ranges the table is split; empty if it is one part."""
         if self.driver is POSTGRESQL:
             return self.keys
-        ordered = _ORDERED_NUMBERS + _ORDERED_TEXTS
+        ordered_types = _ORDERED_NUMBERS + _ORDERED_TEXTS
         return (
             self.keys
-            if all(kind_name(self.source_types[key]) in ordered for key in self.keys)
+            if all(kind_name(self.source_types[key]) in ordered_types for key in self.keys)
             else ()
         )
 

@@ -156,22 +156,22 @@ class BrokerConnection:
             WrongSourceError: a topic is missing, or no topic matches.
         """
         if pattern is not None:
-            existing = self._topic_names()
-            names = [name for name in existing if re.fullmatch(pattern, name)]
+            existing_names = self._topic_names()
+            names = [name for name in existing_names if re.fullmatch(pattern, name)]
             if not names:
                 raise WrongSourceError(
                     f"no topic at {self._bootstrap} matches {pattern!r}",
                     where=f"{self._section}.topic-pattern",
-                    fix=f"correct the pattern; topics there: {_name_list(existing)}",
+                    fix=f"correct the pattern; topics there: {_name_list(existing_names)}",
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             descriptions = self._ask(lambda: self._client.describe_topics(list(names)))
-            readable = {topic["name"]: topic for topic in descriptions if not topic["error_code"]}
-            absent = set(names) - readable.keys()
-            if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
+            topics = {topic["name"]: topic for topic in descriptions if not topic["error_code"]}
+            absent_names = set(names) - topics.keys()
+            if not absent_names or wait_s is None or absent_names.isdisjoint(self._topic_names()):
                 break
             self._clock.sleep(wait_s)  # a topic in creation is listed before it has metadata
-        if absent:
+        if absent_names:
             raise self._missing_topics_error(
                 {
                     topic["name"]: topic["error_code"]
@@ -184,7 +184,7 @@ class BrokerConnection:
                 topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
                 partition_count=len(topic["partitions"]),
             )
-            for name, topic in sorted(readable.items())
+            for name, topic in sorted(topics.items())
         }
 
     def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
@@ -201,10 +201,10 @@ class BrokerConnection:
         Times are milliseconds since 1970, of the producer or the broker, depending on the topic's
         settings.
         """
-        newest = self._offsets_by(topics, OffsetSpec.MAX_TIMESTAMP)
+        newest_messages = self._offsets_by(topics, OffsetSpec.MAX_TIMESTAMP)
         return {
             (key.topic, key.partition): place.timestamp
-            for key, place in newest.items()
+            for key, place in newest_messages.items()
             if place.timestamp > 0
         }
 
@@ -254,10 +254,10 @@ class BrokerConnection:
             for partition, offset in partitions.items()
         }
         errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
-        refused = {error.__name__ for error in errors.values() if error is not NoError}
-        if refused:
+        refusals = {error.__name__ for error in errors.values() if error is not NoError}
+        if refusals:
             raise SourceError(
-                f"group {group!r} does not take the job's offsets: {', '.join(sorted(refused))}",
+                f"group {group!r} does not take the job's offsets: {', '.join(sorted(refusals))}",
                 where="source.group-id",
                 fix="stop the consumers that are members of the group, or give the job a group "
                 "of its own that its user may write",
@@ -324,20 +324,22 @@ class BrokerConnection:
             ) from error
 
     def _missing_topics_error(self, codes: Mapping[str, int]) -> WrongSourceError:
-        existing = self._topic_names()
+        existing_names = self._topic_names()
         text = "; ".join(
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
         near_names = {
-            match for name in codes for match in nearest_names(name, existing, _NEAR_TOPICS_MAX)
+            match
+            for name in codes
+            for match in nearest_names(name, existing_names, _NEAR_TOPICS_MAX)
         }
         return WrongSourceError(
             f"{text} at {self._bootstrap}",
             where=f"{self._section}.topics",
             fix=f"did you mean {_name_list(sorted(near_names))}? or create the topic"
             if near_names
-            else f"create the topic first; topics there: {_name_list(existing)}",
+            else f"create the topic first; topics there: {_name_list(existing_names)}",
         )
 
 

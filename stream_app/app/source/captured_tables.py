@@ -60,23 +60,23 @@ class FollowedDatabase:
 
     Attributes:
         relations: the tables whose changes the database's log contains.
-        published: the tables that connectors send; None means all, with partitions in place of
-            their root.
+        published_relations: the tables that connectors send; None means all, with partitions in
+            place of their root.
     """
 
     relations: Mapping[RelationName, Relation]
-    published: frozenset[RelationName] | None = None
+    published_relations: frozenset[RelationName] | None = None
 
     def why_not_sent(self, name: RelationName) -> str:
         """Return why no connector sends changes of a table; empty if one may send them."""
         relation = self.relations.get(name)
         if relation is None:
             return "is not a table, and no log has changes of it"
-        if self.published is not None and name in self.published:
+        if self.published_relations is not None and name in self.published_relations:
             return ""
         if relation.is_root:
             return "is partitioned, and its changes name its partitions"
-        return "" if self.published is None else "is in no publication"
+        return "" if self.published_relations is None else "is in no publication"
 
 
 def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
@@ -88,19 +88,21 @@ def followed_database(connection: Any, url: JdbcUrl) -> FollowedDatabase:
     is_postgres = url.driver is POSTGRESQL
     followers = query_rows(connection, _SLOTS if is_postgres else _FOLLOWERS)
     if not followers:
-        missing = "has no logical replication slot" if is_postgres else "has no replica of its log"
+        problem = "has no logical replication slot" if is_postgres else "has no replica of its log"
         raise WrongSourceError(
-            f"the database {missing}: changes after the load would be lost",
+            f"the database {problem}: changes after the load would be lost",
             where=str(url),
             fix="start Debezium's connector first, with snapshot.mode = no_data; the user needs "
             "the right to see it (MySQL and MariaDB: PROCESS)",
         )
-    published = None
+    published_relations = None
     if is_postgres and all(plugin == _PGOUTPUT for _, plugin in followers):
-        published = frozenset(
+        published_relations = frozenset(
             (str(schema), str(name)) for schema, name in query_rows(connection, _PUBLISHED)
         )
-    return FollowedDatabase(relations=relations_of(connection, url), published=published)
+    return FollowedDatabase(
+        relations=relations_of(connection, url), published_relations=published_relations
+    )
 
 
 def relations_of(connection: Any, url: JdbcUrl) -> Mapping[RelationName, Relation]:

@@ -38,18 +38,18 @@ def in_one_table(messages: Mapping[str, pa.RecordBatch]) -> pa.Table:
 
 
 def first_messages(
-    source: SourceConfig, topics: Mapping[str, TopicInfo]
+    source_config: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
     """Return topic → a few of its messages; empty if the broker is slow.
 
     The function warns if the messages seem to have another format than the configured one.
     """
     try:
-        messages = messages_at_both_ends(source, topics)
+        messages = messages_at_both_ends(source_config, topics)
     except StreamAppError as error:
         _LOG.warning("the first messages are not checked: %s", error.problem)
         return {}
-    if (notice := format_notice(source.format, list(messages.values()))) is not None:
+    if (notice := format_notice(source_config.format, list(messages.values()))) is not None:
         log_notice(notice)
     return messages
 
@@ -76,7 +76,7 @@ def log_notice(notice: Notice) -> None:
 
 
 def messages_at_both_ends(
-    source: SourceConfig, topics: Mapping[str, TopicInfo]
+    source_config: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> dict[str, pa.RecordBatch]:
     """Return topic → a few messages from the beginnings and ends of its partitions.
 
@@ -87,10 +87,10 @@ def messages_at_both_ends(
         UsageError: only Spark can read the topics.
     """
     deadline = time.monotonic() + _TIMEOUT_S
-    with SourceConnection(source) as connection:
+    with SourceConnection(source_config) as connection:
         begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
     by_topic: dict[str, list[pa.RecordBatch]] = {}
-    for batch in sampled_messages(source, _both_ends(begins, ends)):
+    for batch in sampled_messages(source_config, _both_ends(begins, ends)):
         by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
         if time.monotonic() > deadline:
             break

@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 _BY_TIMES = "source.starting-offsets-by-timestamp"
 
 
-def first_offsets_of(source: SourceConfig) -> str:
+def first_offsets_of(source_config: SourceConfig) -> str:
     """Return the value of ``source.starting-offsets``: a word, or offsets as JSON.
 
     A partition without a message at or after the time begins at its end. A partition without a
@@ -33,26 +33,27 @@ def first_offsets_of(source: SourceConfig) -> str:
         UsageError: the Python client lacks a setting of `source.kafka_options`.
         WrongSourceError: the times do not match the topics and partitions.
     """
-    if not (source.begins_at_times or source.begins_at_group):
-        return source.starting_offsets
-    check_client(source)
-    with SourceConnection(source) as connection:
+    if not (source_config.begins_at_times or source_config.begins_at_group):
+        return source_config.starting_offsets
+    check_client(source_config)
+    with SourceConnection(source_config) as connection:
         topics = connection.topics()
         # Read the ends first: a message that arrives meanwhile must not lie before the job's
         # beginning.
         offsets = connection.end_offsets(topics)
-        if source.begins_at_times:
-            offsets |= connection.offsets_since(_times(source, offsets))
+        if source_config.begins_at_times:
+            offsets |= connection.offsets_since(_times(source_config, offsets))
         else:
-            if source.starting_offsets == "earliest":
+            if source_config.starting_offsets == "earliest":
                 offsets = connection.begin_offsets(topics)
-            group = source.group_id or ""
+            group = source_config.group_id or ""
             committed = connection.group_offsets(group, offsets)
             offsets |= committed
             if len(committed) < len(offsets):
                 _LOG.info(
                     "group %s has no offset for %d of %d partitions, which begin at the %s message",
-                    group, len(offsets) - len(committed), len(offsets), source.starting_offsets,
+                    group, len(offsets) - len(committed), len(offsets),
+                    source_config.starting_offsets,
                 )  # fmt: skip
     offsets_by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in offsets.items():
@@ -62,13 +63,13 @@ def first_offsets_of(source: SourceConfig) -> str:
     return text
 
 
-def check_client(source: SourceConfig) -> None:
+def check_client(source_config: SourceConfig) -> None:
     """Check that the Python client can request offsets by time and by group.
 
     Raises:
         UsageError: the Python client lacks a setting of `source.kafka_options`.
     """
-    if reasons := unaskable_settings(source):
+    if reasons := unaskable_settings(source_config):
         raise UsageError(
             "the Python client cannot ask the broker for offsets by time or group, because of "
             f"{', '.join(reasons)}",
@@ -79,21 +80,21 @@ def check_client(source: SourceConfig) -> None:
 
 
 def _times(
-    source: SourceConfig, kafka_partitions: Collection[KafkaPartition]
+    source_config: SourceConfig, kafka_partitions: Collection[KafkaPartition]
 ) -> dict[KafkaPartition, int]:
     """Return partition → the time at which the job begins, in milliseconds since 1970."""
-    if source.starting_timestamp is not None:
-        return dict.fromkeys(kafka_partitions, source.starting_timestamp)
-    configured = source.starting_offsets_by_timestamp or {}
+    if source_config.starting_timestamp is not None:
+        return dict.fromkeys(kafka_partitions, source_config.starting_timestamp)
+    configured_times = source_config.starting_offsets_by_timestamp or {}
     times: dict[KafkaPartition, int] = {}
     for topic, partition in kafka_partitions:
-        topic_times = configured.get(topic)
+        topic_times = configured_times.get(topic)
         time = topic_times.get(str(partition)) if isinstance(topic_times, Mapping) else topic_times
         if time is not None:
             times[topic, partition] = time
     without_time = sorted(set(kafka_partitions) - set(times))
     problems = [f"{topic}/{partition} has no time" for topic, partition in without_time]
-    unknown_names = _configured_names(configured) - _existing_names(kafka_partitions)
+    unknown_names = _configured_names(configured_times) - _existing_names(kafka_partitions)
     problems += [f"{name} does not exist" for name in unknown_names]
     if problems:
         raise WrongSourceError(
@@ -104,11 +105,11 @@ def _times(
     return times
 
 
-def _configured_names(configured: Mapping[str, int | Mapping[str, int]]) -> set[str]:
+def _configured_names(configured_times: Mapping[str, int | Mapping[str, int]]) -> set[str]:
     """Return ``TOPIC`` or ``TOPIC/PARTITION`` for each time that the configuration gives."""
     return {
         f"{topic}/{partition}" if partition else topic
-        for topic, times in configured.items()
+        for topic, times in configured_times.items()
         for partition in (times if isinstance(times, Mapping) else ("",))
     }
 

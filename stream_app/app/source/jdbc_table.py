@@ -77,7 +77,7 @@ class JdbcTable:
     Attributes:
         schema: the schema in PostgreSQL, or the database in MySQL.
         source_types: the type of each column, as the database spells it.
-        untyped: columns, with their types, that became STRING because their type has no
+        untyped_columns: columns, with their types, that became STRING because their type has no
             counterpart.
         is_root: whether the table is partitioned, so that changes may name its partitions instead.
     """
@@ -86,7 +86,7 @@ class JdbcTable:
     name: str
     table: SourceTable
     source_types: Mapping[str, str]
-    untyped: Sequence[str] = ()
+    untyped_columns: Sequence[str] = ()
     is_root: bool = False
 
 
@@ -151,20 +151,22 @@ def _table(
     key_columns = {
         int(ordinal): str(column) for column, _, _, _, ordinal, *_ in rows if ordinal is not None
     }
-    columns, untyped = [], []
+    columns, untyped_columns = [], []
     for column, text, may_be_null, comment, ordinal, is_generated, has_default, _ in rows:
         column_type = kind.type_of(str(text), options)
         if column_type is None:
-            untyped.append(f"{column} {text}")
+            untyped_columns.append(f"{column} {text}")
         is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
-        stored = stored_type(column_type or STRING, options)
+        stored_data_type = stored_type(column_type or STRING, options)
         columns.append(
             SourceColumn(
                 name=str(column),
-                data_type=_with_nulls(stored.data_type, nullable=is_nullable and ordinal is None),
+                data_type=_with_nulls(
+                    stored_data_type.data_type, nullable=is_nullable and ordinal is None
+                ),
                 comment=str(comment) if comment else None,
                 remarks=(
-                    *inexact_remarks(stored),
+                    *inexact_remarks(stored_data_type),
                     *([GENERATED] if is_generated else []),
                     *([LOSES_NULLS] if has_default and may_be_null and not is_generated else []),
                 ),
@@ -178,7 +180,7 @@ def _table(
         name=name,
         table=table,
         source_types={str(row[0]): str(row[1]) for row in rows},
-        untyped=untyped,
+        untyped_columns=untyped_columns,
         is_root=is_root,
     )
 

@@ -26,26 +26,26 @@ from stream_app.model.job_epoch import Offsets
 _LOG = logging.getLogger(__name__)
 
 
-def native_reader(source: SourceConfig) -> ReaderSettings | None:
+def native_reader(source_config: SourceConfig) -> ReaderSettings | None:
     """Return the settings of the native reader, or None if Spark's source reads the topics.
 
     Raises:
         UsageError: the configuration demands the native reader, which cannot apply
             ``source.kafka``.
     """
-    if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.SPARK:
+    if source_config.kind is not SourceKind.KAFKA or source_config.reader is TopicReader.SPARK:
         return None
-    settings, problems = _settings_and_problems(source)
+    settings, problems = _settings_and_problems(source_config)
     if not problems:
         _LOG.info("the native reader reads the topics (source.reader)")
         return settings
-    if source.clusters or settings.headers:
+    if source_config.clusters or settings.headers:
         raise UsageError(
             f"the native reader cannot read these topics:{_problem_lines(problems)}",
-            where="source.clusters" if source.clusters else f"source.…{HEADERS}",
+            where="source.clusters" if source_config.clusters else f"source.…{HEADERS}",
             fix="correct these settings; Spark's source reads only one cluster, and no headers",
         )
-    if source.reader is TopicReader.NATIVE:
+    if source_config.reader is TopicReader.NATIVE:
         raise UsageError(
             f"the native reader cannot read these topics:{_problem_lines(problems)}",
             where="source.reader = 'native'",
@@ -55,13 +55,13 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
     return None
 
 
-def reader_without_spark(source: SourceConfig) -> ReaderSettings:
+def reader_without_spark(source_config: SourceConfig) -> ReaderSettings:
     """Return the settings of the native reader, for a process without Spark.
 
     Raises:
         UsageError: the native reader cannot apply ``source.kafka``.
     """
-    settings, problems = _settings_and_problems(source)
+    settings, problems = _settings_and_problems(source_config)
     if problems:
         raise UsageError(
             f"only the job itself can read these topics, by Spark:{_problem_lines(problems)}",
@@ -71,26 +71,28 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
     return settings
 
 
-def needs_sparks_source(source: SourceConfig) -> bool:
+def needs_sparks_source(source_config: SourceConfig) -> bool:
     """Return whether Spark's Kafka source reads the topics. PySpark lacks its jars."""
-    if source.kind is not SourceKind.KAFKA or source.reader is TopicReader.NATIVE:
+    if source_config.kind is not SourceKind.KAFKA or source_config.reader is TopicReader.NATIVE:
         return False
-    if source.clusters or schema_headers(source.format_options):
+    if source_config.clusters or schema_headers(source_config.format_options):
         return False
-    return source.reader is TopicReader.SPARK or bool(_settings_and_problems(source)[1])
+    return source_config.reader is TopicReader.SPARK or bool(
+        _settings_and_problems(source_config)[1]
+    )
 
 
 def _problem_lines(problems: Sequence[str]) -> str:
     return "".join(f"\n  - {problem}" for problem in problems)
 
 
-def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[str]]:
+def _settings_and_problems(source_config: SourceConfig) -> tuple[ReaderSettings, list[str]]:
     """Return the settings of the native reader, and the reasons why it cannot be used."""
     clients: list[tuple[str, ClientSettings]] = []
     problems: list[str] = []
     try:
         librdkafka = library()
-        for cluster in source.kafka_clusters:
+        for cluster in source_config.kafka_clusters:
             client, cluster_problems = _client_of(cluster, librdkafka)
             clients.append((cluster.name, client))
             problems += cluster_problems
@@ -100,8 +102,8 @@ def _settings_and_problems(source: SourceConfig) -> tuple[ReaderSettings, list[s
     settings = ReaderSettings(
         client_settings=first_client,
         clusters=tuple(other_clients),
-        headers=schema_headers(source.format_options),
-        fails_on_loss=source.fail_on_data_loss,
+        headers=schema_headers(source_config.format_options),
+        fails_on_loss=source_config.fail_on_data_loss,
     )
     return settings, problems
 
@@ -125,7 +127,7 @@ def _client_of(cluster: Cluster, librdkafka: Library) -> tuple[ClientSettings, l
 
 
 def open_offset_client(
-    source: SourceConfig, settings: ReaderSettings
+    source_config: SourceConfig, settings: ReaderSettings
 ) -> OffsetClient | JoinedOffsetClient:
     """Return a client for the beginning and end offsets of a source's topics, in all its clusters.
 
@@ -139,16 +141,16 @@ def open_offset_client(
             topics=cluster.topics,
             pattern=cluster.topic_pattern,
         )
-        for cluster in source.kafka_clusters
+        for cluster in source_config.kafka_clusters
     }
-    return JoinedOffsetClient(clients) if source.clusters else clients[""]
+    return JoinedOffsetClient(clients) if source_config.clusters else clients[""]
 
 
-def end_offsets(source: SourceConfig, settings: ReaderSettings) -> Offsets:
+def end_offsets(source_config: SourceConfig, settings: ReaderSettings) -> Offsets:
     """Return topic → Kafka partition → end offset.
 
     Raises:
         SourceError: no broker of a cluster responds.
     """
-    with closing(open_offset_client(source, settings)) as offset_client:
+    with closing(open_offset_client(source_config, settings)) as offset_client:
         return offset_client.offsets_at(OffsetEnd.NEWEST)

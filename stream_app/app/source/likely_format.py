@@ -59,9 +59,9 @@ def _format_of_message(value: bytes) -> str | None:
         document = document["payload"]
     names = document.keys() if isinstance(document, dict) else set[str]()
     signs = [
-        (len(fields), declared.name)
-        for declared in FORMATS.values()
-        for fields in declared.telltale_fields
+        (len(fields), declaration.name)
+        for declaration in FORMATS.values()
+        for fields in declaration.telltale_fields
         if fields <= names
     ]
     return max(signs)[1] if signs else None

@@ -28,19 +28,21 @@ _Value = TypeVar("_Value")
 _ByPartition = dict[KafkaPartition, int]
 
 
-def unaskable_settings(source: SourceConfig) -> list[str]:
+def unaskable_settings(source_config: SourceConfig) -> list[str]:
     """Return the Kafka settings that prevent queries; see `uncheckable_settings`."""
-    reasons = (uncheckable_settings(cluster.kafka_options) for cluster in source.kafka_clusters)
+    reasons = (
+        uncheckable_settings(cluster.kafka_options) for cluster in source_config.kafka_clusters
+    )
     return [reason for cluster_reasons in reasons for reason in cluster_reasons]
 
 
-def check_reachable(source: SourceConfig) -> None:
+def check_reachable(source_config: SourceConfig) -> None:
     """Check that a broker of each cluster accepts connections.
 
     Raises:
         SourceError: no broker of a cluster accepts one.
     """
-    for cluster in source.kafka_clusters:
+    for cluster in source_config.kafka_clusters:
         reachable_servers(cluster.bootstrap_servers, section=cluster.section)
 
 
@@ -54,10 +56,10 @@ class SourceConnection:
         SourceError: no broker of a cluster responds.
     """
 
-    def __init__(self, source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
         self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
         with ExitStack() as connections:
-            for cluster in source.kafka_clusters:
+            for cluster in source_config.kafka_clusters:
                 connection = connections.enter_context(
                     BrokerConnection(
                         cluster.bootstrap_servers,
@@ -70,7 +72,7 @@ class SourceConnection:
             self._connections = connections.pop_all()
 
     def topics(self) -> dict[str, TopicInfo]:
-        """Return the metadata of the source's topics; see `BrokerConnection.topics`."""
+        """Return topic → its metadata, for the topics of all clusters."""
         return {
             in_cluster(name, topic): info
             for name, (cluster, connection) in self._clusters.items()
@@ -80,19 +82,25 @@ class SourceConnection:
         }
 
     def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
-        """See `BrokerConnection.begin_offsets`."""
+        """Return (topic, partition) → the offset of its oldest record."""
         return self._of_topics(topics, BrokerConnection.begin_offsets)
 
     def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
-        """See `BrokerConnection.end_offsets`."""
+        """Return (topic, partition) → its end offset, which excludes open transactions."""
         return self._of_topics(topics, BrokerConnection.end_offsets)
 
     def newest_times(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
-        """See `BrokerConnection.newest_times`."""
+        """Return (topic, partition) → the latest time of a record, for partitions with records."""
         return self._of_topics(topics, BrokerConnection.newest_times)
 
     def offsets_since(self, times: Mapping[KafkaPartition, int]) -> _ByPartition:
-        """See `BrokerConnection.offsets_since`."""
+        """Return the offset of each partition's first record at or after a time.
+
+        A partition without such a record is left out.
+
+        Args:
+            times: (topic, partition) → milliseconds since 1970.
+        """
         by_cluster = _by_cluster(times, itemgetter(0))
         return self._query(
             {
@@ -108,7 +116,10 @@ class SourceConnection:
     def group_offsets(
         self, group: str, kafka_partitions: Collection[KafkaPartition]
     ) -> _ByPartition:
-        """See `BrokerConnection.group_offsets`. The group has the same name in all clusters."""
+        """Return the offsets that a consumer group has committed for these partitions.
+
+        The group has the same name in all clusters.
+        """
         by_cluster = _by_cluster(kafka_partitions, itemgetter(0))
         return self._query(
             {
@@ -119,7 +130,7 @@ class SourceConnection:
         )
 
     def commit_group(self, group: str, offsets: Offsets) -> None:
-        """See `BrokerConnection.commit_group`.
+        """Commit offsets for a consumer group, in the cluster of each topic.
 
         Offsets of a cluster that the source does not have are ignored.
         """

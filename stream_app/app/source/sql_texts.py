@@ -34,9 +34,9 @@ Expressions = Mapping[tuple[TypeRoot, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedColumn:
-    """A column's position and the SQL expression of its text."""
+    """A column's index in the table, and the SQL expression of its text."""
 
-    position: int
+    index: int
     text: str
 
 
@@ -143,14 +143,14 @@ def _family(data_type: DataType) -> TypeRoot:
 
 
 def _postgres_row(columns: Sequence[SummedColumn]) -> str:
-    texts = [f"'{column.position}=' || {column.text} || ';'" for column in columns]
+    texts = [f"'{column.index}=' || {column.text} || ';'" for column in columns]
     chunks = [texts[start : start + _PIECES_MAX] for start in range(0, len(texts), _PIECES_MAX)]
     joined = [f"concat({', '.join(chunk)})" for chunk in chunks]
     return joined[0] if len(joined) == 1 else f"concat({', '.join(joined)})"
 
 
 def _mysql_row(columns: Sequence[SummedColumn]) -> str:
-    texts = [f"concat('{column.position}=', {column.text}, ';')" for column in columns]
+    texts = [f"concat('{column.index}=', {column.text}, ';')" for column in columns]
     return "concat({}, '')".format(", ".join(f"ifnull({text}, '')" for text in texts))
 
 

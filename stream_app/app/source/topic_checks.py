@@ -19,18 +19,20 @@ RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless it
 _ENDS_TIMEOUT_S = 5.0
 
 
-def check_topics(source: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> dict[str, TopicInfo]:
+def check_topics(
+    source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S
+) -> dict[str, TopicInfo]:
     """Return name → metadata of the topics that the job will read.
 
     Raises:
         SourceError: no broker of a cluster responds.
         WrongSourceError: a topic is missing, or no topic matches the pattern.
     """
-    with SourceConnection(source, timeout_s=timeout_s) as connection:
+    with SourceConnection(source_config, timeout_s=timeout_s) as connection:
         return connection.topics()
 
 
-def source_ends(source: SourceConfig, on_unknown: Callable[[str], None]) -> Offsets | None:
+def source_ends(source_config: SourceConfig, on_unknown: Callable[[str], None]) -> Offsets | None:
     """Return topic → Kafka partition → end offset.
 
     Args:
@@ -39,10 +41,10 @@ def source_ends(source: SourceConfig, on_unknown: Callable[[str], None]) -> Offs
     Returns:
         None if the source is not a topic, or the broker does not respond.
     """
-    if source.kind is not SourceKind.KAFKA or unaskable_settings(source):
+    if source_config.kind is not SourceKind.KAFKA or unaskable_settings(source_config):
         return None
     try:
-        with SourceConnection(source, timeout_s=_ENDS_TIMEOUT_S) as connection:
+        with SourceConnection(source_config, timeout_s=_ENDS_TIMEOUT_S) as connection:
             topics = connection.topics()
             ends: dict[str, dict[str, int]] = {}
             for (topic, partition), end in connection.end_offsets(topics).items():

@@ -39,21 +39,21 @@ class LostOffsets(Protocol):
         """Record that the topic has deleted the messages before `begin`."""
         ...
 
-    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
-        """Record that a recreated topic ends at `last`, before the reader's `end`."""
+    def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
+        """Record that a recreated topic ends at `last_offset`, before the reader's `end`."""
         ...
 
 
 @contextmanager
-def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
+def reader_of(source_config: SourceConfig) -> Iterator[RangeReader]:
     """Return a reader of offset ranges, and close it after the block.
 
     Raises:
         SourceError: no broker accepts a connection.
         UsageError: only Spark can read the topics.
     """
-    settings = reader_without_spark(source)
-    check_reachable(source)
+    settings = reader_without_spark(source_config)
+    check_reachable(source_config)
     reader = RangeReader(settings)
     try:
         yield reader
@@ -62,7 +62,10 @@ def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
 
 
 def sampled_messages(
-    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _SAMPLE_TIMEOUT_S
+    source_config: SourceConfig,
+    ranges: Sequence[OffsetRange],
+    *,
+    timeout_s: float = _SAMPLE_TIMEOUT_S,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages of many short ranges, except those that the topics have deleted.
 
@@ -73,7 +76,7 @@ def sampled_messages(
         SourceError: the messages do not arrive.
         UsageError: only Spark can read the topics.
     """
-    settings = reader_without_spark(source)
+    settings = reader_without_spark(source_config)
     reader = RangeReader(
         replace(
             settings,
@@ -95,7 +98,7 @@ def _sampling_client(client: ClientSettings) -> ClientSettings:
 
 
 def topic_messages(
-    source: SourceConfig,
+    source_config: SourceConfig,
     readers: Sequence[tuple[Ends, LostOffsets]],
     progress: Progress,
     since_ms: int | None = None,
@@ -110,8 +113,8 @@ def topic_messages(
         SourceError: the broker does not respond.
         UsageError: only Spark can read the topics.
     """
-    with reader_of(source) as reader:
-        ranges = _ranges(source, reader, readers, since_ms)
+    with reader_of(source_config) as reader:
+        ranges = _ranges(source_config, reader, readers, since_ms)
         unread_ranges = {
             (offset_range.topic, offset_range.partition): offset_range for offset_range in ranges
         }
@@ -131,7 +134,7 @@ def _partition_of(batch: pa.RecordBatch) -> KafkaPartition:
 
 
 def _ranges(
-    source: SourceConfig,
+    source_config: SourceConfig,
     reader: RangeReader,
     readers: Sequence[tuple[Ends, LostOffsets]],
     since_ms: int | None,
@@ -154,7 +157,7 @@ def _ranges(
         # A partition without a message at or after that time has no such offset.
         last_offsets = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
         times = dict.fromkeys(furthest_ends, since_ms)
-        with SourceConnection(source) as connection:
+        with SourceConnection(source_config) as connection:
             first_offsets = last_offsets | connection.offsets_since(times)
     stop_offsets = {
         kafka_partition: min(end, bounds[kafka_partition][1])

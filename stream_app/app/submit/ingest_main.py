@@ -19,7 +19,7 @@ from stream_app.app.job.ingest_job import ingest
 from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.channels.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.watched_job import watched_job
+from stream_app.app.observe.job_observers import job_observers
 from stream_app.app.submit.job_settings import JobSettings, job_settings
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
@@ -56,37 +56,42 @@ def run(settings: JobSettings, clock: Clock) -> None:
     """
     # Bind the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        job_tables, stream, session = settings.job_tables, settings.stream, settings.session
-        watched = stack.enter_context(
-            watched_job(job_tables, stream, settings.secrets, clock, settings.events_file)
+        job_tables, stream_config = settings.job_tables, settings.stream_config
+        session_starter = settings.session_starter
+        observers = stack.enter_context(
+            job_observers(job_tables, stream_config, settings.secrets, clock, settings.events_file)
         )
-        checkpoint = partial(session.folder, session.checkpoint)
-        history = watched.events.history
-        stack.enter_context(page_of_job(settings.shown, stream, checkpoint, clock, history))
-        ingest(job_tables, stream, session, watched, clock)
+        checkpoint = partial(session_starter.folder, session_starter.checkpoint)
+        history = observers.events.history
+        stack.enter_context(
+            page_of_job(settings.shown_job, stream_config, checkpoint, clock, history)
+        )
+        ingest(job_tables, stream_config, session_starter, observers, clock)
 
 
 @contextmanager
 def page_of_job(
     shown_job: ShownJob,
-    stream: StreamConfig,
-    checkpoint: Callable[[], JobFolder],
+    stream_config: StreamConfig,
+    open_checkpoint: Callable[[], JobFolder],
     clock: Clock,
     history: EpochHistory,
 ) -> Iterator[None]:
     """Serve the web page within the block, if the configuration has a port.
 
     Args:
-        checkpoint: opens the job's checkpoint; called only if there is a page.
+        open_checkpoint: opens the job's checkpoint; called only if there is a page.
 
     Raises:
         UsageError: the port is taken, the token too short, or a package is missing.
     """
-    if stream.web_port is None:
+    if stream_config.web_port is None:
         yield
         return
-    token, host, port = token_of(os.environ), stream.web_host, stream.web_port
-    site = JobSite(shown_job, checkpoint(), clock, history)
-    with serving_module().serving(site, host, port, token, names=stream.web_names) as address:
+    token, host, port = token_of(os.environ), stream_config.web_host, stream_config.web_port
+    site = JobSite(shown_job, open_checkpoint(), clock, history)
+    with serving_module().serving(
+        site, host, port, token, names=stream_config.web_names
+    ) as address:
         _LOG.info("the page of the job: %s", address)
         yield

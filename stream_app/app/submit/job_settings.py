@@ -14,7 +14,7 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.shown_job import ShownJob, shown_job
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.job.job_session import JobSession
+from stream_app.app.job.session_starter import SessionStarter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,17 +23,17 @@ class JobSettings:
 
     Attributes:
         job_tables: the job's tables, and the source of the messages.
-        stream: settings of the stream, the quarantine and the monitoring.
-        session: the settings with which Spark is started.
-        shown: the values that the web page shows.
+        stream_config: settings of the stream, the quarantine and the monitoring.
+        session_starter: starts Spark with the job's settings.
+        shown_job: the values that the web page shows.
         secrets: texts that no output may contain.
         events_file: the file that gets a JSON line for each epoch and commit, or None.
     """
 
     job_tables: SingleTable | WholeDatabase
-    stream: StreamConfig
-    session: JobSession
-    shown: ShownJob
+    stream_config: StreamConfig
+    session_starter: SessionStarter
+    shown_job: ShownJob
     secrets: Secrets = field(repr=False)
     events_file: Path | None
 
@@ -43,11 +43,11 @@ def job_settings(config: AppConfig, events_file: Path | None = None) -> JobSetti
     job_tables = config.job_tables
     return JobSettings(
         job_tables=job_tables,
-        stream=config.stream,
-        session=JobSession(
+        stream_config=config.stream,
+        session_starter=SessionStarter(
             job_tables.name, config.stream.checkpoint, job_tables.file_system, config.spark
         ),
-        shown=shown_job(config),
+        shown_job=shown_job(config),
         secrets=config.secrets,
         events_file=events_file,
     )

@@ -20,8 +20,8 @@ class CompactionSettings:
         choice: the partitions to compact.
         full: whether to merge whole buckets, rather than what the table's triggers demand.
         follow: whether to run until stopped.
-        spark: settings of Spark.
-        stream: the stream of the job that writes the table.
+        spark_settings: settings of Spark.
+        stream_config: the stream of the job that writes the table.
         metrics_port: the port of the Prometheus endpoint, or None without one.
         row_order: the order in which to sort each partition's rows, or None to only merge files.
         terminal_width: the width of the output's terminal in characters; 0 without a terminal.
@@ -31,8 +31,8 @@ class CompactionSettings:
     choice: PartitionChoice
     full: bool
     follow: bool
-    spark: Mapping[str, str]
+    spark_settings: Mapping[str, str]
     metrics_port: int | None = None
     terminal_width: int = 0
-    stream: StreamConfig = field(default_factory=StreamConfig)
+    stream_config: StreamConfig = field(default_factory=StreamConfig)
     row_order: RowOrder | None = None

@@ -11,12 +11,12 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.traits.merge_engine import traits_of
 
 
-def why_incomparable(schema: TableSchema, rules: TableConfig) -> str:
+def why_incomparable(schema: TableSchema, table_config: TableConfig) -> str:
     """Return why no row of a table can be compared; empty if rows can be compared."""
     options = schema.core_options
     if not schema.kind_traits.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
-    if not rules.made_columns.is_repeatable:
+    if not table_config.made_columns.is_repeatable:
         return "its rows contain the time of decoding (now())"
     if schema.history is not None:
         return "its rows are versions (history = true), and messages have changes"

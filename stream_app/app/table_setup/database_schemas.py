@@ -71,10 +71,10 @@ def database_table_schema(
             for field_id, column in enumerate(source.columns)
         )
     )
-    columns, inapplicable = columns_with_made(sync, name, columns)
+    columns, inapplicable_rules = columns_with_made(sync, name, columns)
     layout = new_table(sync.table_rules, name, min(sources), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, layout.primary_keys)
-    for remark in (*inapplicable, *layout.remarks):
+    for remark in (*inapplicable_rules, *layout.remarks):
         _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,
@@ -86,7 +86,7 @@ def database_table_schema(
 
 
 def described_sources(
-    job_tables: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
+    job_tables: WholeDatabase, batches: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[Origin, SourceTable]:
     """Return the descriptions of source tables, each made from some of its messages.
 
@@ -96,5 +96,5 @@ def described_sources(
     if job_tables.lowers_names:
         describe = LowerCaseDescriber(describe)
     options = job_tables.mapping_options
-    descriptions = {origin: describe(part, options) for origin, part in parts.items()}
+    descriptions = {origin: describe(batch, options) for origin, batch in batches.items()}
     return {origin: table for origin, table in descriptions.items() if table is not None}

@@ -30,7 +30,7 @@ from stream_app.app.table_setup.database_schemas import (
 from stream_app.app.table_setup.job_catalog import create_job_table, open_job_table
 from stream_app.app.table_setup.refused_tables import with_newly_refused
 from stream_app.app.table_setup.single_table_setup import changes_that_fail, column_warnings
-from stream_app.app.table_setup.source_statements import renames_with
+from stream_app.app.table_setup.statement_reader import renames_with
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import SourceFacts
@@ -73,7 +73,9 @@ def is_storage_failure(error: BaseException) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
-    """The job's tables, which it opens, creates and remembers. Implements `NewcomerCreator`.
+    """The tables of a database's job. This class opens, creates and remembers them.
+
+    Implements `NewcomerCreator`.
 
     Attributes:
         state_file: the job's state in its checkpoint.
@@ -121,33 +123,33 @@ class DatabaseTables:
     def create(self, messages: pa.Table, *, are_held: bool = False) -> NewcomerOutcome:
         """See `NewcomerCreator.create`."""
         feeds: list[TableFeed] = []
-        failed: dict[str, BaseException] = {}
+        errors: dict[str, BaseException] = {}
         uncreated: dict[Origin, str] = {}
         ddl_of, known_renames = self._facts.ddl_of, self.state_file.state.renames
         renames = renames_with(known_renames, ddl_of, messages, self.clock.now_ms())
-        for name, parts in self._messages_by_table(messages).items():
+        for name, batches in self._assign_messages(messages).items():
             try:
                 if name not in self._feeds:
-                    describe = partial(described_sources, self.job_tables, parts)
+                    describe = partial(described_sources, self.job_tables, batches)
                     table = self._create(name, describe, renames)
                     job_pipeline(self.job_tables, table)  # refuses options that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if are_held or is_storage_failure(error):
                     _LOG.error("the table %s cannot be created for now: %s", name, error)
-                    failed[name] = error
+                    errors[name] = error
                 elif isinstance(error, NoColumnsError):
-                    uncreated.update(dict.fromkeys(parts, str(error)))
+                    uncreated.update(dict.fromkeys(batches, str(error)))
                 else:
-                    self._refuse(parts, f"the table {name} cannot be created: {error}")
+                    self._refuse(batches, f"the table {name} cannot be created: {error}")
                 continue
             feeds.append(self._feeds[name])
-            self._warn_of_differences(name, parts)
-            if new_origins := [origin for origin in parts if origin not in self._targets]:
+            self._warn_of_differences(name, batches)
+            if new_origins := [origin for origin in batches if origin not in self._targets]:
                 self._targets.update(dict.fromkeys(new_origins, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
         self._remember({})
-        return NewcomerOutcome(feeds, failed, uncreated)
+        return NewcomerOutcome(feeds, errors, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
         """Return the schema of an existing table, or the one with which it would be created.
@@ -173,12 +175,12 @@ class DatabaseTables:
         Args:
             tables: the table's name → its source tables.
         """
-        created = {}
+        tables_by_name = {}
         for name, sources in tables.items():
-            created[name] = self._create(name, partial(dict, sources), NO_RENAMES)
+            tables_by_name[name] = self._create(name, partial(dict, sources), NO_RENAMES)
             self._targets.update(dict.fromkeys(sources, name))
         self._remember({})
-        return created
+        return tables_by_name
 
     def splitter(
         self,
@@ -217,24 +219,24 @@ class DatabaseTables:
 
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """See `NewcomerCreator.quarantine_unassigned`."""
-        parts = messages_by_origin(self._facts.origins, messages)
-        self._remember({origin: part.column("reason")[0].as_py() for origin, part in parts})
+        batches = messages_by_origin(self._facts.origins, messages)
+        self._remember({origin: batch.column("reason")[0].as_py() for origin, batch in batches})
         self.quarantine(epoch, messages)
 
-    def _messages_by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
+    def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """Return the name of each new table → messages of each of its source tables."""
         by_table: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in messages_by_origin(self._facts.origins, messages):
+        for origin, batch in messages_by_origin(self._facts.origins, messages):
             targets = {**self._targets, **_targets_in(by_table)}
             decision = decide_target(self.job_tables.rules, origin, targets)
             if isinstance(decision, RefusedTable):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, GhostTable):
                 self._leave_out(origin)
-            elif isinstance(decision, TargetTable) and self._has_room(
+            elif isinstance(decision, TargetTable) and self._take_room(
                 origin, decision.name, by_table
             ):
-                by_table[decision.name][origin] = part
+                by_table[decision.name][origin] = batch
         return by_table
 
     def _leave_out(self, origin: Origin) -> None:
@@ -243,8 +245,8 @@ class DatabaseTables:
         fix = f"if it is a table of its own, name it: sync.table-mapping.{origin.table!r} = '…'"
         self.state_file.warn([JobWarning(problem=text, fix=fix, is_lasting=True)])
 
-    def _has_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
-        """Return whether the limit allows the table; warn of the first one beyond it."""
+    def _take_room(self, origin: Origin, name: str, new_names: Collection[str]) -> bool:
+        """Return whether the limit allows the table; warn of the first table beyond it."""
         names = {*self._targets.values(), *self._held_tables, *new_names}
         limit = TableLimit(self.job_tables.sync.max_tables)
         if limit.has_room(name, names, len(self._refusal_reasons)):
@@ -259,14 +261,14 @@ class DatabaseTables:
         _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
         self._refusal_reasons.update(dict.fromkeys(origins, reason))
 
-    def _warn_of_differences(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+    def _warn_of_differences(self, name: str, batches: Mapping[Origin, pa.RecordBatch]) -> None:
         """Warn once in a run if the source tables of one table differ."""
-        if len(parts) == 1 or name in self._compared_tables:
+        if len(batches) == 1 or name in self._compared_tables:
             return
         self._compared_tables.add(name)
         # A source table without a description becomes an error only with its rows.
         with contextlib.suppress(StreamAppError):
-            described = described_sources(self.job_tables, parts).items()
+            described = described_sources(self.job_tables, batches).items()
             sources = {str(origin): source for origin, source in described}
             if differences := shard_differences(sources):
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
@@ -316,11 +318,11 @@ class DatabaseTables:
         self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))
 
 
-def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+def _missing_columns(sync_config: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     """Return the made columns that a table lacks, except those of a history."""
-    rules = rules_of_new_table(sync, name, columns).rules
-    history_names = () if rules.history is None else rules.history.names
-    all_columns = rules.made_columns.columns(columns, arrow_type)
+    table_config = rules_of_new_table(sync_config, name, columns).table_config
+    history_names = () if table_config.history is None else table_config.history.names
+    all_columns = table_config.made_columns.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in all_columns.fields[len(columns.fields) :]
@@ -328,9 +330,11 @@ def _missing_columns(sync: SyncConfig, name: str, columns: RowType) -> list[AddC
     ]
 
 
-def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable) -> FileStoreTable:
+def _with_configured_options(
+    sync_config: SyncConfig, name: str, table: FileStoreTable
+) -> FileStoreTable:
     """Return the table with the options of the configuration."""
-    rules = sync.table_rules
+    rules = sync_config.table_rules
     table_options = rules.table_settings[name].options if name in rules.table_settings else {}
     shared_options = options_for(table.schema.primary_keys, rules.options)
     options = {key: text for key, text in shared_options.items() if key not in table_options}
@@ -344,4 +348,4 @@ def _with_configured_options(sync: SyncConfig, name: str, table: FileStoreTable)
 
 
 def _targets_in(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, parts in tables.items() for origin in parts}
+    return {origin: name for name, origins in tables.items() for origin in origins}

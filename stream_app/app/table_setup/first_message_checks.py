@@ -113,25 +113,25 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
     """
     sync = job_tables.sync
     count = 0
-    parts = list(messages_by_origin(job_tables.source.facts.origins, messages))
-    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
-    for root, leaves in partition_roots(tables_in_messages(dict(parts))).items():
+    batches = list(messages_by_origin(job_tables.source.facts.origins, messages))
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in batches])
+    for root, leaves in partition_roots(tables_in_messages(dict(batches))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     # The survey compares names as the source spells them.
     as_spelled = replace(job_tables, sync=replace(sync, case_sensitive=True))
-    for origin, part in parts:
+    for origin, batch in batches:
         location = as_spelled.target_path(origin)
         if location is None:
             continue
         try:
             name = as_spelled.sync.name_of(location)
-            sources = described_sources(as_spelled, {origin: part})
+            sources = described_sources(as_spelled, {origin: batch})
             schema = database_table_schema(as_spelled, name, sources, clock)
         except UsageError:
             continue  # reported when the table is created
         source = as_spelled.source_of(name)
         setup = format_setup(source, job_tables.table_config(name, schema.fields), schema)
-        survey = format_named(source.format).survey(setup, {str(origin): part})
+        survey = format_named(source.format).survey(setup, {str(origin): batch})
         for notice in survey.notices():
             count += 1
             if count <= _NOTICES_MAX:
@@ -143,8 +143,8 @@ def warn_of_first_messages(job_tables: WholeDatabase, messages: pa.Table, clock:
         _LOG.warning("%d more such warnings", count - _NOTICES_MAX)
 
 
-def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
-    if origins and not any(map(sync.rules.takes, origins)):
+def _warn_if_all_are_left_out(sync_config: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync_config.rules.takes, origins)):
         _LOG.warning(
             "the job takes no table of the source that the first messages name: %s\n"
             "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
@@ -156,11 +156,11 @@ def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> No
 _READ = "r"
 
 
-def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, TableSample]:
+def tables_in_messages(batches: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, TableSample]:
     """Return facts that the messages of each table show; a table without rows is left out."""
     samples = {}
-    for origin, part in parts.items():
-        rows = [row for row in _rows(part) if row is not None]
+    for origin, batch in batches.items():
+        rows = [row for row in _rows(batch) if row is not None]
         columns = frozenset[str]().union(*(row for _, row in rows))
         read_rows = frozenset(
             orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for op, row in rows if op == _READ
@@ -174,16 +174,16 @@ def tables_in_messages(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin
 
 
 def snapshot_only_remarks(
-    facts: SourceFacts, part: pa.RecordBatch, options: MappingOptions
+    facts: SourceFacts, batch: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Return remarks on columns of one table that only rows of the initial snapshot have."""
-    is_read_row = [None if row is None else row[0] == _READ for row in _rows(part)]
+    is_read_row = [None if row is None else row[0] == _READ for row in _rows(batch)]
 
     def describe_rows(*, is_read: bool) -> Any:
         indexes = [index for index, value in enumerate(is_read_row) if value is is_read]
         if not indexes:
             return None
-        return facts.describe(part.take(pa.array(indexes, pa.int32())), options)
+        return facts.describe(batch.take(pa.array(indexes, pa.int32())), options)
 
     newest_read = max((index for index, value in enumerate(is_read_row) if value), default=-1)
     if False not in is_read_row[newest_read + 1 :]:
@@ -191,9 +191,9 @@ def snapshot_only_remarks(
     return remarks_of_snapshot_columns(describe_rows(is_read=True), describe_rows(is_read=False))
 
 
-def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:
     """Yield the op and the row after the change for each message, or None without them."""
-    for value in part.column("value").to_pylist():
+    for value in batch.column("value").to_pylist():
         yield None if value is None else _row(value)
 
 

@@ -24,7 +24,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
     Raises:
         UsageError: the format or an option is unknown, or an option has a wrong value.
     """
-    declared = format_named(name)
+    declaration = format_named(name)
     options = dict(setup.options)
     own_aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
     renamed = {name: column for name, column in setup.renamed.items() if name not in own_aliases}
@@ -38,8 +38,8 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
             aliases=aliases, schema=schema, exclusive=frozenset(renamed)
         )
     if not setup.traits.lowers_names and setup.mapping_options is None:
-        return Pipeline(declared.make(source_setup), steps)
-    describe: Describe = declared.facts(options).describe
+        return Pipeline(declaration.make(source_setup), steps)
+    describe: Describe = declaration.facts(options).describe
     decoder: MessageFormat
     if setup.traits.lowers_names:
         decoder = LowerCaseFormat(
@@ -50,7 +50,7 @@ def format_pipeline(name: str, setup: FormatSetup) -> Pipeline:
         )
         describe = LowerCaseDescriber(describe)
     else:
-        decoder = declared.make(source_setup)
+        decoder = declaration.make(source_setup)
     if setup.mapping_options is not None:
         steps[StepPlace.DESCRIBED_COLUMNS] = DescriptionStep(
             describe=describe, options=setup.mapping_options, columns=setup.columns, aliases=aliases

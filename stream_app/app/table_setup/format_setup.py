@@ -39,8 +39,8 @@ from stream_app.table.schema.alter import EvolutionRules
 
 
 def format_setup(
-    source: SourceConfig,
-    table: TableConfig,
+    source_config: SourceConfig,
+    table_config: TableConfig,
     schema: TableSchema,
     *,
     conditions: Sequence[str] = (),
@@ -49,15 +49,15 @@ def format_setup(
     """Return the setup of the source's format, for the columns that messages contain.
 
     Args:
-        table: the table's section of the configuration, which has its made columns.
+        table_config: the table's section of the configuration, which has its made columns.
         conditions: the conditions by which the job judges rows, in the language of filters.
         restores: whether the writer looks up values that a change leaves out.
     """
-    setup = whole_setup(source, schema)
+    setup = whole_setup(source_config, schema)
     if restores:
         traits = replace(setup.traits, restored_columns=restored_columns(schema, conditions))
         setup = replace(setup, traits=traits)
-    return source_setup(setup, table.made_columns)
+    return source_setup(setup, table_config.made_columns)
 
 
 def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> frozenset[str]:
@@ -77,14 +77,14 @@ def restored_columns(schema: TableSchema, conditions: Sequence[str] = ()) -> fro
     )
 
 
-def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
+def whole_setup(source_config: SourceConfig, schema: TableSchema) -> FormatSetup:
     """Return the setup for all columns of the table, as if messages contained them all."""
     columns, primary_keys = _required_columns(schema)
     return FormatSetup(
         columns=columns,
         arrow_schema=arrow_schema(columns),
         primary_keys=primary_keys,
-        options=source.format_options,
+        options=source_config.format_options,
         # As in Paimon's Flink sink: if followers need the old row, or a sum needs it.
         # The writer of a history finds the old row itself.
         keep_update_before=schema.history is None
@@ -92,27 +92,27 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
-            merges_shards=source.merge_shards,
-            lowers_names=source.lowers_names,
+            merges_shards=source_config.merge_shards,
+            lowers_names=source_config.lowers_names,
             takes_null_keys=schema.core_options[PRIMARY_KEY_NULLABLE],
         ),
-        renamed=earlier_column_names(source, schema),
+        renamed=earlier_column_names(source_config, schema),
     )
 
 
-def earlier_column_names(source: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
+def earlier_column_names(source_config: SourceConfig, schema: TableSchema) -> Mapping[str, str]:
     """Return the source's earlier names of columns, as far as the format accepts aliases."""
-    if not takes_aliases(source):
+    if not takes_aliases(source_config):
         return {}
     renamed = renamed_columns(schema)
     return {name: column for name, column in renamed.items() if column not in schema.primary_keys}
 
 
-def takes_aliases(source: SourceConfig) -> bool:
+def takes_aliases(source_config: SourceConfig) -> bool:
     """Return whether the format can store values under other names in a column."""
-    declared = {option.key for option in format_named(source.format).options}
-    reaction = source.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
-    return COLUMN_ALIASES in declared and reaction in (
+    declared_options = {option.key for option in format_named(source_config.format).options}
+    reaction = source_config.format_options.get(DriftKind.MISSING.option, DriftReaction.WARN.value)
+    return COLUMN_ALIASES in declared_options and reaction in (
         DriftReaction.WARN.value,
         DriftReaction.IGNORE.value,
     )
@@ -138,14 +138,16 @@ def _required_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     return columns, rule.keys
 
 
-def evolution_rules(source: SourceConfig, made_columns: MadeColumns) -> EvolutionRules | None:
+def evolution_rules(
+    source_config: SourceConfig, made_columns: MadeColumns
+) -> EvolutionRules | None:
     """Return the rules by which a table follows its source, or None if it does not follow it.
 
     Args:
-        source: the source's configuration for this table (`JobTables.source_of`).
+        source_config: the source's configuration for this table (`JobTables.source_of`).
         made_columns: the table's columns that do not come from the source.
     """
-    options = source.format_options
+    options = source_config.format_options
     if options.get(DriftKind.UNKNOWN.option) != DriftReaction.EVOLVE.value:
         return None
     reaction = options.get(NARROWED_COLUMNS, DriftReaction.WARN.value)

@@ -23,26 +23,32 @@ TABLES_MAX = 1000
 
 
 def with_newly_refused(
-    refused: Mapping[Origin, str], reasons: Mapping[Origin, str], stored: Collection[Origin]
+    refused_reasons: Mapping[Origin, str],
+    new_reasons: Mapping[Origin, str],
+    stored_origins: Collection[Origin],
 ) -> Mapping[Origin, str]:
     """Return the refused source tables, with newly quarantined ones added up to a limit.
 
     Args:
-        stored: the source tables that the job stores, which are not refused.
+        stored_origins: the source tables that the job stores, which are not refused.
     """
-    still_refused = {origin: reason for origin, reason in refused.items() if origin not in stored}
-    for origin, reason in reasons.items():
-        if origin not in stored and (origin in still_refused or len(still_refused) < TABLES_MAX):
+    still_refused = {
+        origin: reason for origin, reason in refused_reasons.items() if origin not in stored_origins
+    }
+    for origin, reason in new_reasons.items():
+        if origin not in stored_origins and (
+            origin in still_refused or len(still_refused) < TABLES_MAX
+        ):
             still_refused[origin] = reason
     return still_refused
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
     """Return source table → reason, for those that the job should store but cannot."""
-    stored = state.origins
+    stored_origins = state.origins
     return {
         origin: reason
         for origin, reason in sorted(state.refused_tables.items())
-        if origin not in stored
-        and not isinstance(decide_target(rules, origin, stored), LeftOutTable | GhostTable)
+        if origin not in stored_origins
+        and not isinstance(decide_target(rules, origin, stored_origins), LeftOutTable | GhostTable)
     }

@@ -20,15 +20,15 @@ from stream_app.table.file_store_table import FileStoreTable
 _LOG = logging.getLogger(__name__)
 
 
-def configured_schema(table: TableConfig, clock: Clock) -> TableSchema:
+def configured_schema(table_config: TableConfig, clock: Clock) -> TableSchema:
     """Return the schema that the configuration describes, as version 0 of a new table."""
     return new_table_schema(
-        columns=table.all_columns,
-        primary_keys=table.primary_keys,
-        partition_keys=table.partition_keys,
-        options=table.options,
+        columns=table_config.all_columns,
+        primary_keys=table_config.primary_keys,
+        partition_keys=table_config.partition_keys,
+        options=table_config.options,
         time_ms=clock.now_ms(),
-        comment=table.comment,
+        comment=table_config.comment,
     )
 
 

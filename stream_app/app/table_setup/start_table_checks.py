@@ -37,7 +37,9 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """The opened table of a job of one table. Implements `begin_load.PreparedTables`.
+    """The opened table of a job of one table.
+
+    Implements `begin_load.PreparedTables`.
 
     Attributes:
         warnings: warnings about columns in the first messages.

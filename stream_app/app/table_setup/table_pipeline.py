@@ -65,8 +65,8 @@ class RowSettings:
     """The settings that decide which rows a table gets from messages.
 
     Attributes:
-        source: the source's configuration for this table (`JobTables.source_of`).
-        rules: the table's configuration, with its made columns and its filter.
+        source_config: the source's configuration for this table (`JobTables.source_of`).
+        table_config: the table's configuration, with its made columns and its filter.
         expectations: the conditions that rows must meet.
         schema: the schema of the table.
         left_out_steps: the steps that the pipeline leaves out.
@@ -79,8 +79,8 @@ class RowSettings:
         clock: gives decoding tasks the current time for made columns.
     """
 
-    source: SourceConfig
-    rules: TableConfig
+    source_config: SourceConfig
+    table_config: TableConfig
     schema: TableSchema
     expectations: Sequence[Expectation] = ()
     left_out_steps: frozenset[StepPlace] = LEFT_OUT_BY_JOB
@@ -98,7 +98,7 @@ class RowSettings:
             UsageError: the options, the made columns or the filter do not fit the table.
         """
         schema = self.schema
-        if schema.history is not None or self.rules.history is not None:
+        if schema.history is not None or self.table_config.history is not None:
             self._check_history()
         makers: Mapping[StepPlace, Callable[[], Step | None]] = {
             StepPlace.MADE_COLUMNS: self._made_columns,
@@ -114,33 +114,33 @@ class RowSettings:
             StepPlace.NARROWED_COLUMNS: self._narrowed_columns,
             StepPlace.INSERTS_ONLY: self._inserts_only,
         }
-        pipeline = format_pipeline(self.source.format, self._setup())
+        pipeline = format_pipeline(self.source_config.format, self._setup())
         steps = {step: make() for step, make in makers.items() if step not in self.left_out_steps}
         return replace(pipeline.with_steps(steps), own_message_decoder=self._own_message_decoder())
 
     @property
     def evolution(self) -> EvolutionRules | None:
         """The rules by which the table follows its source, or None if it does not follow it."""
-        return evolution_rules(self.source, self.rules.made_columns)
+        return evolution_rules(self.source_config, self.table_config.made_columns)
 
     def _check_history(self) -> None:
         """Refuse settings that would make the versions in a history table inexact."""
         where = f"the options '{HISTORY.key}' and '{HISTORY.key}.…'"
-        if self.schema.history != self.rules.history:
+        if self.schema.history != self.table_config.history:
             raise UsageError(
                 "the configuration and the table's schema have different values of these options",
                 where=where,
                 fix="configure the values that 'stream-app inspect TABLE options' prints",
             )
-        if self.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
+        if self.source_config.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
             raise UsageError(
                 f"{TRUNCATE} = 'apply' would delete all versions of a history",
                 where=where,
                 fix=f"set {TRUNCATE} = 'ignore' or 'error'",
             )
-        writer_columns = self.rules.made_columns.writer_columns.keys()
+        writer_columns = self.table_config.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)
-        for condition in filter(None, (self.rules.filter, *conditions)):
+        for condition in filter(None, (self.table_config.filter, *conditions)):
             columns = column_names(parse_predicate(condition, self.schema.fields))
             if late_columns := sorted(writer_columns & set(columns)):
                 raise UsageError(
@@ -153,13 +153,13 @@ class RowSettings:
     def _setup(self) -> FormatSetup:
         """Return the setup of the format, without what only omitted steps need."""
         is_filtered = FILTERS.isdisjoint(self.left_out_steps)
-        rules = self.rules if is_filtered else replace(self.rules, filter=None)
+        table_config = self.table_config if is_filtered else replace(self.table_config, filter=None)
         conditions = [expectation.condition for expectation in self.expectations]
-        if rules.filter is not None:
-            conditions.append(rules.filter)
+        if table_config.filter is not None:
+            conditions.append(table_config.filter)
         setup = format_setup(
-            self.source,
-            rules,
+            self.source_config,
+            table_config,
             self.schema,
             conditions=conditions,
             restores=self.restores,
@@ -175,16 +175,18 @@ class RowSettings:
     def _own_message_decoder(self) -> OwnMessageDecoder | None:
         if self.choice is None:
             return None
-        origins = functools.partial(origins_in, self.source.format, self.source.format_options)
+        origins = functools.partial(
+            origins_in, self.source_config.format, self.source_config.format_options
+        )
         return OwnMessageDecoder(origins=origins, choice=self.choice)
 
     def _made_columns(self) -> Step | None:
         """Return the step that computes the made columns, or None without such columns."""
-        made_columns = self.rules.made_columns
+        made_columns = self.table_config.made_columns
         if not made_columns:
             return None
-        facts = source_facts(self.source.format, self.source.format_options)
-        source_setup = whole_setup(self.source, self.schema)
+        facts = source_facts(self.source_config.format, self.source_config.format_options)
+        source_setup = whole_setup(self.source_config, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
@@ -204,15 +206,15 @@ class RowSettings:
         Conditions on values that all changes of a row share filter messages; the others filter
         rows.
         """
-        if self.rules.filter is None:
+        if self.table_config.filter is None:
             return None
-        source, made_columns = self.source, self.rules.made_columns
+        source, made_columns = self.source_config, self.table_config.made_columns
         keys = self.schema.primary_keys
         shared_columns = {
             *keys,
             *(name for name in made_columns.names if made_columns.is_shared(name, keys)),
         }
-        predicate = parse_predicate(self.rules.filter, self.schema.fields)
+        predicate = parse_predicate(self.table_config.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
         terms = [
             part for part in parts if shared_columns.issuperset(column_names(part)) is of_messages
@@ -239,17 +241,17 @@ class RowSettings:
         evolution = self.evolution
         if evolution is None or not evolution.quarantines:
             return None
-        options = self.source.format_options
+        options = self.source_config.format_options
         return NarrowedColumnStep(
-            facts=source_facts(self.source.format, options),
+            facts=source_facts(self.source_config.format, options),
             schema=self.schema,
             rules=evolution,
             type_times_ms=self.column_times(),
             aliases={
-                **earlier_column_names(self.source, self.schema),
+                **earlier_column_names(self.source_config, self.schema),
                 **parse_aliases(options.get(COLUMN_ALIASES, "")),
             },
-            lowers_names=self.source.lowers_names,
+            lowers_names=self.source_config.lowers_names,
         )
 
     def _inserts_only(self) -> Step | None:
@@ -266,8 +268,8 @@ def row_settings(
 ) -> RowSettings:
     """Return the settings of a job's configuration for the rows of a table."""
     return RowSettings(
-        source=job_tables.source_of(table.name),
-        rules=job_tables.table_config(table.name, table.schema.fields),
+        source_config=job_tables.source_of(table.name),
+        table_config=job_tables.table_config(table.name, table.schema.fields),
         schema=table.schema,
         expectations=job_tables.expectations_of(table.name, table.schema.fields),
         quarantines_non_inserts=quarantines_non_inserts,

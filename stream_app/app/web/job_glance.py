@@ -25,7 +25,7 @@ class JobGlance:
         ends_problem: why the broker does not report the topics' ends, or None if it does.
         messages_per_s: the recent messages per second of all tables; None if the job runs
             elsewhere.
-        running, queued: the compactions of all tables; None if the job runs elsewhere.
+        running_count, queued_count: the compactions of all tables; None if the job runs elsewhere.
         unresolved_records: table → its unresolved records, if any; '' means no table. None if they
             are not counted.
         warnings: the warnings of the job.
@@ -37,8 +37,8 @@ class JobGlance:
     changed_s: int | None = None
     ends_problem: str | None = None
     messages_per_s: float | None = None
-    running: int | None = None
-    queued: int | None = None
+    running_count: int | None = None
+    queued_count: int | None = None
     unresolved_records: Mapping[str, int] | None = field(default_factory=dict)
     warnings: Sequence[JobWarning] = ()
     decoder: str = ""
@@ -80,7 +80,9 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
         if epochs:
             first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
             seconds = max(1.0, (now_ms - max(begin_ms, first_ms)) / 1000)
-            rate += sum(epoch.messages for epoch in epochs if epoch.time_ms > begin_ms) / seconds
+            rate += (
+                sum(epoch.message_count for epoch in epochs if epoch.time_ms > begin_ms) / seconds
+            )
     return rate
 
 

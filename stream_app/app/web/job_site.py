@@ -21,7 +21,7 @@ from stream_app.app.inspect.job_status import (
 from stream_app.app.inspect.table_facts import FactsCache
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
 from stream_app.app.ops.replay.job_replay import job_replays
-from stream_app.app.ops.replay.later_changes import ReadRange
+from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.topic_checks import source_ends
@@ -30,11 +30,11 @@ from stream_app.app.web.job_glance import JobGlance, compactions_of_all, message
 from stream_app.app.web.site import Site
 from stream_app.app.web.unassigned_records import (
     UnassignedFacts,
-    UnassignedRecords,
+    UnassignedFactsCache,
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.unresolved_records import UnresolvedRecords
+from stream_app.app.web.unresolved_record_counter import UnresolvedRecordCounter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
@@ -66,8 +66,8 @@ class _CachedResult(Generic[_Result]):
         self._result: tuple[_Result, float] | None = None  # with the time until which it is valid
         self._lock = threading.Lock()
 
-    def current(self) -> _Result:
-        """Return the current or a recent result."""
+    def result(self) -> _Result:
+        """Return a result that is not older than the pause."""
         with self._lock:
             start_s = self._clock.steady_seconds()
             if self._result is not None:
@@ -94,7 +94,7 @@ class JobSite(Site):
 
     def __init__(
         self,
-        job: ShownJob,
+        shown_job: ShownJob,
         checkpoint: JobFolder,
         clock: Clock,
         history: EpochHistory | None = None,
@@ -102,18 +102,20 @@ class JobSite(Site):
         ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
         read: ReadRange | None = None,
     ) -> None:
-        self.job, self.checkpoint, self.clock = job, checkpoint, clock
+        self.job, self.checkpoint, self.clock = shown_job, checkpoint, clock
         self._history, self._read = history, read
-        self._ask_ends = ask_ends or partial(source_ends, job.job_tables.source)
+        self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
         self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
-        self._unassigned = UnassignedRecords(
+        self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
-            job.job_tables.source.facts.origins,
+            shown_job.job_tables.source.facts.origins,
             lambda: state_or_empty(checkpoint).origins,
         )
-        self._unresolved_records = UnresolvedRecords(job.job_tables, job.quarantine, clock)
+        self._unresolved_counter = UnresolvedRecordCounter(
+            shown_job.job_tables, shown_job.quarantine, clock
+        )
 
     @property
     def title(self) -> str:
@@ -127,12 +129,12 @@ class JobSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        statuses = list(map(self._with_page_name, self._status(self._ends.current()[0]).tables()))
+        statuses = list(map(self._with_page_name, self._status(self._ends.result()[0]).tables()))
         return self._summary(statuses).with_lateness(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        status = self._status(self._ends.current()[0]).table(
+        status = self._status(self._ends.result()[0]).table(
             self._name_in_job(name), self._newest_message_ms()
         )
         if status is None:
@@ -142,7 +144,7 @@ class JobSite(Site):
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         unresolved_records = with_refused(
-            self._unresolved_records.by_table(), self._unassigned.refused()
+            self._unresolved_counter.by_table(), self._unassigned_facts.refused_counts()
         )
         status = self._status(None)
         warnings, decoder = status.warnings(), status.decoder()
@@ -155,14 +157,16 @@ class JobSite(Site):
         if self._history is None:
             return glance
         names = [status.table for status in tables]
-        running, queued = compactions_of_all(map(self.activity_of, names))
+        running_count, queued_count = compactions_of_all(map(self.activity_of, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
-        return replace(glance, messages_per_s=rate, running=running, queued=queued)
+        return replace(
+            glance, messages_per_s=rate, running_count=running_count, queued_count=queued_count
+        )
 
     @property
     def ends_problem(self) -> str | None:
         """See `Site.ends_problem`."""
-        return self._ends.current()[1]
+        return self._ends.result()[1]
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -183,7 +187,7 @@ class JobSite(Site):
 
     def unassigned_records(self) -> UnassignedFacts:
         """See `Site.unassigned_records`."""
-        return self._unassigned.facts()
+        return self._unassigned_facts.facts()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
@@ -208,7 +212,7 @@ class JobSite(Site):
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
             yield from replay_lines(replay.run(RecordChoice(), dry_run=False), dry_run=False)
-        self._unresolved_records.invalidate()
+        self._unresolved_counter.invalidate()
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
@@ -222,7 +226,7 @@ class JobSite(Site):
         """See `Site.compact_command`; secrets travel by the environment alone."""
         job_tables, path = self.job.job_tables, self._path(name)
         arguments = [str(job_identifier(job_tables, path)) if job_tables.catalog else path]
-        for key, value in self.job.spark.items():
+        for key, value in self.job.spark_settings.items():
             if not is_secret(key):
                 arguments += ["--set", f"{key}={value}"]
         variables = file_io_variables(self.job.job_tables.file_system)
@@ -294,4 +298,4 @@ class JobSite(Site):
 
     def _newest_message_ms(self) -> int | None:
         """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._newest.current() if self._history is None else self._history.source_ms
+        return self._newest.result() if self._history is None else self._history.source_ms

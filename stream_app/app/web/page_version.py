@@ -38,7 +38,7 @@ class LiveUpdates:
 
 @dataclass(slots=True)
 class PageVersion:
-    """The current version of a page, computed once for all its listeners.
+    """The current version of a page, computed once for all browsers that show it.
 
     Equal content has an equal version in every process, because a page may outlive its server.
     """
@@ -86,8 +86,8 @@ class PageVersion:
                 glance
                 and (
                     glance.ends_problem,
-                    glance.running,
-                    glance.queued,
+                    glance.running_count,
+                    glance.queued_count,
                     glance.unresolved_records,
                     glance.warnings,
                     glance.decoder,

@@ -175,22 +175,22 @@ def _members(text: str) -> dict[str, str]:
     Raises:
         ValueError: the text is not a JSON object, or has a name twice.
     """
-    decoder, members, position = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
+    decoder, members, index = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
-        name, position = decoder.raw_decode(text, position)
-        begin = _end_of_sign(text, ":", position)
-        _, position = decoder.raw_decode(text, begin)
+        name, index = decoder.raw_decode(text, index)
+        begin = _end_of_sign(text, ":", index)
+        _, index = decoder.raw_decode(text, begin)
         if name in members:
             raise ValueError("a name is there twice")
-        members[name] = text[begin:position]
-        if text[position:].lstrip().startswith("}"):
+        members[name] = text[begin:index]
+        if text[index:].lstrip().startswith("}"):
             return members
-        position = _end_of_sign(text, ",", position)
+        index = _end_of_sign(text, ",", index)
 
 
-def _end_of_sign(text: str, sign: str, position: int) -> int:
-    """Return the position after a given character that only blanks precede."""
-    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, position)
+def _end_of_sign(text: str, sign: str, index: int) -> int:
+    """Return the index after a given character that only blanks precede."""
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, index)
     if match is None:
         raise ValueError(f"no {sign}")
     return match.end()

@@ -88,29 +88,29 @@ def web_app(site: Site, actions: Actions) -> Starlette:
     Args:
         actions: the actions of the same site.
     """
-    pages = _Pages(site, actions)
+    routes = _Routes(site, actions)
     return Starlette(
         routes=[
-            Route("/", pages.tables),
-            Route("/tables/{name}", pages.table),
-            Route("/tables/{name}/rows", pages.rows),
-            Route("/tables/{name}/changes", pages.changes),
-            Route("/tables/{name}/actions", pages.begin_action, methods=["POST"]),
-            Route("/tables/{name}/actions/{action}", pages.confirm_action),
-            Route("/actions", pages.begin_action, methods=["POST"]),
-            Route("/actions/{action}", pages.confirm_action),
-            Route("/settings", pages.settings),
-            Route("/events", pages.events),
-            Route("/events/{name}", pages.events),
-            Route("/healthz", pages.healthy),
+            Route("/", routes.tables),
+            Route("/tables/{name}", routes.table),
+            Route("/tables/{name}/rows", routes.rows),
+            Route("/tables/{name}/changes", routes.changes),
+            Route("/tables/{name}/actions", routes.begin_action, methods=["POST"]),
+            Route("/tables/{name}/actions/{action}", routes.confirm_action),
+            Route("/actions", routes.begin_action, methods=["POST"]),
+            Route("/actions/{action}", routes.confirm_action),
+            Route("/settings", routes.settings),
+            Route("/events", routes.events),
+            Route("/events/{name}", routes.events),
+            Route("/healthz", routes.healthy),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
     )
 
 
 @dataclass(slots=True)
-class _Pages:
-    """The routes of a site, each of which answers requests. Threads read the tables."""
+class _Routes:
+    """The routes of a site. Each method answers the requests of one; threads read the tables."""
 
     site: Site
     actions: Actions
@@ -304,12 +304,12 @@ class _Pages:
         state = None if status is None else status.state
         return offered_actions(state, can_open=can_open, can_replay=self._can_replay(name))
 
-    def _html(self, text: str, status: int) -> Response:
+    def _html(self, text: str, code: int) -> Response:
         """Return a page without secrets. Characters that are not Unicode are escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")
-        return HTMLResponse(data, status, headers=_HEADERS)
+        return HTMLResponse(data, code, headers=_HEADERS)
 
     def _page(self, template: str, **values: Any) -> str:
         return page(

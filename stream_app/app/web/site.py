@@ -147,7 +147,7 @@ class WarehouseSite(Site):
     """
 
     warehouse: str
-    files: FileIO
+    file_io: FileIO
     options: Mapping[str, str]
     clock: Clock
     secrets: Secrets = field(default_factory=Secrets)
@@ -203,7 +203,7 @@ class WarehouseSite(Site):
 
     def _folders(self, path: str) -> list[str]:
         """Return names of folders, without those that are not Unicode: no page can show them."""
-        names = [status.name for status in self.files.list_status(path) if status.is_folder]
+        names = [status.name for status in self.file_io.list_status(path) if status.is_folder]
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, name_and_path: tuple[str, str]) -> TableStatus | None:
@@ -225,7 +225,7 @@ class WarehouseSite(Site):
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
-        return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_rows)
+        return with_waiting_rows(with_proof(status, facts, now_ms), facts.waiting_row_count)
 
 
 def _is_unicode(name: str) -> bool:

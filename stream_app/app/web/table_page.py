@@ -74,7 +74,7 @@ class TablePage:
     Attributes:
         is_empty: whether the table has no snapshot yet.
         overview: the main facts, or None if there is no snapshot or it cannot be read.
-        trees: the trees with the most sorted runs; `more_trees` more are not shown.
+        trees: the trees with the most sorted runs; `more_tree_count` more are not shown.
         write_amplification: bytes that appends and compactions of the shown snapshots wrote per
             byte of the appends, or None without appends.
         space_amplification: see `table_parts.space_amplification`.
@@ -89,7 +89,7 @@ class TablePage:
     overview: Overview | None
     traits: Sequence[str]
     trees: Sequence[BucketTree]
-    more_trees: int
+    more_tree_count: int
     write_amplification: float | None
     space_amplification: float | None
     history: SnapshotChart
@@ -118,31 +118,33 @@ def table_page(
     snapshots = parts.values(
         "snapshots", lambda: list(islice(table.snapshots.backwards(), SNAPSHOTS_SHOWN))
     )
-    latest = snapshots[0] if snapshots else None
+    latest_snapshot = snapshots[0] if snapshots else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
-    expiring = () if expiry is None else expiry.numbers
+    expiring_ids = () if expiry is None else expiry.numbers
     tags = parts.values("tags", table.tags.tags)
     consumers = parts.values("consumers", table.consumers.consumers)
     compactions = parts.values("compactions", lambda: _compactions(table, snapshots))
-    runs = parts.values("LSM trees", lambda: _runs(table, latest))
-    trees = parts.values("LSM trees", lambda: _trees(table, latest, runs, activity))
+    runs = parts.values("LSM trees", lambda: _runs(table, latest_snapshot))
+    trees = parts.values("LSM trees", lambda: _trees(table, latest_snapshot, runs, activity))
     return TablePage(
         name=name,
-        is_empty=latest is None and not parts.problems(),
-        overview=parts.value("overview", lambda: overview(table, latest) if latest else None),
+        is_empty=latest_snapshot is None and not parts.problems(),
+        overview=parts.value(
+            "overview", lambda: overview(table, latest_snapshot) if latest_snapshot else None
+        ),
         traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
-        more_trees=max(0, len(trees) - BUCKETS_SHOWN),
+        more_tree_count=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.value(
             "write amplification", lambda: _write_amplification(table, snapshots, compactions)
         ),
         space_amplification=space_amplification(runs),
-        history=snapshot_chart(snapshots, tags, consumers, expiring),
+        history=snapshot_chart(snapshots, tags, consumers, expiring_ids),
         rows=rows_chart(snapshots),
         activity=activity,
         expiry=expiry,
         versions=parts.values("schemas", lambda: schema_versions(table)),
-        lists=list(_lists(table, latest, compactions, runs, parts)),
+        lists=list(_lists(table, latest_snapshot, compactions, runs, parts)),
         quarantined=parts.values(
             "quarantine",
             lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), quarantine),
@@ -213,7 +215,7 @@ def rows_of(
 
 
 def changes_of(
-    table: FileStoreTable, snapshots: int, goes_on: Callable[[], bool] = lambda: True
+    table: FileStoreTable, snapshot_count: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[list[str], list[list[str | None]]]:
     """Return the newest changes of the newest snapshots, newest last, with their kinds.
 
@@ -222,12 +224,12 @@ def changes_of(
     Args:
         goes_on: called after each snapshot; False ends the read with the changes so far.
     """
-    latest = table.snapshots.latest_id()
-    if latest is None:
+    latest_id = table.snapshots.latest_id()
+    if latest_id is None:
         return [], []
-    first_number = max(latest - snapshots + 1, table.snapshots.earliest_id() or latest)
+    first_number = max(latest_id - snapshot_count + 1, table.snapshots.earliest_id() or latest_id)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
-    for number in range(latest, first_number - 1, -1):
+    for number in range(latest_id, first_number - 1, -1):
         batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))
         if batches:
             names = ["snapshot", *batches[0].schema.names]
@@ -274,22 +276,22 @@ def _compactions(table: FileStoreTable, snapshots: Sequence[Snapshot]) -> list[C
     ]
 
 
-def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[TreeRow]:
-    if latest is None or not table.kind_traits.merges_by_key:
+def _runs(table: FileStoreTable, latest_snapshot: Snapshot | None) -> list[TreeRow]:
+    if latest_snapshot is None or not table.kind_traits.merges_by_key:
         return []
-    return run_rows(table, latest)
+    return run_rows(table, latest_snapshot)
 
 
 def _trees(
     table: FileStoreTable,
-    latest: Snapshot | None,
+    latest_snapshot: Snapshot | None,
     runs: Sequence[TreeRow],
     activity: TableActivity | None,
 ) -> list[BucketTree]:
     if not runs:
         return []
     under_way = () if activity is None else activity.under_way
-    return bucket_trees(runs, next_compactions(table, latest), under_way)
+    return bucket_trees(runs, next_compactions(table, latest_snapshot), under_way)
 
 
 def _write_amplification(
@@ -308,7 +310,7 @@ def _write_amplification(
 
 def _lists(
     table: FileStoreTable,
-    latest: Snapshot | None,
+    latest_snapshot: Snapshot | None,
     compactions: Sequence[CompactionRow],
     runs: Sequence[TreeRow],
     parts: PartReader,
@@ -328,15 +330,15 @@ def _lists(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        rows = parts.value(title.lower(), partial(listing, name, table, latest))
+        rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             end = "newest" if name in ("snapshots", "schemas") else "last"
             yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
     shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
-    if latest is not None:
-        files = parts.value("files", lambda: largest_files(table, latest))
+    if latest_snapshot is not None:
+        files = parts.value("files", lambda: largest_files(table, latest_snapshot))
         if files is not None:
             yield PageList(title="Largest files", listing=files, total=len(files.rows))
     set_options = [row for row in option_rows(table) if row.is_set]

@@ -93,10 +93,12 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
     versions = []
-    for previous, schema in zip([None, *schemas], schemas, strict=False):
-        if previous is None and schema.schema_id > 0:
+    for previous_schema, schema in zip([None, *schemas], schemas, strict=False):
+        if previous_schema is None and schema.schema_id > 0:
             continue  # the previous version is not shown
-        changes = () if previous is None else tuple(schema_differences(previous, schema))
+        changes = (
+            () if previous_schema is None else tuple(schema_differences(previous_schema, schema))
+        )
         time = time_text(schema.time_ms)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
     return versions[::-1]
@@ -180,18 +182,18 @@ class QuarantinedKind:
     """
 
     kind: str
-    records: int
+    record_count: int
     is_all: bool
     examples: tuple[QuarantinedRecord, ...]
 
 
 def quarantined_kinds(
-    committed: Collection[str], quarantine: Callable[[], Quarantine | None]
+    committed_users: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
     """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed: see `Quarantine.iterate_unresolved`.
+        committed_users: see `Quarantine.iterate_unresolved`.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -199,7 +201,7 @@ def quarantined_kinds(
     folder = quarantine()
     if folder is None:
         return []
-    records = folder.iterate_unresolved(committed, newest_first=True)
+    records = folder.iterate_unresolved(committed_users, newest_first=True)
     return group_by_kind(list(islice(records, QUARANTINED_READ)))
 
 
@@ -217,6 +219,8 @@ def group_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]
             examples.setdefault(kind, []).append(record)
     is_all = len(records) < QUARANTINED_READ
     return [
-        QuarantinedKind(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
+        QuarantinedKind(
+            kind=kind, record_count=count, is_all=is_all, examples=tuple(examples[kind])
+        )
         for kind, count in counts.most_common()
     ]

@@ -30,12 +30,12 @@ class UnassignedFacts:
 
     Attributes:
         kinds: the records by kind of reason.
-        refused: refused source table → the number of its records.
+        refused_counts: refused source table → the number of its records.
         error: why the records cannot be read, or None.
     """
 
     kinds: Sequence[QuarantinedKind] = ()
-    refused: Mapping[Origin, int] = field(default_factory=dict)
+    refused_counts: Mapping[Origin, int] = field(default_factory=dict)
     error: StreamAppError | None = None
 
 
@@ -47,36 +47,38 @@ def refused_reason(reason: str) -> str:
 
 
 def with_refused(
-    unresolved_counts: Mapping[str, int] | None, refused: Mapping[Origin, int]
+    unresolved_counts: Mapping[str, int] | None, refused_counts: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
     """Return the counts of unresolved records by table, with refused source tables as tables.
 
     Args:
         unresolved_counts: table → its unresolved records; '' has those of no table. None if they
             are not counted.
-        refused: refused source table → the number of its records.
+        refused_counts: refused source table → the number of its records.
     """
     if unresolved_counts is None:
         return None
-    refused_names = {str(origin): count for origin, count in refused.items()}
-    unassigned = max(0, unresolved_counts.get("", 0) - sum(refused_names.values()))
-    named = {name: count for name, count in unresolved_counts.items() if name}
-    return {**named, **refused_names, "": unassigned}
+    counts_by_name = {str(origin): count for origin, count in refused_counts.items()}
+    unassigned_count = max(0, unresolved_counts.get("", 0) - sum(counts_by_name.values()))
+    named_counts = {name: count for name, count in unresolved_counts.items() if name}
+    return {**named_counts, **counts_by_name, "": unassigned_count}
 
 
 @dataclass(slots=True)
-class UnassignedRecords:
-    """A cache of the facts, valid until the folder changes. Thread-safe.
+class UnassignedFactsCache:
+    """A cache of the facts about records without a table, valid until their folder changes.
+
+    It is thread-safe.
 
     Attributes:
         quarantine: opens the quarantine; returns None without one.
         origins: extracts the source tables of messages, in the job's format.
-        stored: returns the source tables that the job stores.
+        stored_origins: returns the source tables that the job stores.
     """
 
     quarantine: Callable[[], Quarantine | None]
     origins: Callable[[pa.RecordBatch], Origins]
-    stored: Callable[[], Collection[Origin]]
+    stored_origins: Callable[[], Collection[Origin]]
     _files: Hashable = field(init=False, default=None)
     _facts: UnassignedFacts = field(init=False, default_factory=UnassignedFacts)
 
@@ -86,7 +88,7 @@ class UnassignedRecords:
             quarantine = self.quarantine()
             if quarantine is None:
                 return UnassignedFacts()
-            statuses = quarantine.files.list_status(quarantine.location)
+            statuses = quarantine.file_io.list_status(quarantine.location)
             files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
                 self._facts = self._read(quarantine)
@@ -99,15 +101,17 @@ class UnassignedRecords:
         except OSError as error:
             return UnassignedFacts(error=storage_error(error))
 
-    def refused(self) -> Mapping[Origin, int]:
+    def refused_counts(self) -> Mapping[Origin, int]:
         """Return the refused source tables, except those that the job stores by now."""
-        counts = self.facts().refused
-        stored_origins = self.stored() if counts else ()
+        counts = self.facts().refused_counts
+        stored_origins = self.stored_origins() if counts else ()
         return {origin: count for origin, count in counts.items() if origin not in stored_origins}
 
     def _read(self, quarantine: Quarantine) -> UnassignedFacts:
         records = list(islice(quarantine.iterate_unresolved(newest_first=True), QUARANTINED_READ))
-        return UnassignedFacts(kinds=group_by_kind(records), refused=self._count_by_origin(records))
+        return UnassignedFacts(
+            kinds=group_by_kind(records), refused_counts=self._count_by_origin(records)
+        )
 
     def _count_by_origin(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:

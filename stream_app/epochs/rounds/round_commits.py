@@ -37,7 +37,7 @@ from stream_app.model.snapshot import (
     SOURCE_TIME_PROPERTY,
 )
 from stream_app.process.log_facts import logging_about
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.map_in_threads import map_in_threads
 
@@ -56,7 +56,7 @@ class TableResult:
     feed: TableFeed
     plan: TablePlan
     output: TableOutput
-    quarantined: Quarantined | None = None
+    quarantined: QuarantineReport | None = None
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""

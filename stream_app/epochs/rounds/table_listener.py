@@ -12,7 +12,7 @@ from typing import Protocol
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import Snapshot
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,7 +34,7 @@ class EpochReport:
     epoch: int
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
-    quarantined: Quarantined | None = None
+    quarantined: QuarantineReport | None = None
     bucket_count: int = 0
     file_count: int = 0
     bytes: int = 0

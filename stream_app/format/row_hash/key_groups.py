@@ -1,7 +1,7 @@
 """Sums rows by groups of their keys, so that few numbers locate the rows in which two sides differ.
 
 A key's group is the first three hexadecimal digits of the MD5 of its text. So a database computes
-it too (`app.ops.source_comparison.database_sums`).
+it too (`app.ops.source_comparison.database_side`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ TIMESTAMP (both)          microseconds since 1970-01-01; nanoseconds from precis
 ARRAY                     `[VALUE,null,VALUE]`
 ========================  =========================================================
 
-MAP, ROW, VECTOR and VARIANT have no text. `app.ops.source_comparison.database_sums` makes the SQL
+MAP, ROW, VECTOR and VARIANT have no text. `app.ops.source_comparison.database_side` makes the SQL
 for the same texts.
 """
 

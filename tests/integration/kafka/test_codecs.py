@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from stream_app.app.cli.main import main
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
-from stream_app.app.ops.replay.later_changes import topic_reader
+from stream_app.app.ops.replay.later_change_check import topic_reader
 from stream_app.app.source.first_messages import first_messages, in_one_table
 from stream_app.app.source.topic_checks import check_topics
 from tests.support.brokers.kafka_broker import new_topic

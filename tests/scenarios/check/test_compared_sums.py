@@ -198,11 +198,11 @@ def test_changes_under_way_are_waited_for_and_new_ones_not_judged() -> None:
     source = Side([{b"a": 1, b"b": 1, b"c": 1}, {b"a": 1, b"b": 2, b"c": 1}])
     table = Side([{}, {b"a": 1}, {b"a": 1}])
     outcome = compare_sums(table, source, wait_s=9, clock=StandingClock())
-    assert (outcome.missing, outcome.moving) == ((b"c",), 1)
+    assert (outcome.missing_keys, outcome.moving_key_count) == ((b"c",), 1)
     assert not outcome.is_equal
     arrived = Side([{}, {b"a": 1, b"c": 1}])
     moved = compare_sums(arrived, Side(source.states), wait_s=9, clock=StandingClock())
-    assert (moved.missing, moved.moving, moved.is_equal) == ((), 1, False)
+    assert (moved.missing_keys, moved.moving_key_count, moved.is_equal) == ((), 1, False)
     at_once = compare_sums(table, source, wait_s=0, clock=StandingClock())
     assert outcome.total != NO_ROWS
     assert at_once.total == outcome.total

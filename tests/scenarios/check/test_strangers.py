@@ -49,5 +49,5 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     latest = small.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []
-    count, first = left.bad
+    count, first = left.bad_record_summary
     assert (count, "d.customers" in first) == (2, True), "backfill refuses, check tells"

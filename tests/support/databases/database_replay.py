@@ -21,8 +21,12 @@ def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | Non
 
 
 def offsets_by_fate(done: ReplayOutcome) -> dict[str, list[int]]:
-    kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
-             "bad": [record for record, _ in done.bad]}  # fmt: skip
+    kinds = {
+        "replayed": done.replayed_records,
+        "overtaken": done.overtaken_records,
+        "early": done.early_records,
+        "bad": [record for record, _ in done.bad_records],
+    }
     return {
         kind: [record.offset for record in records] for kind, records in kinds.items() if records
     }

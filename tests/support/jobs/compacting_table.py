@@ -60,7 +60,11 @@ def compaction_of(
     table_job = TableJob(compacting, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     table_job.open(f"compactor-{uuid.uuid4()}")
     settings = CompactionSettings(
-        table=compacting, choice=choice or PartitionChoice(), full=full, follow=follow, spark={}
+        table=compacting,
+        choice=choice or PartitionChoice(),
+        full=full,
+        follow=follow,
+        spark_settings={},
     )
     stop_requested = stop_requested or threading.Event()
     return CompactionRun(settings, table_job, stop_requested, Listeners(list(listeners)))

@@ -19,7 +19,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.table_setup.database_tables import DatabaseTables
-from stream_app.app.table_setup.source_statements import evolution_of, statements_of
+from stream_app.app.table_setup.statement_reader import evolution_of, statement_reader_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.checkpoint.epoch_log import EpochLog
@@ -109,7 +109,7 @@ class DatabaseJob:
                 runner=self.runner,
                 clock=self.clock,
                 newcomer_creator=self.tables,
-                read_statements=statements_of(self.database, state, self.clock.now_ms),
+                read_statements=statement_reader_of(self.database, state, self.clock.now_ms),
             )
         )
 
@@ -157,7 +157,7 @@ class DatabaseJob:
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
     def read(self, where: tuple[str, int], begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Implements `later_changes.ReadRange`."""
+        """Implements `later_change_check.ReadRange`."""
         assert where == (TOPIC, 0)
         yield self.messages(begin, end)
 

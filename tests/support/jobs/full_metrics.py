@@ -19,7 +19,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import encode_proof
 from stream_app.model.checksum.source_proof import SourceProof
 from stream_app.model.snapshot import PROOF_PROPERTY
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
@@ -37,7 +37,7 @@ BROKEN, FIRST = Violation("positive-amount", "drop"), RecordSighting(1, "t", 0, 
 
 def fill(of_table: JobMetrics) -> None:
     """An epoch of one table with everything in it, and the numbers of its compactions."""
-    aside = Quarantined(file="f", first_text="", reasons={"value": 1})
+    aside = QuarantineReport(file="f", first_text="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.count_epoch(
         EpochReport(

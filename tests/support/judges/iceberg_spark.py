@@ -29,7 +29,7 @@ _RUNTIME = JarSet(
             "org.apache.iceberg", f"iceberg-spark-runtime-{_SPARK_OF_RUNTIME}_2.13", _VERSION
         ),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 
 

@@ -15,7 +15,7 @@ PAIMON_SET = JarSet(
 S3_SET = JarSet(
     name=f"paimon-s3-{PAIMON_VERSION}",
     coordinates=(MavenCoordinate("org.apache.paimon", "paimon-s3", PAIMON_VERSION),),
-    complete=True,
+    names_every_jar=True,
 )
 DRIVERS_SET = JarSet(
     name="jdbc-drivers",
@@ -24,7 +24,7 @@ DRIVERS_SET = JarSet(
         MavenCoordinate("org.postgresql", "postgresql", "42.7.4"),
         MavenCoordinate("org.mariadb.jdbc", "mariadb-java-client", "3.4.1"),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 REST_SERVER_SET = JarSet(
     name=f"paimon-rest-server-{PAIMON_VERSION}",
@@ -36,7 +36,7 @@ REST_SERVER_SET = JarSet(
         MavenCoordinate("org.jetbrains.kotlin", "kotlin-stdlib", "1.8.21"),
         MavenCoordinate("junit", "junit", "4.13.2"),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 
 

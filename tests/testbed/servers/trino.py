@@ -27,7 +27,7 @@ VERSION = "476"
 _LOCK_LIST = Path(__file__).resolve().parents[3] / "conf" / "requirements-trino.lock"
 _SERVER = MavenCoordinate("io.trino", "trino-server-core", VERSION, extension="tar.gz")
 _CONNECTOR = MavenCoordinate("io.trino", "trino-iceberg", VERSION, extension="zip")
-_ARCHIVES = JarSet(name=f"trino-{VERSION}", coordinates=(_SERVER, _CONNECTOR), complete=True)
+_ARCHIVES = JarSet(name=f"trino-{VERSION}", coordinates=(_SERVER, _CONNECTOR), names_every_jar=True)
 _PATIENCE = 120.0  # seconds in which the coordinator announces itself as a worker, too
 
 

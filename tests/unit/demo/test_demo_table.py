@@ -19,11 +19,11 @@ def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
     place = tmp_path / "db.db" / "t"
     progress = TableProgress(str(place))
     progress.read_snapshots()
-    assert (progress.message_count, progress.latest, progress.epoch) == (0, 0, None)
+    assert (progress.message_count, progress.latest_id, progress.epoch) == (0, 0, None)
     table = small_table(place, "k INT, v STRING", ("k",))
     table.commit(("+I", {"k": 1, "v": "a"}))
     progress.read_snapshots()
-    assert (progress.message_count, progress.latest) == (0, 1), (
+    assert (progress.message_count, progress.latest_id) == (0, 1), (
         "another writer's tells of no source"
     )
     snapshots = open_file_store_table(str(place)).snapshots
@@ -37,5 +37,5 @@ def test_snapshots_record_how_far_the_table_is(tmp_path: Path) -> None:
         Path(f"{place}/snapshot/snapshot-{number}").write_text(json.dumps(document))
     Path(f"{place}/snapshot/LATEST").write_text("3")
     progress.read_snapshots()
-    assert (progress.message_count, progress.latest, progress.epoch) == (35, 3, 3)
+    assert (progress.message_count, progress.latest_id, progress.epoch) == (35, 3, 3)
     assert progress.snapshots == {snapshot.commit_kind.value: 3}

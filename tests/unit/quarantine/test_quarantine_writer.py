@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local.local_file_io import LocalFileIO
-from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
+from stream_app.quarantine.quarantine_writer import QuarantineReport, QuarantineWriter
 
 
 def records(*rows: dict[str, Any]) -> pa.Table:
@@ -107,7 +107,7 @@ def test_the_summary_of_an_epochs_bad_records(tmp_path: Path) -> None:
         {"reason": "is not JSON: why"},
     )  # fmt: skip
     written = QuarantineWriter(local(tmp_path), None).write(4, bad)
-    assert written == Quarantined(
+    assert written == QuarantineReport(
         file=f"{tmp_path}/epoch-4.jsonl",
         first_text="topic t, partition 2, offset 7: is empty",
         reasons={"not-json": 2, "value": 1},

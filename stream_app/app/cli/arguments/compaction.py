@@ -136,10 +136,10 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
         choice=choice,
         full=not (args.minor or args.follow),
         follow=args.follow,
-        spark=spark,
+        spark_settings=spark,
         metrics_port=port,
         terminal_width=args.terminal_width,
-        stream=StreamConfig() if config is None else config.stream,
+        stream_config=StreamConfig() if config is None else config.stream,
         row_order=_row_order(args),
     )
 

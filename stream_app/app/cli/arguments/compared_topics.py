@@ -67,14 +67,14 @@ def compared_topics(
     return source, rules
 
 
-def check_is_kafka(args: argparse.Namespace, source: SourceConfig) -> None:
+def check_is_kafka(args: argparse.Namespace, source_config: SourceConfig) -> None:
     """Refuse a job that does not read topics.
 
     Raises:
         UsageError: the job has another kind of source.
     """
-    if source.kind is not SourceKind.KAFKA:
+    if source_config.kind is not SourceKind.KAFKA:
         raise UsageError(
-            f"the source of {args.conf} is of kind {source.kind.value!r}",
+            f"the source of {args.conf} is of kind {source_config.kind.value!r}",
             fix="give the configuration of a job that reads topics of Kafka",
         )

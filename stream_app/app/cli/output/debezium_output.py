@@ -40,7 +40,7 @@ _ROW_KINDS = pa.array([kind.short for kind in RowKind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DebeziumMessages:
+class DebeziumConverter:
     """A converter of one table's changes to messages.
 
     Attributes:

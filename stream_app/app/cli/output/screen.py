@@ -63,7 +63,7 @@ _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListView:
-    """The user's position in the list.
+    """The user's choice in the list.
 
     Attributes:
         order: one of `ORDERS`.
@@ -106,11 +106,11 @@ def screen(
     """
     first_index = max(0, min(view.chosen_index - view.row_count // 2, len(tables) - view.row_count))
     shown_tables = tables[first_index : first_index + view.row_count]
-    left_out = _OMITTED_COLUMNS if view.width < _NARROW_WIDTH else ()
+    left_out_columns = _OMITTED_COLUMNS if view.width < _NARROW_WIDTH else ()
     grid = table_list(
         [_without_database(status, title) for status in shown_tables],
-        chosen=view.chosen_index - first_index,
-        left_out=left_out,
+        chosen_index=view.chosen_index - first_index,
+        left_out_columns=left_out_columns,
     )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
     if len(shown_tables) < len(tables):
@@ -130,8 +130,8 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
         text.append(f", at most {age_text(max(ages))} behind")
     elif ages and len(ages) == len(tables) and not trouble_count:
         text.append(", all up to date")
-    if ages and (unknown := len(tables) - len(ages)):
-        text.append(f", {unknown} of unknown age")
+    if ages and (unknown_count := len(tables) - len(ages)):
+        text.append(f", {unknown_count} of unknown age")
     return text
 
 
@@ -141,15 +141,20 @@ def _without_database(status: TableStatus, title: str) -> TableStatus:
 
 
 def table_list(
-    tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
+    tables: Sequence[TableStatus],
+    *,
+    chosen_index: int | None = None,
+    left_out_columns: Sequence[str] = (),
 ) -> Table:
-    """Return the tables as rows; `chosen` is the index of the highlighted one.
+    """Return the tables as rows; `chosen_index` is the index of the highlighted one.
 
-    Columns without known values, and the columns in `left_out`, are omitted.
+    Columns without known values, and the columns in `left_out_columns`, are omitted.
     """
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen_index is not None)
     rows = [_cells(status) for status in map(shorten_reason, tables)]
-    columns = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
+    columns = [
+        name for name in _COLUMNS if name not in left_out_columns and any(row[name] for row in rows)
+    ]
     for name in columns:
         is_text, width = name in _COLUMN_RATIOS, max(len(name), *(len(row[name]) for row in rows))
         min_width = None if is_text else width
@@ -161,7 +166,7 @@ def table_list(
             no_wrap=True,
             overflow="ellipsis",
             min_width=min_width,
-            ratio=_COLUMN_RATIOS.get(name) if chosen is not None else None,
+            ratio=_COLUMN_RATIOS.get(name) if chosen_index is not None else None,
         )
     for index, (status, row) in enumerate(zip(tables, rows, strict=True)):
         style = _STYLES.get(status.state, "red")
@@ -169,7 +174,7 @@ def table_list(
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in columns
         ]
         cells[columns.index("state")] = f"[{style}]{status.state}[/]"
-        grid.add_row(*cells, style="reverse" if index == chosen else "")
+        grid.add_row(*cells, style="reverse" if index == chosen_index else "")
     return grid
 
 
@@ -214,11 +219,13 @@ def _details(site: Site, name: str) -> list[Text]:
     if not snapshots:
         return [*lines, Text("no snapshot yet")]
     for snapshot in snapshots[:_SNAPSHOTS_SHOWN]:
-        added = f"{snapshot.delta_record_count or 0:+,} records in files"
+        records_text = f"{snapshot.delta_record_count or 0:+,} records in files"
         is_epoch = snapshot.commit_identifier < BATCH_COMMIT_IDENTIFIER
         epoch = f", epoch {snapshot.commit_identifier}" if is_epoch else ""
         kind, time = snapshot.commit_kind.value, time_text(snapshot.time_ms)
-        lines.append(Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {added}"))
+        lines.append(
+            Text(f"  snapshot {snapshot.snapshot_id} {kind} {time}{epoch}, {records_text}")
+        )
     lines += [Text(f"  {part}") for part in islice(_epoch_parts(snapshots), 1)]
     compact_snapshots = (
         snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.COMPACT
@@ -232,9 +239,9 @@ def _details(site: Site, name: str) -> list[Text]:
             f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
         )
         lines.append(Text(compacted, style="cyan"))
-    planned = next_compactions(table, snapshots[0])
-    reasons = [plan.reason for plan in planned.plans.values()]
-    planned_text = planned.obstacle or "nothing is due"
+    compactions = next_compactions(table, snapshots[0])
+    reasons = [plan.reason for plan in compactions.plans.values()]
+    planned_text = compactions.obstacle or "nothing is due"
     if reasons:
         verb = "s are" if len(reasons) > 1 else " is"
         planned_text = f"{len(reasons)} compaction{verb} due: {reasons[0]}"
@@ -265,8 +272,8 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
     tty.setcbreak(terminal)
 
     def wait(seconds: float) -> str | None:
-        ready, _, _ = select.select([terminal], [], [], seconds)
-        if not ready:
+        ready_inputs, _, _ = select.select([terminal], [], [], seconds)
+        if not ready_inputs:
             return None
         data = os.read(terminal, _SEQUENCE_BYTES_MAX)
         if not data:

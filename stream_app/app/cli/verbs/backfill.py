@@ -19,8 +19,8 @@ from stream_app.app.ops.backfill.table_changes import Scope, WrittenRows, scope_
 from stream_app.app.ops.backfill.topic_backfill import TopicBackfill
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter, state_of_job
-from stream_app.app.ops.source_comparison.database_sums import summed_database
-from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.database_side import summed_database
+from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         if job_tables is None
         else open_named_job_table(args.table, job_tables, str(args.conf))
     )
-    source, rules = compared_topics(args, table, job_tables, option="--from-topic")
+    source, table_config = compared_topics(args, table, job_tables, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",
@@ -120,8 +120,8 @@ def run(args: argparse.Namespace) -> int:
     progress = ProgressLine.of_terminal()
     backfill = TopicBackfill(
         table=table,
-        source=source,
-        rules=rules,
+        source_config=source,
+        table_config=table_config,
         progress=progress,
         since_ms=since_ms,
         splitter=recorded_splitter(job_tables, table),
@@ -132,13 +132,13 @@ def run(args: argparse.Namespace) -> int:
     )
     outcome = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    print(f"read {count_text(outcome.read, 'change')}")
+    print(f"read {count_text(outcome.read_count, 'change')}")
     if not outcome.is_whole:
         print("keys without a message were left unchanged")
-    if outcome.covered:
-        records = count_text(outcome.covered, "quarantined record")
+    if outcome.covered_count:
+        records = count_text(outcome.covered_count, "quarantined record")
         print(f"{records} among them; once this is written, they no longer wait")
-    _print_written(outcome.written)
+    _print_written_rows(outcome.written_rows)
     return 0
 
 
@@ -146,18 +146,18 @@ def _backfill_from_database(
     args: argparse.Namespace,
     table: FileStoreTable,
     job_tables: JobTables,
-    source: SourceConfig,
+    source_config: SourceConfig,
     scope: Scope,
 ) -> int:
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
-        job = JobSums(job_tables=job_tables, state=state, database=database)
+        finder = SourceTableFinder(job_tables=job_tables, state=state, database=database)
         backfill = DatabaseBackfill(
             table=table,
             job_tables=job_tables,
             database=database,
-            source=job.own_source_of(table, args.source_table),
-            messages=UnreadMessages.of_job(table, job_tables, state, source),
+            source=finder.own_source_of(table, args.source_table),
+            messages=UnreadMessages.of_job(table, job_tables, state, source_config),
             wait_s=duration_argument("--wait", args.wait) / 1000,
             scope=scope,
         )
@@ -166,18 +166,17 @@ def _backfill_from_database(
 
 
 def _print_compared(outcome: DatabaseBackfillOutcome) -> None:
-    keys = count_text(outcome.differing, "key")
-    verb = "differs" if outcome.differing == 1 else "differ"
+    keys = count_text(outcome.differing_key_count, "key")
+    verb = "differs" if outcome.differing_key_count == 1 else "differ"
     print(f"compared with {outcome.source}: {keys} {verb}")
-    if outcome.pending:
-        print(
-            f"left alone: {count_text(outcome.pending, 'row')} that changed, or whose message waits"
-        )
-    if outcome.bad:
-        print(f"left alone: a row that cannot be stored: {outcome.bad}")
+    if outcome.pending_key_count:
+        rows_text = count_text(outcome.pending_key_count, "row")
+        print(f"left alone: {rows_text} that changed, or whose message waits")
+    if outcome.problem:
+        print(f"left alone: a row that cannot be stored: {outcome.problem}")
     if not outcome.is_whole:
         print("more rows differ than one run compares: run it again")
-    _print_written(outcome.written)
+    _print_written_rows(outcome.written_rows)
 
 
 def _open_quarantines(
@@ -195,16 +194,17 @@ def _open_quarantines(
     return []
 
 
-def _print_written(written: WrittenRows) -> None:
-    if written.is_empty:
+def _print_written_rows(written_rows: WrittenRows) -> None:
+    if written_rows.is_empty:
         print(NOTHING)
         return
-    rows_text = f"{count_text(written.added, 'row')} added, {written.changed} changed, "
-    rows_text += f"{written.deleted} deleted"
-    if written.snapshot is None:
+    rows_text = f"{count_text(written_rows.added_count, 'row')} added, "
+    rows_text += f"{written_rows.changed_count} changed, "
+    rows_text += f"{written_rows.deleted_count} deleted"
+    if written_rows.snapshot is None:
         print(f"would write: {rows_text}")
         print(DRY_RUN)
         return
-    print(f"wrote in snapshot {written.snapshot.snapshot_id}: {rows_text}")
-    if written.waiting:
-        print(written.waiting)
+    print(f"wrote in snapshot {written_rows.snapshot.snapshot_id}: {rows_text}")
+    if written_rows.waiting_note:
+        print(written_rows.waiting_note)

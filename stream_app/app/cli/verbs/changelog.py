@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.app.cli.arguments.parsed_texts import columns_argument
 from stream_app.app.cli.arguments.table import add_table, named_table
-from stream_app.app.cli.output.debezium_output import DebeziumMessages
+from stream_app.app.cli.output.debezium_output import DebeziumConverter
 from stream_app.app.cli.output.row_output import write_jsonl, write_table
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
@@ -139,16 +139,16 @@ def _run(args: argparse.Namespace) -> None:
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_argument(args.columns))
     follow, schema = _make_follow(table, args)
-    messages = DebeziumMessages(table=table.location, keys=table.schema.primary_keys)
+    converter = DebeziumConverter(table=table.location, keys=table.schema.primary_keys)
     sink = sys.stdout.buffer
     with ExitStack() as stack:
         if args.to_kafka is not None:
             output = stack.enter_context(KafkaOutput(args.to_kafka))
             _send_steps(
-                follow, lambda batch: output.send(*messages.keys_and_values(batch)), output.flush
+                follow, lambda batch: output.send(*converter.keys_and_values(batch)), output.flush
             )
         elif args.format == _DEBEZIUM:
-            _send_steps(follow, lambda batch: sink.write(_lines(messages, batch)), sink.flush)
+            _send_steps(follow, lambda batch: sink.write(_lines(converter, batch)), sink.flush)
         else:
             write = write_jsonl if args.format == "jsonl" else write_table
             if not args.follow and args.consumer is None:
@@ -205,11 +205,11 @@ def _make_follow(
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
-    missing = [name for name in table.schema.primary_keys if columns and name not in columns]
-    if missing:
+    missing_keys = [name for name in table.schema.primary_keys if columns and name not in columns]
+    if missing_keys:
         raise UsageError(
-            f"--columns leaves out {', '.join(missing)} of the primary key, which identifies the "
-            "row of a message",
+            f"--columns leaves out {', '.join(missing_keys)} of the primary key, which identifies "
+            "the row of a message",
             fix="add them to --columns",
         )
 
@@ -222,8 +222,8 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
         yield pa.RecordBatch.from_arrays([kinds, ids, *columns], schema=schema)
 
 
-def _lines(messages: DebeziumMessages, batch: ChangelogBatch) -> bytes:
-    _, values = messages.keys_and_values(batch)
+def _lines(converter: DebeziumConverter, batch: ChangelogBatch) -> bytes:
+    _, values = converter.keys_and_values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
 
 
@@ -264,12 +264,12 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     Raises:
         UsageError: the snapshot has expired or, without `follow`, does not exist yet.
     """
-    number, latest = start.snapshot_id, table.snapshots.latest_id()
-    if not number or latest is None:
+    number, latest_id = start.snapshot_id, table.snapshots.latest_id()
+    if not number or latest_id is None:
         return
-    if number > latest and not follow:
+    if number > latest_id and not follow:
         raise UsageError(
-            f"snapshot {number} does not exist yet, the latest is {latest}",
+            f"snapshot {number} does not exist yet, the latest is {latest_id}",
             where=table.location,
             fix="give an earlier one, or wait for it with --follow",
         )

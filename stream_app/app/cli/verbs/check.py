@@ -32,12 +32,12 @@ from stream_app.app.ops.recorded_tables import (
     state_of_job,
     warnings_of,
 )
-from stream_app.app.ops.source_comparison.database_sums import (
+from stream_app.app.ops.source_comparison.database_side import (
     SummedDatabase,
     SummedSource,
     summed_database,
 )
-from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.ops.source_comparison.sum_sides import (
     JDBC,
     SumSides,
@@ -135,14 +135,14 @@ def run(args: argparse.Namespace) -> int:
         else:
             table = open_named_job_table(args.table, job_tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = compared_topics(args, table, job_tables)
+        source, table_config = compared_topics(args, table, job_tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with scratch_folder("check") as folder:
             comparison = Comparison(folder, progress, loaded_tables(job_tables))
-            compared = comparison.add(table, source, rules, choice_of(job_tables))
+            compared_table = comparison.add(table, source, table_config, choice_of(job_tables))
             comparison.read(recorded_splitter(job_tables, table))
-            code = _check_one(args, table, compared, progress)
+            code = _check_one(args, table, compared_table, progress)
         if job_tables is not None:
             _print_warnings(args, warnings_of(job_tables), table.label)
         return code
@@ -200,10 +200,10 @@ def _compare(
     heading: str = "",
 ) -> list[FindingKind]:
     """Compare a table with its source, print the outcome, and record it on request."""
-    kinds = print_findings(sides.findings(), table.location, args, progress, heading=heading)
+    kinds = print_findings(sides.compare(), table.location, args, progress, heading=heading)
     if sides.equal is not None:
         if args.record:
-            record_proof(open_for_writing(table), *sides.equal, sides.left_out)
+            record_proof(open_for_writing(table), *sides.equal, sides.left_out_columns)
         if args.format == "text":
             name = f"{heading}: " if heading else ""
             print("{}equal to {}: {}{}".format(name, *sides.equal, sides.omission_text))
@@ -220,22 +220,24 @@ def _compare_job(
     """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
     the others.
     """
-    job = JobSums(job_tables=job_tables, state=state_of_job(job_tables), database=database)
+    finder = SourceTableFinder(
+        job_tables=job_tables, state=state_of_job(job_tables), database=database
+    )
     if args.table is not None:
         table = open_named_job_table(args.table, job_tables, str(args.conf))
-        own_source = job.own_source_of(table, args.source_table)
+        own_source = finder.own_source_of(table, args.source_table)
         check_readable(table, merges=True)
         sides = database_sides(table, database, own_source, wait_s)
         return set(_compare(args, table, sides, progress))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     foreign_names: list[str] = []
-    refused = refused_sources(job_tables)
-    for path in paths_of(job_tables, needs_one=not refused):
+    refused_reasons = refused_sources(job_tables)
+    for path in paths_of(job_tables, needs_one=not refused_reasons):
         name = path.rpartition("/")[2]
         try:
             table = open_job_table(job_tables, path)
             check_readable(table, merges=True)
-            source = job.source_of(table)
+            source = finder.source_of(table)
             if source is None:
                 foreign_names.append(name)
                 continue
@@ -246,22 +248,24 @@ def _compare_job(
                 _opening_findings(path, error), path, args, progress, heading=path
             )
         kinds_by_table[name] = set(kinds)
-    kinds_by_table |= _print_refused(args, refused, progress)
-    missing = print_findings(job.missing_tables(), "", args, progress, heading=str(database.url))
+    kinds_by_table |= _print_refused(args, refused_reasons, progress)
+    missing_kinds = print_findings(
+        finder.missing_tables(), "", args, progress, heading=str(database.url)
+    )
     if args.format == "text":
         print(summary_of(kinds_by_table))
         if foreign_names:
             print(f"their rows come from another database: {', '.join(foreign_names)}")
     _print_warnings(args, warnings_of(job_tables))
-    return set(missing).union(*kinds_by_table.values())
+    return set(missing_kinds).union(*kinds_by_table.values())
 
 
 def _print_refused(
-    args: argparse.Namespace, refused: Mapping[Origin, str], progress: ProgressLine
+    args: argparse.Namespace, refused_reasons: Mapping[Origin, str], progress: ProgressLine
 ) -> dict[str, set[FindingKind]]:
     """Print the source tables that are not stored; return the kinds of findings by their names."""
     kinds_by_table: dict[str, set[FindingKind]] = {}
-    for origin, reason in refused.items():
+    for origin, reason in refused_reasons.items():
         heading = f"table {origin} of the source"
         kinds = print_findings(
             _refusal_findings(origin, reason), "", args, progress, heading=heading
@@ -276,18 +280,18 @@ def _check_all(
     """Check each table of a job. A table that cannot be opened or compared does not stop the
     others.
     """
-    refused = refused_sources(job_tables)
+    refused_reasons = refused_sources(job_tables)
     choice = choice_of(job_tables)
     check_is_kafka(args, job_tables.source)
     comparisons: list[tuple[str, FileStoreTable | None, ComparedTable | StreamAppError]] = []
-    for path in paths_of(job_tables, needs_one=not refused):
+    for path in paths_of(job_tables, needs_one=not refused_reasons):
         table = None
         try:
             table = open_job_table(job_tables, path)
             check_versions_known(table)
-            source, rules = compared_topics(args, table, job_tables)
+            source, table_config = compared_topics(args, table, job_tables)
             assert source is not None, "the configuration names it"
-            comparisons.append((path, table, comparison.add(table, source, rules, choice)))
+            comparisons.append((path, table, comparison.add(table, source, table_config, choice)))
         except StreamAppError as error:
             comparisons.append((path, table, error))
     compared_tables = [
@@ -298,17 +302,17 @@ def _check_all(
     comparison.read(recorded_splitter(job_tables, *compared_tables))
     kinds_by_table: dict[str, set[FindingKind]] = {}
     details: list[str] = []
-    for path, table, compared in comparisons:
+    for path, table, compared_table in comparisons:
         if table is not None:
-            kinds, report = _check(args, table, compared, progress, heading=path)
+            kinds, report = _check(args, table, compared_table, progress, heading=path)
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
-            assert isinstance(compared, StreamAppError), "it was not opened"
+            assert isinstance(compared_table, StreamAppError), "it was not opened"
             kinds = print_findings(
-                _opening_findings(path, compared), path, args, progress, heading=path
+                _opening_findings(path, compared_table), path, args, progress, heading=path
             )
         kinds_by_table[path.rpartition("/")[2]] = set(kinds)
-    kinds_by_table |= _print_refused(args, refused, progress)
+    kinds_by_table |= _print_refused(args, refused_reasons, progress)
     if args.format == "text":
         for line in (summary_of(kinds_by_table), *details):
             print(line)
@@ -319,7 +323,7 @@ def _check_all(
 def _check(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: ComparedTable | StreamAppError | None,
+    compared_table: ComparedTable | StreamAppError | None,
     progress: ProgressLine,
     *,
     heading: str = "",
@@ -327,14 +331,15 @@ def _check(
     """Check a table, and print its comparison's findings; return the kinds of findings.
 
     Args:
-        compared: the comparison, or the error that prevented it; None if the user requested none.
+        compared_table: the comparison, or the error that prevented it; None if the user requested
+            none.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
-    if isinstance(compared, StreamAppError):
-        findings = itertools.chain(findings, _omission_findings(table.location, compared))
-    elif compared is not None:
-        findings = itertools.chain(findings, compared.findings(check.report))
+    if isinstance(compared_table, StreamAppError):
+        findings = itertools.chain(findings, _omission_findings(table.location, compared_table))
+    elif compared_table is not None:
+        findings = itertools.chain(findings, compared_table.findings(check.report))
     kinds = print_findings(findings, table.location, args, progress, heading=heading)
     return kinds, check.report
 
@@ -342,10 +347,10 @@ def _check(
 def _check_one(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: ComparedTable | None,
+    compared_table: ComparedTable | None,
     progress: ProgressLine,
 ) -> int:
-    kinds, report = _check(args, table, compared, progress)
+    kinds, report = _check(args, table, compared_table, progress)
     if args.format == "text":
         for line in result_lines(report, len(kinds)):
             print(line)

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     arguments = sys.argv[sys.argv.index("compact") + 1 :]
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
-    command = submit_command("compact.py", arguments, settings.spark)
+    command = submit_command("compact.py", arguments, settings.spark_settings)
     become_spark(command, f"compact-{settings.table.label}", settings.table.location)
 
 

@@ -90,15 +90,17 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
     return command
 
 
-def _jars(source: SourceConfig, checkpoint: str, spark: Mapping[str, str]) -> list[Path]:
+def _jars(
+    source_config: SourceConfig, checkpoint: str, spark_settings: Mapping[str, str]
+) -> list[Path]:
     """Return the jars of Spark's own query: its Kafka source, and S3A for a checkpoint there.
 
     Settings that name jars name all of them. The native reader needs none.
     """
-    if {"spark.jars", "spark.jars.packages"} & spark.keys():
+    if {"spark.jars", "spark.jars.packages"} & spark_settings.keys():
         return []
-    reads_topics = needs_sparks_source(source)
+    reads_topics = needs_sparks_source(source_config)
     kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
-    writes_checkpoint = reads_topics or source.kind is SourceKind.FILES
+    writes_checkpoint = reads_topics or source_config.kind is SourceKind.FILES
     store = store_of(checkpoint) if writes_checkpoint else None
     return kafka + (store_jars(store.spark.jars) if store else [])

@@ -145,7 +145,7 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     _print_remarks(source_table.table, source)
     if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
-    for column in source_table.untyped:
+    for column in source_table.untyped_columns:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     return _job_draft(
         args,
@@ -189,9 +189,9 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
-def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
+def _print_remarks(table: SourceTable, source_config: SourceConfig) -> None:
     """Print how the table will lose values of its columns."""
-    message_format = format_named(source.format)
+    message_format = format_named(source_config.format)
     for remark in remarks_of_new(table.columns):
         print(
             f"{remark.text()}\n  to fix: {remark.remedy(message_format.full_key)}", file=sys.stderr
@@ -200,7 +200,7 @@ def _print_remarks(table: SourceTable, source: SourceConfig) -> None:
 
 def _job_draft(
     args: argparse.Namespace,
-    source: SourceConfig,
+    source_config: SourceConfig,
     names: tuple[str, str],
     table: SourceTable,
     described_by: str,
@@ -211,8 +211,8 @@ def _job_draft(
         names: the names of the database and of the table.
         described_by: the source of the table's description.
     """
-    message_format = format_named(source.format)
-    options = dict(source.format_options)
+    message_format = format_named(source_config.format)
+    options = dict(source_config.format_options)
     if args.inexact != InexactTimes.NUMBER.value:
         options[INEXACT] = args.inexact
     if args.json_as != JsonColumns.STRING.value:
@@ -220,8 +220,8 @@ def _job_draft(
     format_settings = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         described_by=described_by,
-        topic=source.topics[0],
-        bootstrap_servers=source.bootstrap_servers,
+        topic=source_config.topics[0],
+        bootstrap_servers=source_config.bootstrap_servers,
         format=message_format.name,
         format_section=message_format.section,
         warehouse=args.warehouse,
@@ -229,7 +229,10 @@ def _job_draft(
         name=args.name or names[1],
         table=_check_columns(table),
         settings={
-            **{f"kafka.{key}": value for key, value in settings_without_secrets(source).items()},
+            **{
+                f"kafka.{key}": value
+                for key, value in settings_without_secrets(source_config).items()
+            },
             **format_settings,
         },
     )
@@ -264,9 +267,9 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
     )
 
 
-def settings_without_secrets(source: SourceConfig) -> dict[str, str]:
+def settings_without_secrets(source_config: SourceConfig) -> dict[str, str]:
     """Return settings of Kafka's client for the file, without secrets, which the user adds."""
-    return {key: value for key, value in source.kafka_options.items() if not is_secret(key)}
+    return {key: value for key, value in source_config.kafka_options.items() if not is_secret(key)}
 
 
 def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[str, str]:

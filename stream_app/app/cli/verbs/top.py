@@ -95,7 +95,9 @@ def _watch(site: Site, console: Console, interval_s: float) -> None:
 
 
 def _draw(site: Site, tables: Sequence[TableStatus], view: ListView) -> RenderableType:
-    ordered = view.sorted(tables)
-    index = min(view.chosen_index, len(ordered) - 1)
-    detail = detail_of(site, ordered[index].table) if ordered else "there is no table yet"
-    return screen(site.title, ordered, view, detail)
+    sorted_tables = view.sorted(tables)
+    index = min(view.chosen_index, len(sorted_tables) - 1)
+    detail = (
+        detail_of(site, sorted_tables[index].table) if sorted_tables else "there is no table yet"
+    )
+    return screen(site.title, sorted_tables, view, detail)

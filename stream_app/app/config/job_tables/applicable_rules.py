@@ -35,23 +35,25 @@ class ApplicableRules(NamedTuple):
     """The rules that apply to one table.
 
     Attributes:
-        rules: the configuration with the table's made columns and filter.
-        inapplicable: the rules for all tables that do not fit this table, as texts.
+        table_config: the configuration with the table's made columns and filter.
+        inapplicable_rules: the rules for all tables that do not fit this table, as texts.
     """
 
-    rules: TableConfig
-    inapplicable: tuple[str, ...]
+    table_config: TableConfig
+    inapplicable_rules: tuple[str, ...]
 
 
-def rules_of_existing_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
+def rules_of_existing_table(sync_config: SyncConfig, name: str, columns: RowType) -> TableConfig:
     """Return the made columns and the filter of an existing table.
 
     It omits definitions whose columns the table has dropped.
     """
-    return _applicable_rules(sync, name, columns.names, existing_names=columns.names).rules
+    return _applicable_rules(
+        sync_config, name, columns.names, existing_names=columns.names
+    ).table_config
 
 
-def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
+def rules_of_new_table(sync_config: SyncConfig, name: str, columns: RowType) -> ApplicableRules:
     """Return the made columns and the filter of a new table.
 
     Args:
@@ -60,27 +62,27 @@ def rules_of_new_table(sync: SyncConfig, name: str, columns: RowType) -> Applica
     Raises:
         UsageError: a setting of this table does not fit its columns.
     """
-    applicable = _applicable_rules(sync, name, columns.names, existing_names=None)
+    applicable_rules = _applicable_rules(sync_config, name, columns.names, existing_names=None)
     try:
-        all_columns = applicable.rules.made_columns.columns(columns, arrow_type)
+        all_columns = applicable_rules.table_config.made_columns.columns(columns, arrow_type)
     except DefinitionError as error:
         raise UsageError(
             str(error),
             where=f"sync.computed-column, for the table {name}",
             fix=f"correct the definition, or set sync.tables.{name}.computed-column",
         ) from None
-    if applicable.rules.filter is not None:
-        parse_predicate(applicable.rules.filter, all_columns)
-    return applicable
+    if applicable_rules.table_config.filter is not None:
+        parse_predicate(applicable_rules.table_config.filter, all_columns)
+    return applicable_rules
 
 
 def columns_with_made(
-    sync: SyncConfig, name: str, columns: RowType
+    sync_config: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
     """Return a new table's columns with the made ones, and the texts of rules that do not fit."""
     made_columns = _applicable_rules(
-        sync, name, columns.names, existing_names=None
-    ).rules.made_columns
+        sync_config, name, columns.names, existing_names=None
+    ).table_config.made_columns
     if clashing := sorted(made_columns.names.intersection(columns.names)):
         raise UsageError(
             f"the source has a column {clashing[0]!r}, and the job would make another one of that "
@@ -89,81 +91,91 @@ def columns_with_made(
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",
         )
-    rules, inapplicable = rules_of_new_table(sync, name, columns)
-    return rules.made_columns.columns(columns, arrow_type), inapplicable
+    table_config, inapplicable_rules = rules_of_new_table(sync_config, name, columns)
+    return table_config.made_columns.columns(columns, arrow_type), inapplicable_rules
 
 
-def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
+def check_made_keys(
+    sync_config: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]
+) -> None:
     """Refuse a primary key with a made column that could differ between changes of one row.
 
     Raises:
         UsageError: the primary key has such a column.
     """
-    made_columns = rules_of_new_table(sync, name, columns).rules.made_columns
+    made_columns = rules_of_new_table(sync_config, name, columns).table_config.made_columns
     problems = list(key_problems(made_columns, keys)) if made_columns and keys else []
     if problems:
         raise UsageError(problems[0], where=f"the table {name}", fix="choose other primary-keys")
 
 
 def made_column_problems(
-    sync: SyncConfig, declaration: FormatDeclaration
+    sync_config: SyncConfig, declaration: FormatDeclaration
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for made columns and filters, as far as they do not depend on tables."""
-    tables = sync.table_rules.table_settings
+    tables = sync_config.table_rules.table_settings
     shared_problems = set()
-    for key, problem in _text_problems(_configured_rules(sync, TableSettings()), declaration):
+    for key, problem in _text_problems(
+        _configured_rules(sync_config, TableSettings()), declaration
+    ):
         shared_problems.add(problem)
         yield f"sync.{key}", problem
     for name, rule in tables.items():
-        for key, problem in _text_problems(_configured_rules(sync, rule), declaration):
+        for key, problem in _text_problems(_configured_rules(sync_config, rule), declaration):
             if problem not in shared_problems:
                 yield f"sync.tables.{name}.{key}", problem
-    takes_metadata = sync.metadata_column or any(rule.metadata_column for rule in tables.values())
-    if sync.metadata_column_prefix and not takes_metadata:
+    takes_metadata = sync_config.metadata_column or any(
+        rule.metadata_column for rule in tables.values()
+    )
+    if sync_config.metadata_column_prefix and not takes_metadata:
         yield "sync.metadata-column-prefix", "needs sync.metadata-column"
     for name, rule in tables.items():
         if rule.metadata_column_prefix and not _own_or_shared(
-            rule.metadata_column, sync.metadata_column
+            rule.metadata_column, sync_config.metadata_column
         ):
             key = f"sync.tables.{name}.metadata-column"
             yield f"{key}-prefix", f"needs {key} or sync.metadata-column"
 
 
-def _text_problems(rules: TableConfig, declaration: FormatDeclaration) -> Iterator[tuple[str, str]]:
+def _text_problems(
+    table_config: TableConfig, declaration: FormatDeclaration
+) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for definitions and filters, whatever columns a table has."""
-    yield from missing_metadata("metadata-column", rules.metadata_columns, declaration)
-    for text in rules.computed_columns:
+    yield from missing_metadata("metadata-column", table_config.metadata_columns, declaration)
+    for text in table_config.computed_columns:
         with contextlib.suppress(DefinitionError):  # reported below
             definition = parse_definition(text)
             function_of(definition)
             if problem := argument_problem(definition, arrow_type):
                 yield "computed-column", problem
     try:
-        _ = rules.made_columns
+        _ = table_config.made_columns
     except MetadataError as error:
         yield "metadata-column", str(error)
     except DefinitionError as error:
         yield "computed-column", str(error)
     try:
-        if rules.filter is not None:
-            check_grammar(rules.filter)
+        if table_config.filter is not None:
+            check_grammar(table_config.filter)
     except UsageError as error:
         yield "filter", f"{error.problem} ({error.fix})"
 
 
-def _configured_rules(sync: SyncConfig, rule: TableSettings) -> TableConfig:
+def _configured_rules(sync_config: SyncConfig, table_settings: TableSettings) -> TableConfig:
     """Return the configured rules for a table, whether they fit or not."""
-    prefix = rule.metadata_column_prefix
-    prefix = sync.metadata_column_prefix if prefix is None else prefix
+    prefix = table_settings.metadata_column_prefix
+    prefix = sync_config.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
         computed_columns=tuple(
-            text if sync.case_sensitive else _in_lower_case(text)
-            for text in _own_or_shared(rule.computed_column, sync.computed_column)
+            text if sync_config.case_sensitive else _in_lower_case(text)
+            for text in _own_or_shared(table_settings.computed_column, sync_config.computed_column)
         ),
-        metadata_columns=_own_or_shared(rule.metadata_column, sync.metadata_column),
-        metadata_column_prefix=sync.cased([prefix])[0],
-        options={**sync.options, **rule.options},
-        filter=sync.filter if rule.filter is None else rule.filter,
+        metadata_columns=_own_or_shared(
+            table_settings.metadata_column, sync_config.metadata_column
+        ),
+        metadata_column_prefix=sync_config.cased([prefix])[0],
+        options={**sync_config.options, **table_settings.options},
+        filter=sync_config.filter if table_settings.filter is None else table_settings.filter,
     )
 
 
@@ -185,7 +197,11 @@ def _own_or_shared(table_names: Names | None, shared_names: Names) -> Names:
 
 
 def _applicable_rules(
-    sync: SyncConfig, name: str, columns: Collection[str], *, existing_names: Collection[str] | None
+    sync_config: SyncConfig,
+    name: str,
+    columns: Collection[str],
+    *,
+    existing_names: Collection[str] | None,
 ) -> ApplicableRules:
     """Return the rules that apply to a table.
 
@@ -194,34 +210,36 @@ def _applicable_rules(
         existing_names: the columns of an existing table, of which it keeps the made ones; None for
             a new table, which gets all made columns.
     """
-    rule = sync.table_rules.table_settings.get(name, TableSettings())
-    configured = _configured_rules(sync, rule)
-    names = {*columns, *configured.made_columns.metadata}
-    computed_columns, inapplicable = _applicable_definitions(
-        configured,
+    table_settings = sync_config.table_rules.table_settings.get(name, TableSettings())
+    configured_rules = _configured_rules(sync_config, table_settings)
+    names = {*columns, *configured_rules.made_columns.metadata}
+    computed_columns, inapplicable_rules = _applicable_definitions(
+        configured_rules,
         names,
         existing_names=existing_names,
-        applies_to_all=rule.computed_column is None,
+        applies_to_all=table_settings.computed_column is None,
     )
-    missing_names = set(named_columns(configured.filter or "")) - names
-    omits_filter = bool(missing_names) and rule.filter is None
+    missing_names = set(named_columns(configured_rules.filter or "")) - names
+    omits_filter = bool(missing_names) and table_settings.filter is None
     if omits_filter:
-        inapplicable.append(
+        inapplicable_rules.append(
             f"filter does not apply: there is no column {', '.join(sorted(missing_names))}"
         )
-    rules = replace(
-        configured,
+    table_config = replace(
+        configured_rules,
         # `TableConfig.history` reads the options, and would make columns that the table lacks.
-        options=configured.options if _keeps_history(configured, existing_names) else {},
+        options=configured_rules.options
+        if _keeps_history(configured_rules, existing_names)
+        else {},
         computed_columns=tuple(computed_columns),
-        metadata_columns=_existing_metadata(configured, existing_names),
-        filter=None if omits_filter else configured.filter,
+        metadata_columns=_existing_metadata(configured_rules, existing_names),
+        filter=None if omits_filter else configured_rules.filter,
     )
-    return ApplicableRules(rules, tuple(inapplicable))
+    return ApplicableRules(table_config, tuple(inapplicable_rules))
 
 
 def _applicable_definitions(
-    configured: TableConfig,
+    table_config: TableConfig,
     names: set[str],
     *,
     existing_names: Collection[str] | None,
@@ -235,9 +253,9 @@ def _applicable_definitions(
         applies_to_all: whether the definitions are those for all tables, which a new table omits if
             they do not fit.
     """
-    definition_texts = {parse_definition(text).name: text for text in configured.computed_columns}
-    computed_columns, inapplicable = list[str](), list[str]()
-    for definition in configured.made_columns.definitions:
+    definition_texts = {parse_definition(text).name: text for text in table_config.computed_columns}
+    computed_columns, inapplicable_rules = list[str](), list[str]()
+    for definition in table_config.made_columns.definitions:
         if existing_names is not None and definition.name not in existing_names:
             continue
         argument = referenced_column(definition)
@@ -248,25 +266,25 @@ def _applicable_definitions(
             computed_columns.append(definition_texts[definition.name])
             names.add(definition.name)
         else:
-            inapplicable.append(
+            inapplicable_rules.append(
                 f"computed-column {definition.name} does not apply: there is no column {argument}"
             )
-    return computed_columns, inapplicable
+    return computed_columns, inapplicable_rules
 
 
 def _existing_metadata(
-    configured: TableConfig, existing_names: Collection[str] | None
+    table_config: TableConfig, existing_names: Collection[str] | None
 ) -> tuple[str, ...]:
     """Return the metadata whose columns the table has, or all for a new table."""
-    prefix = configured.metadata_column_prefix
+    prefix = table_config.metadata_column_prefix
     return tuple(
         key
-        for key in configured.metadata_columns
+        for key in table_config.metadata_columns
         if existing_names is None or f"{prefix}{key}" in existing_names
     )
 
 
-def _keeps_history(configured: TableConfig, existing_names: Collection[str] | None) -> bool:
+def _keeps_history(table_config: TableConfig, existing_names: Collection[str] | None) -> bool:
     """Return whether the table has, or as a new table gets, the columns of its history."""
-    history = configured.history
+    history = table_config.history
     return history is not None and (existing_names is None or {*history.names} <= {*existing_names})

@@ -89,25 +89,27 @@ def _cluster_problems(
     yield from cluster_problems(source.kafka_clusters[1:])
 
 
-def _differs_from_default(source: SourceConfig, key: str) -> bool:
+def _differs_from_default(source_config: SourceConfig, key: str) -> bool:
     """Return whether a key's value differs from its default.
 
     Printed configurations also contain defaults.
     """
     name = key.removeprefix("source.").replace("-", "_")
-    return bool(getattr(source, name) != getattr(SourceConfig(), name))
+    return bool(getattr(source_config, name) != getattr(SourceConfig(), name))
 
 
-def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterator[tuple[str, str]]:
+def _load_problems(
+    source_config: SourceConfig, given_keys: Collection[str]
+) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for a first load from a database."""
-    if source.snapshot_from is None:
+    if source_config.snapshot_from is None:
         for key in sorted(given_keys):
-            if key.startswith("source.snapshot-") and _differs_from_default(source, key):
+            if key.startswith("source.snapshot-") and _differs_from_default(source_config, key):
                 yield key, "needs source.snapshot-from, the URL of the database"
         return
-    if source.kind is not SourceKind.KAFKA:
+    if source_config.kind is not SourceKind.KAFKA:
         yield _LOAD, "is for topics, which bring the changes after the load"
-    if source.reader is TopicReader.SPARK:
+    if source_config.reader is TopicReader.SPARK:
         yield _LOAD, "needs source.reader = native"
     for key in _STARTS:
         if key in given_keys:
@@ -116,12 +118,12 @@ def _load_problems(source: SourceConfig, given_keys: Collection[str]) -> Iterato
 
 
 def _format_problems(
-    source: SourceConfig, given_keys: Collection[str]
+    source_config: SourceConfig, given_keys: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    declaration = FORMATS[source.format]
+    declaration = FORMATS[source_config.format]
     yield from _foreign_option_problems(declaration, given_keys)
     for option in declaration.options:
-        if option.example and option.key not in source.format_options:
+        if option.example and option.key not in source_config.format_options:
             yield declaration.full_key(option.key), f"is missing: such as {option.example!r}"
 
 

@@ -145,7 +145,7 @@ class WholeDatabase(JobTables):
 
     def source_of(self, name: str) -> SourceConfig:
         """See `JobTables.source_of`."""
-        declared = {option.key for option in format_named(self.source.format).options}
+        declared_options = {option.key for option in format_named(self.source.format).options}
         database_options = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,
             INEXACT: self.sync.inexact.value,
@@ -153,7 +153,9 @@ class WholeDatabase(JobTables):
         }
         if self.sync.type_mapping:
             database_options[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
-        defaults = {key: value for key, value in database_options.items() if key in declared}
+        defaults = {
+            key: value for key, value in database_options.items() if key in declared_options
+        }
         table_options = self.sync.format_options_of(name)
         return replace(
             self.source,

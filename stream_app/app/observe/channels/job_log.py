@@ -23,7 +23,7 @@ _LIBRARY_LEVELS = {
 }
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A formatter of records as JSON: ``time``, ``level``, ``logger``, ``message``, `log_facts`.
 
     ``exception`` has the trace of an error.
@@ -59,7 +59,7 @@ def log_as(log_format: LogFormat) -> None:
     """Switch the log to the configured format."""
     if log_format is LogFormat.JSON:
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonLines())
+            handler.setFormatter(JsonFormatter())
 
 
 def log_end(error: BaseException, text: str | None) -> None:
@@ -69,7 +69,7 @@ def log_end(error: BaseException, text: str | None) -> None:
         text: the error's text; None for a bug, whose trace is printed.
     """
     handlers = logging.getLogger().handlers
-    if any(isinstance(handler.formatter, JsonLines) for handler in handlers):
+    if any(isinstance(handler.formatter, JsonFormatter) for handler in handlers):
         _LOG.error(text or "a bug has ended the job", exc_info=None if text else error)
     elif text is None:
         traceback.print_exception(error)

@@ -11,11 +11,11 @@ from stream_app.checkpoint.held_table import HeldTable
 from stream_app.checkpoint.job_state import JobWarning
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stream.running_stream import SourceProgress
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.job.table_job import IdleReport, TableJob
 
 _LOG = logging.getLogger(__name__)
-Watcher = TypeVar("Watcher")
+Observer = TypeVar("Observer")
 
 
 class JobListener:
@@ -25,7 +25,7 @@ class JobListener:
     table.
     """
 
-    def on_table(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, table_job: TableJob) -> None:
         """Receive a table of the job, once and before its first epoch of this run."""
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
@@ -34,7 +34,7 @@ class JobListener:
     def on_idle_commit(self, table: str, report: IdleReport) -> None:
         """Receive the report of a commit of compactions between epochs."""
 
-    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Receive quarantined messages without a table. Those of a table come with its epoch."""
 
     def on_progress(self, progress: SourceProgress) -> None:
@@ -73,16 +73,16 @@ class Listeners:
         problems = (listener.problem() for listener in self.listeners)
         return [problem for problem in problems if problem is not None]
 
-    def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call a watcher and catch its error, because the table may have the epoch already."""
+    def guard(self, observer: Observer, call: Callable[[Observer], None]) -> None:
+        """Call an observer and catch its error, because the table may have the epoch already."""
         try:
-            call(watcher)
+            call(observer)
         except Exception as error:
-            error_key = (type(watcher), type(error))
+            error_key = (type(observer), type(error))
             if error_key not in self._warned:
                 self._warned.add(error_key)
                 _LOG.warning(
-                    "a watcher of the job has failed, and the job continues: this is a bug, "
+                    "an observer of the job has failed, and the job continues: this is a bug, "
                     "please report it",
                     exc_info=True,
                 )

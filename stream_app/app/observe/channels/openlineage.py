@@ -80,18 +80,18 @@ class WrittenChanges:
         snapshot_id: the snapshot of its newest commit, or None without a commit in this run.
     """
 
-    job: TableJob
+    table_job: TableJob
     topics: set[str] = field(default_factory=set)
-    changes: int = 0
-    files: int = 0
+    change_count: int = 0
+    file_count: int = 0
     bytes: int = 0
     snapshot_id: int | None = None
 
     def add(self, report: EpochReport) -> None:
         """Add one epoch."""
         self.topics.update(topic for topic, _ in report.counts.ends)
-        self.changes += report.counts.changes
-        self.files += report.file_count
+        self.change_count += report.counts.changes
+        self.file_count += report.file_count
         self.bytes += report.bytes
         if report.snapshots:
             self.snapshot_id = report.snapshots[-1].snapshot_id
@@ -133,10 +133,10 @@ class _EventSender:
         self._sending = self._thread.submit(self._send, event)
         return self._sending
 
-    def close(self, last: RunEvent) -> None:
+    def close(self, last_event: RunEvent) -> None:
         """Send the last event, and wait for it for a while."""
         try:
-            self.submit(last).result(LAST_WAIT_S)
+            self.submit(last_event).result(LAST_WAIT_S)
             self._client.close(LAST_WAIT_S)
         except Exception as error:
             self.problem = str(error) or type(error).__name__
@@ -151,8 +151,8 @@ class _EventSender:
 
 
 @dataclass(slots=True, kw_only=True)
-class LineageEvents(JobListener):
-    """A sender of the lineage events of one run, which it creates from the job's events.
+class LineageSender(JobListener):
+    """A sender of one run's lineage, which it creates from the job's events.
 
     The committer's thread calls `on_epoch`, and the stream's thread calls `on_heartbeat`.
 
@@ -211,13 +211,13 @@ class LineageEvents(JobListener):
         with self._lock:
             return self._event(state, run)
 
-    def on_table(self, table: str, job: TableJob) -> None:
+    def on_table(self, table: str, table_job: TableJob) -> None:
         """Register a table of the job."""
         with self._lock:
-            self._changes_of_tables.setdefault(table, WrittenChanges(job))
+            self._changes_of_tables.setdefault(table, WrittenChanges(table_job))
 
     def on_epoch(self, table: str, report: EpochReport) -> None:
-        """Add a table's part of an epoch."""
+        """Add a table's report of an epoch."""
         with self._lock:
             if not report.skipped and table in self._changes_of_tables:
                 self._changes_of_tables[table].add(report)
@@ -269,7 +269,7 @@ class LineageEvents(JobListener):
         )
 
     def _output(self, name: str, changes: WrittenChanges) -> OutputDataset:
-        table = changes.job.table
+        table = changes.table_job.table
         schema = table.schema
         facets: dict[str, DatasetFacet] = {
             "schema": _schema_facet(schema),
@@ -285,7 +285,7 @@ class LineageEvents(JobListener):
                 str(changes.snapshot_id)
             )
         counts = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=changes.changes, size=changes.bytes, fileCount=changes.files
+            rowCount=changes.change_count, size=changes.bytes, fileCount=changes.file_count
         )
         namespace, path = dataset_name(table.location)
         return OutputDataset(
@@ -335,20 +335,20 @@ def topic_namespace(bootstrap_servers: str) -> str:
     return f"kafka://{bootstrap_servers.partition(',')[0].strip()}"
 
 
-def _origins(source: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]]:
-    if source.kind is SourceKind.FILES:
-        yield dataset_name(source.path or "")
+def _origins(source_config: SourceConfig, topics: set[str]) -> Iterator[tuple[str, str]]:
+    if source_config.kind is SourceKind.FILES:
+        yield dataset_name(source_config.path or "")
         return
-    servers = {cluster.name: cluster.bootstrap_servers for cluster in source.kafka_clusters}
+    servers = {cluster.name: cluster.bootstrap_servers for cluster in source_config.kafka_clusters}
     for topic in sorted(topics):
         cluster, name = cluster_and_name(topic)
         # A checkpoint may name a cluster that was removed from the configuration.
         yield topic_namespace(servers.get(cluster, cluster)), name
 
 
-def _inputs(source: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
-    topics = sorted(offsets.keys() | set(source.topic_names))
-    origins = _origins(source, set(topics))
+def _inputs(source_config: SourceConfig, offsets: Offsets) -> Iterator[InputDataset]:
+    topics = sorted(offsets.keys() | set(source_config.topic_names))
+    origins = _origins(source_config, set(topics))
     for (namespace, name), topic in itertools.zip_longest(origins, topics):
         next_offsets = offsets.get(topic, {})
         facets: dict[str, DatasetFacet] = {}

@@ -135,8 +135,8 @@ class _OpenEpoch:
 
 
 @dataclass(slots=True)
-class EpochTraces(JobListener):
-    """The traces of a job's epochs, whose spans OpenTelemetry's threads send.
+class EpochTracer(JobListener):
+    """A tracer of a job's epochs. OpenTelemetry's threads send its spans.
 
     The committer's thread calls `on_epoch`, and the stream's thread calls `on_heartbeat`.
 

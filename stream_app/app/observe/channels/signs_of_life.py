@@ -55,7 +55,7 @@ class SignsOfLife:
         """Record that the job has logged a line."""
         self._last_line_s = self.clock.steady_seconds()
 
-    def line_due(self) -> str | None:
+    def take_due_line(self) -> str | None:
         """Return the line to log if one is due, or None."""
         now_s, activity = self.clock.steady_seconds(), self._activity()
         if activity != self._current:
@@ -91,7 +91,7 @@ def signs_of_life(clock: Clock) -> Iterator[SignsOfLife]:
 
     def log_due_lines() -> None:
         while not ended.wait(_CHECK_INTERVAL_S):
-            if line := signs.line_due():
+            if line := signs.take_due_line():
                 _LOG.info(line)
 
     job_log = logging.getLogger("stream_app")  # gets the lines of all modules

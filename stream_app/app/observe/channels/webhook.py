@@ -30,7 +30,7 @@ from stream_app.checkpoint.job_state import JobWarning
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.network.http_request import send
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 
 _LOG = logging.getLogger(__name__)
 QUEUE_MAX = 100
@@ -128,11 +128,11 @@ class Webhook(JobListener):
         if report.quarantined is not None:
             self.on_quarantined(table, report.quarantined)
 
-    def on_quarantined(self, table: str, quarantined: Quarantined) -> None:
+    def on_quarantined(self, table: str, quarantine_report: QuarantineReport) -> None:
         """Report quarantined records, at once and then at most every ten minutes."""
         with self._lock:
             unreported = self._unreported.setdefault(table, _UnreportedRecords())
-            for reason, count in quarantined.reasons.items():
+            for reason, count in quarantine_report.reasons.items():
                 unreported.reasons[reason] = unreported.reasons.get(reason, 0) + count
         self._notify_of_records()
 
@@ -180,8 +180,10 @@ class Webhook(JobListener):
                 self._queue.put_nowait(notice)
             except queue.Full:
                 with suppress(queue.Empty):  # the thread that sends has just taken it
-                    dropped: Any = self._queue.get_nowait()
-                    _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
+                    dropped_notice: Any = self._queue.get_nowait()
+                    _LOG.warning(
+                        "the webhook is behind: a notice is dropped: %s", dropped_notice["event"]
+                    )
             else:
                 return
 

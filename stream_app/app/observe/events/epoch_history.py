@@ -27,7 +27,7 @@ class PastEpoch:
 
     epoch: int
     time_ms: int
-    messages: int
+    message_count: int
     bytes: int
     in_driver: bool
     durations: EpochSeconds
@@ -71,9 +71,9 @@ class EpochHistory:
     _jobs: dict[str, ShowsCompactions] = field(init=False, default_factory=dict)
     _violations: dict[str, Counter[Violation]] = field(init=False, default_factory=dict)
 
-    def watch(self, table: str, job: ShowsCompactions) -> None:
+    def watch(self, table: str, table_job: ShowsCompactions) -> None:
         """Read the compactions of a table from the table's job from now on."""
-        self._jobs[table] = job
+        self._jobs[table] = table_job
 
     def activity_of(self, table: str) -> TableActivity | None:
         """Return the compactions of a table, or None if its job has not begun."""
@@ -101,7 +101,7 @@ class EpochHistory:
             PastEpoch(
                 epoch=report.epoch,
                 time_ms=time_ms,
-                messages=report.counts.messages,
+                message_count=report.counts.messages,
                 bytes=report.bytes,
                 in_driver=report.in_driver,
                 durations=report.durations,

@@ -44,7 +44,7 @@ from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import JobOffsets
 from stream_app.message_format_registry import DEFAULT_FORMAT, FORMATS
 from stream_app.process.log_facts import logging_about
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
@@ -55,7 +55,7 @@ _LOG = logging.getLogger("stream_app")
 
 @dataclass(slots=True)
 class EventLog:
-    """The reports of epochs, of the source's lag, and of commits between epochs.
+    """A log of epochs, of the source's lag, and of commits between epochs.
 
     Attributes:
         table: the table of these events, or None for the whole job or its only table.
@@ -98,30 +98,30 @@ class EventLog:
         _LOG.info("writing %s, checkpoint %s", table, checkpoint)
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
-    def watch(self, job: TableJob) -> None:
+    def watch(self, table_job: TableJob) -> None:
         """Read metrics of compactions, expiry and commit callbacks from now on."""
-        self.listeners.call(lambda listener: listener.on_table(self._name, job))
+        self.listeners.call(lambda listener: listener.on_table(self._name, table_job))
         if self.metrics is not None:
-            self.metrics.compactions.add(self.metrics.table, job.compaction_metrics)
-            self.metrics.maintenance.add(self.metrics.table, job.upkeep.metrics)
-            self.metrics.callbacks.add(self.metrics.table, job.callback_problems)
+            self.metrics.compactions.add(self.metrics.table, table_job.compaction_metrics)
+            self.metrics.maintenance.add(self.metrics.table, table_job.upkeep.metrics)
+            self.metrics.callbacks.add(self.metrics.table, table_job.callback_problems)
             if self.proofs is not None:
-                self.proofs.add(self.metrics, job.table)
+                self.proofs.add(self.metrics, table_job.table)
 
     def on_open(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """Report that the table is opened, with the topics that have brought it messages so far."""
         if self.metrics is None:
             return
         try:
-            newest = newest_snapshots(table)
+            snapshots = newest_snapshots(table)
         except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
-        self.metrics.note_open(newest, topics)
+        self.metrics.note_open(snapshots, topics)
 
-    def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
-        """Ask `position` for the job's progress from now on."""
+    def watch_source(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
+        """Ask `read_offsets` for the offsets that the job has read, from now on."""
         if self.metrics is not None:
-            self.metrics.source.read_from(position)
+            self.metrics.source.read_from(read_offsets)
 
     def on_epoch(self, report: EpochReport) -> None:
         """Report a committed epoch."""
@@ -159,7 +159,7 @@ class EventLog:
             compaction_text(report.metrics, report.durations.wait_s),
         )
         _warn_of_quarantined(report.epoch, report.quarantined, self._prefix)
-        column_counts = self._column_counts(counts.drift)
+        column_counts = self._count_columns(counts.drift)
         _log_compactions(report.compactions, self._prefix)
         self._write("epoch", epoch_event(report, column_counts))
 
@@ -223,9 +223,9 @@ class EventLog:
         """Report that a table is held back, or has caught up."""
         self._update_metrics(lambda metrics: metrics.note_held(table, held_table))
         if self.health is not None:
-            self.health.held.pop(table, None)
+            self.health.held_reasons.pop(table, None)
             if held_table is not None and held_table.has_failed:
-                self.health.held[table] = held_table.reason
+                self.health.held_reasons[table] = held_table.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
         self.listeners.call(lambda listener: listener.on_held(label, held_table))
         if held_table is None:
@@ -243,13 +243,13 @@ class EventLog:
             facts = {"since_epoch": held_table.since_epoch, "tries": held_table.tries}
             self._write("held", {"table": table, **facts, "reason": held_table.reason})
 
-    def report_unassigned(self, epoch: int, quarantined: Quarantined) -> None:
+    def report_unassigned(self, epoch: int, quarantine_report: QuarantineReport) -> None:
         """Report messages of an epoch that belong to no table."""
-        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantined))
+        self._update_metrics(lambda metrics: metrics.count_unassigned(quarantine_report))
         with logging_about(epoch=epoch):
-            _warn_of_quarantined(epoch, quarantined, "messages without a table: ")
-        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantined))
-        self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
+            _warn_of_quarantined(epoch, quarantine_report, "messages without a table: ")
+        self.listeners.call(lambda listener: listener.on_quarantined(self._name, quarantine_report))
+        self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantine_report)})
 
     def report_end(self) -> None:
         """Report that the stream has ended by itself or on request."""
@@ -272,7 +272,7 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _column_counts(
+    def _count_columns(
         self, sightings: Mapping[DriftedColumn, RecordSighting]
     ) -> dict[str, object]:
         """Warn of each drifted column once, and return the numbers of its records for the event."""
@@ -325,16 +325,16 @@ def _warn_of_column(
     )
 
 
-def _warn_of_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) -> None:
-    if quarantined is not None:
+def _warn_of_quarantined(epoch: int, report: QuarantineReport | None, prefix: str) -> None:
+    if report is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
             prefix,
             epoch,
-            sum(quarantined.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in quarantined.reasons.items()),
-            quarantined.file,
-            quarantined.first_text,
+            sum(report.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in report.reasons.items()),
+            report.file,
+            report.first_text,
         )
 
 

@@ -9,7 +9,7 @@ from stream_app.app.text.listing import size_text
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import Snapshot
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
@@ -105,16 +105,19 @@ def idle_event(report: IdleReport) -> Event:
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
-def rounded_parts(parts: EpochSeconds) -> dict[str, float]:
+def rounded_parts(durations: EpochSeconds) -> dict[str, float]:
     """Return seconds by part, for a log."""
-    return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
+    return {name: round(seconds, 4) for name, seconds in durations.by_name.items()}
 
 
-def quarantined_event(quarantined: Quarantined | None) -> dict[str, object]:
+def quarantined_event(quarantine_report: QuarantineReport | None) -> dict[str, object]:
     """Return the event of quarantined records."""
-    if quarantined is None:
+    if quarantine_report is None:
         return {"bad_reasons": {}, "quarantine_file": None}
-    return {"bad_reasons": dict(quarantined.reasons), "quarantine_file": quarantined.file}
+    return {
+        "bad_reasons": dict(quarantine_report.reasons),
+        "quarantine_file": quarantine_report.file,
+    }
 
 
 def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:

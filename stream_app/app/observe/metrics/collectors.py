@@ -120,8 +120,12 @@ class LoadCollector(Collector):
             (label, number)
             for label, ranges in self._ranges()
             for number in (
-                _TableNumber(total_name, ranges.total, "Key ranges of the table's first load."),
-                _TableNumber(loaded_name, ranges.loaded, "Those of them that are in the table."),
+                _TableNumber(
+                    total_name, ranges.total_count, "Key ranges of the table's first load."
+                ),
+                _TableNumber(
+                    loaded_name, ranges.loaded_count, "Those of them that are in the table."
+                ),
             )
         )
 
@@ -140,7 +144,7 @@ class DiskCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield a sample for each folder."""
-        free = self._family("disk_free_bytes", "Free space of the disk of a folder.")
+        free_family = self._family("disk_free_bytes", "Free space of the disk of a folder.")
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
             try:
@@ -151,9 +155,9 @@ class DiskCollector(Collector):
             except OSError:
                 continue  # a hanging mount must not hide the other metrics
             if usage is not None:
-                free.add_metric([self.label, name], usage.free)
+                free_family.add_metric([self.label, name], usage.free)
                 size.add_metric([self.label, name], usage.total)
-        yield from (free, size)
+        yield from (free_family, size)
 
     def _family(self, name: str, meaning: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(PREFIX + name, meaning, labels=["table", "folder"])

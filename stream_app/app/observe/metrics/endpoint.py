@@ -64,7 +64,7 @@ def serving(
             where=where,
             fix=f"{fix}, or choose another port",
         ) from None
-    guard = Guard("the metrics port", PortLimits(connections=limit_for_port(_CONNECTIONS_MAX)))
+    guard = Guard("the metrics port", PortLimits(connections_max=limit_for_port(_CONNECTIONS_MAX)))
     with Server(_application(registry, checks), guard).serving(listener):
         yield
 

@@ -10,7 +10,7 @@ from stream_app.clock import Clock
 SILENCE_S = 120.0
 """The time without a check of the stream after which a job hangs. It checks five times a second."""
 POLL_S = 60.0
-"""The longest time, in addition to the trigger, between two reports of the source's position."""
+"""The longest time, in addition to the trigger, between two reports of the job's offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class SourceState:
 
     Attributes:
         stale_s: the age of the stalest table's data, or None if unknown.
-        looked_s: seconds since the stream last reported its position, or None before the first
+        looked_s: seconds since the stream last reported its offsets, or None before the first
             report.
         lag: the number of messages that are not committed yet, or None if unknown.
         is_committed: whether this run has committed an epoch.
@@ -38,13 +38,13 @@ class JobMoment:
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
         silent_s: seconds since the job checked its stream.
-        held: table → the error that holds it back.
+        held_reasons: table → the error that holds it back.
     """
 
     phase: str
     silent_s: float
     source: SourceState
-    held: Mapping[str, str]
+    held_reasons: Mapping[str, str]
 
 
 def alive_problems(moment: JobMoment) -> list[str]:
@@ -55,7 +55,12 @@ def alive_problems(moment: JobMoment) -> list[str]:
 
 
 def staleness_problems(source: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """Return reasons why the tables may be behind; see `ready_problems`."""
+    """Return reasons why the tables of a running job may be behind their source.
+
+    Args:
+        max_staleness_s: the seconds of ``stream.max-staleness``.
+        trigger_s: seconds between two checks of the source.
+    """
     problems = []
     if source.looked_s is None:
         problems.append("the job has not checked the source yet")
@@ -86,7 +91,9 @@ def ready_problems(moment: JobMoment, max_staleness_s: float, trigger_s: float) 
         problems += staleness_problems(moment.source, max_staleness_s, trigger_s)
     else:
         problems.append(f"the job is {moment.phase}")
-    problems += [f"{name} is held back: {reason}" for name, reason in sorted(moment.held.items())]
+    problems += [
+        f"{name} is held back: {reason}" for name, reason in sorted(moment.held_reasons.items())
+    ]
     return problems
 
 
@@ -107,7 +114,7 @@ class JobHealth:
     trigger_s: float = 0.0
     hide: Callable[[str], str] = str
     phase: str = "starting"
-    held: dict[str, str] = field(default_factory=dict)
+    held_reasons: dict[str, str] = field(default_factory=dict)
     _checked_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,11 +126,11 @@ class JobHealth:
         self._checked_s = self.clock.steady_seconds()
 
     def alive(self) -> Sequence[str]:
-        """See `alive_problems`."""
+        """Return the reasons to restart the process; empty if the process is alive."""
         return alive_problems(self._moment())
 
     def ready(self) -> Sequence[str]:
-        """See `ready_problems`."""
+        """Return the reasons why the tables are not reliable; empty if they are fresh."""
         problems = ready_problems(self._moment(), self.max_staleness_s, self.trigger_s)
         return [self.hide(problem) for problem in problems]
 
@@ -132,5 +139,5 @@ class JobHealth:
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._checked_s,
             source=self.source(),
-            held=dict(self.held),
+            held_reasons=dict(self.held_reasons),
         )

@@ -49,7 +49,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.format.snapshot_properties.proof_json import proof_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from stream_app.table.compact.compaction_report import CompactionReport
 
 TABLE_LABELS_MAX = 200
@@ -199,21 +199,21 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.note_held(label, name, held_table)
 
-    def note_open(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, newest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            newest: the table's newest snapshots, newest first.
+            newest_snapshots: the table's newest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.table, self.name, newest_source_ms(newest), topics)
-        if newest:
-            self._set_newest_snapshot(newest[0])
+        self.source.note_open(self.table, self.name, newest_source_ms(newest_snapshots), topics)
+        if newest_snapshots:
+            self._set_newest_snapshot(newest_snapshots[0])
 
-    def count_unassigned(self, quarantined: Quarantined) -> None:
+    def count_unassigned(self, report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
-        self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
-        self._count_reasons(quarantined)
+        self._counters["bad_records"].labels(self.table).inc(sum(report.reasons.values()))
+        self._count_reasons(report)
 
     def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
         """Set the number of unresolved records in the quarantine.
@@ -256,8 +256,8 @@ class JobMetrics:
         self.source.note_commit(self.table, self.name, counts.ends)
         self.count_commits(report.snapshots, report.compactions)
 
-    def _count_reasons(self, quarantined: Quarantined) -> None:
-        for reason, count in quarantined.reasons.items():
+    def _count_reasons(self, report: QuarantineReport) -> None:
+        for reason, count in report.reasons.items():
             self._reasons.labels(self.table, reason).inc(count)
 
     def _add_part_seconds(self, report: EpochReport) -> None:
@@ -285,9 +285,9 @@ class JobMetrics:
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
-    def note_proof(self, newest: Snapshot | None) -> None:
+    def note_proof(self, newest_snapshot: Snapshot | None) -> None:
         """Record the time of the newest snapshot's proof, if the snapshot has one."""
-        if (proof := proof_of(newest)) is not None:
+        if (proof := proof_of(newest_snapshot)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 
     def note_decoder(self, decoder: str) -> None:

@@ -1,7 +1,7 @@
 """Detects proofs that other processes record in a job's tables, which no commit of the job reports.
 
 `check --source --record` publishes a snapshot. A table without changes has no later commit of the
-job. So `watched_job` looks at the newest snapshots again and again, with pauses that are twenty
+job. So `job_observers` looks at the newest snapshots again and again, with pauses that are twenty
 times as long as a look.
 """
 
@@ -35,9 +35,9 @@ class ProofWatch:
         start_s = self.clock.steady_seconds()
         for location, (metrics, table) in list(self._tables.items()):
             try:
-                latest = table.snapshots.latest()
+                latest_snapshot = table.snapshots.latest()
             except (OSError, StreamAppError) as error:
                 _LOG.debug("no look at the proof of %s: %s", location, error)
             else:
-                metrics.note_proof(latest)
+                metrics.note_proof(latest_snapshot)
         return pause_after(self.clock.steady_seconds() - start_s)

@@ -1,7 +1,7 @@
 """Counts the unresolved records of a job's quarantine.
 
 A count reads all files of a folder. So the watch counts again only after the folder has changed,
-with pauses that are twenty times as long as a count. `watched_job` and the pages repeat it.
+with pauses that are twenty times as long as a count. `job_observers` and the pages repeat it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class QuarantineWatch:
-    """A counter of the records of one quarantine.
+    """A watch of one quarantine, which counts its unresolved records.
 
     Attributes:
         on_counts: receives table → count, after each round; '' means the folder itself.
@@ -48,9 +48,9 @@ class QuarantineWatch:
             self.on_counts(dict(self._counts))
         return pause_after(self.clock.steady_seconds() - start_s)
 
-    def _count(self, name: str, folder: Quarantine) -> None:
-        statuses = folder.files.list_status(folder.location)
+    def _count(self, name: str, quarantine: Quarantine) -> None:
+        statuses = quarantine.file_io.list_status(quarantine.location)
         files = frozenset(status for status in statuses if not status.is_folder)
         if self._counted_files.get(name) != files:
-            self._counts[name] = folder.unresolved_count(self.count_max)
+            self._counts[name] = quarantine.unresolved_count(self.count_max)
             self._counted_files[name] = files

@@ -41,7 +41,7 @@ class SourceMetrics:
     def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
         self.clock = clock
         self.look_s = look_s
-        self._position: Callable[[], JobOffsets | None] = lambda: None
+        self._read_offsets: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
         self._offsets: JobOffsets | None = None
         self._partitions: set[PartitionLabels] = set()
@@ -53,7 +53,7 @@ class SourceMetrics:
         self._held_tables: dict[SeriesKey, HeldTable] = {}
         self._complete_s: dict[SeriesKey, float] = {}
         self._topics: dict[SeriesKey, set[str]] = {}
-        self._lagging: set[str] = set()
+        self._lagging_tables: set[str] = set()
         self._lags = gauge("lag_messages", "Messages of the source that are not committed yet.")
         self._table_lags = gauge(
             "table_lag_messages",
@@ -78,12 +78,12 @@ class SourceMetrics:
             "When the stream last reported how far it has read; before that when the job began.",
         )
 
-    def read_from(self, position: Callable[[], JobOffsets | None]) -> None:
+    def read_from(self, read_offsets: Callable[[], JobOffsets | None]) -> None:
         """Read the job's progress from this function, which returns None if it is unknown.
 
         The stream reports only which epochs were read, and not whether they were committed.
         """
-        self._position = position
+        self._read_offsets = read_offsets
 
     def note_start(self, label: str) -> None:
         """Record that the job begins, and that it must check the source from now on."""
@@ -111,17 +111,17 @@ class SourceMetrics:
 
     def note_heartbeat(self, label: str) -> None:
         """Record a check of the stream, since which an epoch may have begun or been committed."""
-        if self._position() != self._offsets:
+        if self._read_offsets() != self._offsets:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
-        progress, self._offsets = self._progress, self._position()
+        progress, self._offsets = self._progress, self._read_offsets()
         lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
         if self._offsets is not None:
-            newest: Offsets = {} if progress is None else progress.newest_offsets
-            lags = self._offsets.lag(newest)
-            lag = sum(lags.values()) if newest else sum(lags.values()) or None
+            newest_offsets: Offsets = {} if progress is None else progress.newest_offsets
+            lags = self._offsets.lag(newest_offsets)
+            lag = sum(lags.values()) if newest_offsets else sum(lags.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)
             self._lag = lag
@@ -197,11 +197,11 @@ class SourceMetrics:
         for (label, _), lag in lags.items():
             totals[label] += lag
         # By now other tables have the messages of these labels' topics.
-        for label in self._lagging - totals.keys():
+        for label in self._lagging_tables - totals.keys():
             self._table_lags.remove(label)
         for label, lag in totals.items():
             self._table_lags.labels(label).set(lag)
-        self._lagging = set(totals)
+        self._lagging_tables = set(totals)
 
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)
@@ -250,14 +250,14 @@ def table_lags(
             partitions.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
-    unread: Counter[str] = Counter()
+    unread_counts: Counter[str] = Counter()
     for (topic, _), count in partition_lags.items():
-        unread[topic] += count
+        unread_counts[topic] += count
     lags = {}
     for table, names in topics.items():
         if not names or any(owners[topic] > 1 for topic in names):
             continue
-        lag = sum(unread[topic] for topic in names)
+        lag = sum(unread_counts[topic] for topic in names)
         if table in begins:
             lag += sum(
                 max(0, end - begins[table].get(topic, {}).get(partition, 0))

@@ -29,25 +29,25 @@ class CoveredRecords:
     """The quarantined records that a backfill also reads from the topics.
 
     Attributes:
-        folders: the quarantine folders that may contain unresolved records of the table.
+        quarantines: the quarantine folders that may contain unresolved records of the table.
     """
 
-    folders: Sequence[Quarantine]
+    quarantines: Sequence[Quarantine]
     _unresolved_identities: list[frozenset[Identity]] = field(init=False, default_factory=list)
-    _covered: set[Identity] = field(init=False, default_factory=set)
+    _covered_identities: set[Identity] = field(init=False, default_factory=set)
 
-    def pass_through(
-        self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
+    def noting_covered(
+        self, batches: Iterable[pa.RecordBatch], committed_users: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the messages, and remember which of them wait in a quarantine folder.
 
         Args:
             batches: messages in columns of `MESSAGE_SCHEMA`.
-            committed: the commit users that have a commit in the table.
+            committed_users: the commit users that have a commit in the table.
         """
         self._unresolved_identities = [
-            frozenset(record.identity for record in folder.unresolved_records(committed))
-            for folder in self.folders
+            frozenset(record.identity for record in quarantine.unresolved_records(committed_users))
+            for quarantine in self.quarantines
         ]
         unresolved_identities = frozenset[Identity]().union(*self._unresolved_identities)
         offsets: dict[KafkaPartition, list[int]] = defaultdict(list)
@@ -55,26 +55,28 @@ class CoveredRecords:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._covered |= unresolved_identities.intersection(_identities(batch, offsets))
+                self._covered_identities |= unresolved_identities.intersection(
+                    _identities(batch, offsets)
+                )
             yield batch
 
     @property
     def count(self) -> int:
         """The number of covered records so far."""
-        return len(self._covered)
+        return len(self._covered_identities)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
         """Mark the covered records as resolved.
 
         Args:
-            name, user, snapshot: see `RecordMark`.
+            name, user, snapshot: the fields of the `RecordMark`.
         """
-        for folder, unresolved_identities in zip(
-            self.folders, self._unresolved_identities, strict=True
+        for quarantine, unresolved_identities in zip(
+            self.quarantines, self._unresolved_identities, strict=True
         ):
-            if records := tuple(sorted(unresolved_identities & self._covered)):
+            if records := tuple(sorted(unresolved_identities & self._covered_identities)):
                 outcomes = (RecordOutcome.BACKFILLED,) * len(records)
-                folder.write_mark(
+                quarantine.write_mark(
                     RecordMark(
                         name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
                     )

@@ -36,13 +36,13 @@ from stream_app.app.ops.backfill.table_changes import (
 )
 from stream_app.app.ops.backfill.unread_messages import UnreadMessages
 from stream_app.app.ops.source_comparison.compared_sums import compare_sums
-from stream_app.app.ops.source_comparison.database_sums import (
-    DatabaseSums,
+from stream_app.app.ops.source_comparison.database_side import (
+    DatabaseSide,
     SummedDatabase,
     SummedSource,
-    database_sums,
+    database_side,
 )
-from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums
+from stream_app.app.ops.source_comparison.table_side import TableSide, newest_side
 from stream_app.checkpoint.load_plan import LoadPart
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.row_hash.key_groups import HashedRows, group_by_key, key_texts
@@ -65,18 +65,19 @@ class DatabaseBackfillOutcome:
 
     Attributes:
         source: the database, and its log's position before the comparison.
-        differing: the number of keys whose rows differ.
-        pending: the number of these keys that the job will write, or that have just changed.
+        differing_key_count: the number of keys whose rows differ.
+        pending_key_count: the number of these keys that the job will write, or that have just
+            changed.
         is_whole: whether all rows were compared; false if there were too many differences.
-        bad: why a row of the database cannot be stored; empty if all rows can be.
+        problem: why a row of the database cannot be stored; empty if all rows can be.
     """
 
     source: str
-    differing: int
-    pending: int
+    differing_key_count: int
+    pending_key_count: int
     is_whole: bool
-    bad: str
-    written: WrittenRows
+    problem: str
+    written_rows: WrittenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,25 +109,25 @@ class DatabaseBackfill:
             SourceError: the database or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        rules = self.job_tables.table_config(self.table.name, self.table.schema.fields)
-        check_newest_row_decides(self.table, rules)
+        table_config = self.job_tables.table_config(self.table.name, self.table.schema.fields)
+        check_newest_row_decides(self.table, table_config)
         self._check_primary()
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
-        source_side = database_sums(self.database, self.source, self.table.schema)
-        table_side, label = own_sums(self.table, source_side.columns), source_side.label
+        source_side = database_side(self.database, self.source, self.table.schema)
+        table_side, label = newest_side(self.table, source_side.columns), source_side.label
         comparison = compare_sums(
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
         )  # step 2
         with scratch_folder("backfill") as folder:
-            source_state = SourceCheck(self.table, folder, append.basis)
-            self._check_buckets(source_state)
+            source_check = SourceCheck(self.table, folder, append.basis)
+            self._check_buckets(source_check)
             differing_rows = _DifferingRows(self, table_side, source_side, comparison.source_rows)
-            keys = differing_rows.add_to(source_state)  # step 3
+            keys = differing_rows.add_to(source_check)  # step 3
             if keys:
                 keys -= self.messages.key_texts(table_side.keys)  # step 4
             changes = TableChanges(
                 table=self.table,
-                state=source_state,
+                source_check=source_check,
                 snapshot=append.known_snapshot,
                 is_whole=True,
                 scope=_scope_of_keys(keys, table_side, self.scope),
@@ -139,11 +140,11 @@ class DatabaseBackfill:
                 snapshot = append.commit(files, {})
         return DatabaseBackfillOutcome(
             source=label,
-            differing=len(comparison.source_rows) + comparison.moving,
-            pending=len(comparison.source_rows) - len(keys) + comparison.moving,
+            differing_key_count=len(comparison.source_rows) + comparison.moving_key_count,
+            pending_key_count=len(comparison.source_rows) - len(keys) + comparison.moving_key_count,
             is_whole=comparison.is_whole,
-            bad=differing_rows.bad,
-            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
+            problem=differing_rows.problem,
+            written_rows=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_primary(self) -> None:
@@ -154,8 +155,8 @@ class DatabaseBackfill:
                 fix="name the primary database",
             )
 
-    def _check_buckets(self, state: SourceCheck) -> None:
-        if state.compared_table is not self.table:
+    def _check_buckets(self, source_check: SourceCheck) -> None:
+        if source_check.compared_table is not self.table:
             raise UnsupportedTableError(
                 "the rows of a key may be in any partition, or wait for a bucket",
                 where=self.table.location,
@@ -170,17 +171,17 @@ class _DifferingRows:
     Attributes:
         table_side, source_side: the table's and the database's side of the comparison.
         compared_rows: key → the rows that the comparison has read from the database.
-        bad: why a row cannot be stored; empty if all rows can be.
+        problem: why a row cannot be stored; empty if all rows can be.
     """
 
     backfill: DatabaseBackfill
-    table_side: TableSums
-    source_side: DatabaseSums
+    table_side: TableSide
+    source_side: DatabaseSide
     compared_rows: Mapping[bytes, HashedRows]
-    bad: str = ""
+    problem: str = ""
 
-    def add_to(self, state: SourceCheck) -> set[bytes]:
-        """Add the rows to `state`.
+    def add_to(self, source_check: SourceCheck) -> set[bytes]:
+        """Add the rows to `source_check`.
 
         Return the keys whose rows have not changed since the comparison.
         """
@@ -191,14 +192,14 @@ class _DifferingRows:
         for messages in self._messages():
             decoded = pipeline.decode(messages)
             if decoded.bad.num_rows:
-                self.bad = self.bad or decoded.bad.column("reason")[0].as_py()
+                self.problem = self.problem or decoded.bad.column("reason")[0].as_py()
             rows = decoded.changes.rows
             texts = key_texts(rows, self.table_side.keys).to_pylist()
             high_hashes, low_hashes = (
                 lane.tolist() for lane in row_hashes(rows, self.table_side.columns)
             )
             hashed_rows.update(zip(texts, high_hashes, low_hashes, strict=True))
-            state.source_rows.add(state.assigner.assign(rows))
+            source_check.source_rows.add(source_check.assigner.assign(rows))
         read_rows = group_by_key(hashed_rows)
         return {
             key
@@ -229,11 +230,13 @@ class _DifferingRows:
                 yield from rows.read([(0, part)])
 
 
-def _scope_of_keys(keys: Collection[bytes], side: TableSums, scope: Scope) -> Scope:
+def _scope_of_keys(keys: Collection[bytes], table_side: TableSide, scope: Scope) -> Scope:
     wanted_keys = pa.array(list(keys), pa.large_binary())
 
     def rows_of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
         in_scope = scope(rows)
-        return in_scope.filter(pc.is_in(key_texts(in_scope, side.keys), value_set=wanted_keys))
+        return in_scope.filter(
+            pc.is_in(key_texts(in_scope, table_side.keys), value_set=wanted_keys)
+        )
 
     return rows_of_keys

@@ -40,21 +40,21 @@ class WrittenRows:
     """The number of rows that a backfill has changed, and its snapshot.
 
     Attributes:
-        added, changed, deleted: numbers of the table's rows.
+        added_count, changed_count, deleted_count: numbers of the table's rows.
         snapshot: the new snapshot, or None for a dry run or without differences.
-        waiting: a note that readers get rows only after a compaction; empty otherwise.
+        waiting_note: a note that readers get rows only after a compaction; empty otherwise.
     """
 
-    added: int
-    changed: int
-    deleted: int
+    added_count: int
+    changed_count: int
+    deleted_count: int
     snapshot: Snapshot | None
-    waiting: str = ""
+    waiting_note: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether the table equals its source."""
-        return not (self.added or self.changed or self.deleted)
+        return not (self.added_count or self.changed_count or self.deleted_count)
 
 
 def all_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -76,13 +76,13 @@ def scope_of(condition: str | None, table: FileStoreTable) -> Scope:
     return lambda rows: rows.filter(expression)
 
 
-def check_newest_row_decides(table: FileStoreTable, rules: TableConfig) -> None:
+def check_newest_row_decides(table: FileStoreTable, table_config: TableConfig) -> None:
     """Refuse a table in which the newest row of a key does not always replace the older ones.
 
     Raises:
         UnsupportedTableError: this is such a table.
     """
-    if reason := why_incomparable(table.schema, rules) or _why_unordered(table):
+    if reason := why_incomparable(table.schema, table_config) or _why_unordered(table):
         raise UnsupportedTableError(
             f"the source does not determine the rows of the table: {reason}",
             where=table.location,
@@ -107,7 +107,7 @@ class TableChanges:
     """
 
     table: FileStoreTable
-    state: SourceCheck
+    source_check: SourceCheck
     snapshot: Snapshot | None
     is_whole: bool
     scope: Scope = all_keys
@@ -125,43 +125,48 @@ class TableChanges:
         if self._duplicates is not None:
             rows = SnapshotRows.of_snapshot(self.table, self.snapshot)
             for partition, bucket, deletes in deletes_of(
-                rows, self.state.compared_table, self._duplicates
+                rows, self.source_check.compared_table, self._duplicates
             ):
                 yield from self._count(BucketId(partition, bucket), deletes)
 
     def bucket_changes(self) -> Iterator[BucketRows]:
         """Yield the changes of each bucket, and count them."""
-        stored = self.state.stored_rows(self.snapshot, self._duplicates)
-        buckets = {*self.state.source_rows.buckets, *(stored.buckets if self.is_whole else ())}
+        stored_state = self.source_check.stored_rows(self.snapshot, self._duplicates)
+        buckets = {
+            *self.source_check.source_rows.buckets,
+            *(stored_state.buckets if self.is_whole else ()),
+        }
         for bucket in sorted(buckets):
-            expected = self._in_scope(self.state.source_rows.rows(bucket, keep_deletes=True))
-            stored_rows = self._in_scope(stored.rows(bucket))
-            for differing in differences(self.state.compared_table.layout(), stored_rows, expected):
-                yield from self._count(bucket, self._as_changes(differing))
+            expected = self._in_scope(self.source_check.source_rows.rows(bucket, keep_deletes=True))
+            stored_rows = self._in_scope(stored_state.rows(bucket))
+            for row_differences in differences(
+                self.source_check.compared_table.layout(), stored_rows, expected
+            ):
+                yield from self._count(bucket, self._as_changes(row_differences))
 
-    def written_rows(self, snapshot: Snapshot | None, waiting: str) -> WrittenRows:
+    def written_rows(self, snapshot: Snapshot | None, waiting_note: str) -> WrittenRows:
         """Return the counts of the changes that the other methods have yielded."""
         return WrittenRows(
-            added=self._counts[RowKind.INSERT],
-            changed=self._counts[RowKind.UPDATE_AFTER],
-            deleted=self._counts[RowKind.DELETE],
+            added_count=self._counts[RowKind.INSERT],
+            changed_count=self._counts[RowKind.UPDATE_AFTER],
+            deleted_count=self._counts[RowKind.DELETE],
             snapshot=snapshot,
-            waiting=waiting,
+            waiting_note=waiting_note,
         )
 
     def _in_scope(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (rows for rows in map(self.scope, batches) if rows.num_rows)
 
-    def _as_changes(self, differing: Differences) -> pa.RecordBatch:
+    def _as_changes(self, row_differences: Differences) -> pa.RecordBatch:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
-        is_delete = retract_mask(differing.batch)[differing.order]
-        becomes_delete = is_delete[differing.newer]
-        is_changed = ~differing.same_values() & ~becomes_delete
-        old, new = differing.older[is_changed], differing.newer[is_changed]
+        is_delete = retract_mask(row_differences.batch)[row_differences.order]
+        becomes_delete = is_delete[row_differences.newer]
+        is_changed = ~row_differences.same_values() & ~becomes_delete
+        old, new = row_differences.older[is_changed], row_differences.newer[is_changed]
         update_keys = np.minimum(old, new)
-        added = differing.added[~is_delete[differing.added]]
-        deleted = differing.removed if self.is_whole else differing.removed[:0]
-        deleted = np.concatenate((deleted, differing.older[becomes_delete]))
+        added = row_differences.added[~is_delete[row_differences.added]]
+        deleted = row_differences.removed if self.is_whole else row_differences.removed[:0]
+        deleted = np.concatenate((deleted, row_differences.older[becomes_delete]))
         before_count = len(old) if self.table.options.writes_changelog else 0
         parts = [
             (old[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),
@@ -173,7 +178,7 @@ class TableChanges:
         key_rows = np.concatenate([keys for _, _, keys in parts])
         kinds = np.concatenate([np.full(len(keys), kind, np.int8) for _, kind, keys in parts])
         by_key = np.argsort(key_rows, kind="stable")  # a -U stands before its +U
-        batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
+        batch = row_differences.batch.take(pa.array(row_differences.order[rows[by_key]]))
         return self._with_kinds(batch, kinds[by_key])
 
     def _with_kinds(

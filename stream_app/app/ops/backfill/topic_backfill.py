@@ -57,15 +57,15 @@ class TopicBackfillOutcome:
     """The outcome of a backfill.
 
     Attributes:
-        read: the number of changes that were read from the topics.
+        read_count: the number of changes that were read from the topics.
         is_whole: whether the topics have all rows; if not, rows of keys that they lack stay.
-        covered: the number of quarantined records whose changes the table has by now.
+        covered_count: the number of quarantined records whose changes the table has by now.
     """
 
-    read: int
+    read_count: int
     is_whole: bool
-    covered: int
-    written: WrittenRows
+    covered_count: int
+    written_rows: WrittenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class TopicBackfill:
     """A backfill of one table.
 
     Attributes:
-        source: the topics of the table's job, and the reader of their messages.
-        rules: the job's configuration with the table's made columns and filter.
+        source_config: the topics of the table's job, and the reader of their messages.
+        table_config: the job's configuration with the table's made columns and filter.
         since_ms: the time of the oldest message to read, in ms since 1970, or None to read all.
         splitter: assigns the table's messages to index 0.
         choice: the source tables whose records the table accepts.
@@ -84,8 +84,8 @@ class TopicBackfill:
     """
 
     table: FileStoreTable
-    source: SourceConfig
-    rules: TableConfig
+    source_config: SourceConfig
+    table_config: TableConfig
     progress: Progress
     since_ms: int | None = None
     splitter: MessageSplitter = field(default_factory=OneTableSplitter)
@@ -102,25 +102,32 @@ class TopicBackfill:
             SourceError: a topic was recreated, or the broker does not respond.
             CommitConflictError: another writer has added rows meanwhile.
         """
-        check_newest_row_decides(self.table, self.rules)
+        check_newest_row_decides(self.table, self.table_config)
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         covered_records = CoveredRecords(self.quarantines)
         users = newest_epochs(self.table.snapshots).keys()
-        _, ends = table_end(self.table, self.source)
-        omissions = Omissions(self.table.location, format_named(self.source.format))
+        _, ends = table_end(self.table, self.source_config)
+        omissions = Omissions(self.table.location, format_named(self.source_config.format))
         with scratch_folder("backfill") as folder:
-            state = SourceCheck(self.table, folder, append.basis)
-            batches = topic_messages(self.source, [(ends, omissions)], self.progress, self.since_ms)
-            messages = covered_records.pass_through(own_messages(batches, self.splitter), users)
+            source_check = SourceCheck(self.table, folder, append.basis)
+            batches = topic_messages(
+                self.source_config, [(ends, omissions)], self.progress, self.since_ms
+            )
+            messages = covered_records.noting_covered(own_messages(batches, self.splitter), users)
             count = replay_source(
-                state, messages, self.source, self.rules, omissions, self.choice
+                source_check,
+                messages,
+                self.source_config,
+                self.table_config,
+                omissions,
+                self.choice,
             )  # step 2
             self._check_messages(omissions)
             is_whole = self.since_ms is None and not omissions.has_gaps
             changes = TableChanges(
                 table=self.table,
-                state=state,
+                source_check=source_check,
                 snapshot=append.known_snapshot,
                 is_whole=is_whole,
                 scope=self.scope,
@@ -138,10 +145,10 @@ class TopicBackfill:
             else:
                 covered_records.mark(name, "")
         return TopicBackfillOutcome(
-            read=count,
+            read_count=count,
             is_whole=is_whole,
-            covered=covered_records.count,
-            written=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
+            covered_count=covered_records.count,
+            written_rows=changes.written_rows(snapshot, waiting_line(self.table, snapshot)),
         )
 
     def _check_messages(self, omissions: Omissions) -> None:
@@ -150,10 +157,10 @@ class TopicBackfill:
             raise SourceError(
                 "a topic ends before the place up to which the table's job has read: it was "
                 "recreated, and lacks rows of the table",
-                where=", ".join(self.source.topic_names),
+                where=", ".join(self.source_config.topic_names),
                 fix="let a job with a new checkpoint read the topic",
             )
-        count, first_record = omissions.bad
+        count, first_record = omissions.bad_record_summary
         if count:
             raise UsageError(
                 f"{count} records cannot be decoded, so the rows of their keys are not known",

@@ -35,22 +35,26 @@ class UnreadMessages:
     """The messages after the newest epoch of a table.
 
     Attributes:
-        source, rules: the configuration of the table's job.
+        source_config, table_config: the configuration of the table's job.
         topics: the topics with the table's messages; empty means all topics of the job.
         splitter: assigns the table's messages to index 0.
         choice: the source tables whose records the table accepts.
     """
 
     table: FileStoreTable
-    source: SourceConfig
-    rules: TableConfig
+    source_config: SourceConfig
+    table_config: TableConfig
     topics: Collection[str]
     splitter: MessageSplitter
     choice: SourceChoice
 
     @classmethod
     def of_job(
-        cls, table: FileStoreTable, job_tables: JobTables, state: JobState, source: SourceConfig
+        cls,
+        table: FileStoreTable,
+        job_tables: JobTables,
+        state: JobState,
+        source_config: SourceConfig,
     ) -> UnreadMessages:
         """Return the messages that a job has not read into one of its tables.
 
@@ -62,8 +66,8 @@ class UnreadMessages:
         """
         return cls(
             table=table,
-            source=source,
-            rules=job_tables.table_config(table.name, table.schema.fields),
+            source_config=source_config,
+            table_config=job_tables.table_config(table.name, table.schema.fields),
             topics=state.source_tables_of(job_tables.state_key(table.name)),
             splitter=recorded_splitter(job_tables, table),
             choice=choice_of(job_tables),
@@ -77,7 +81,7 @@ class UnreadMessages:
             WrongSourceError: a topic was deleted or recreated after the job had read it.
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
-        pipeline = replay_pipeline(self.table, self.source, self.rules, self.choice)
+        pipeline = replay_pipeline(self.table, self.source_config, self.table_config, self.choice)
         texts: set[bytes] = set()
         for messages in own_messages(self._messages(), self.splitter):
             texts.update(key_texts(pipeline.decode(messages).changes.rows, keys).to_pylist())
@@ -85,21 +89,23 @@ class UnreadMessages:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
-        _, begins = table_end(self.table, self.source)
-        positions: dict[str, dict[str, int]] = {}
+        _, begins = table_end(self.table, self.source_config)
+        begin_offsets: dict[str, dict[str, int]] = {}
         for (topic, partition), begin in begins.items():
             if self._has_messages(topic):
-                positions.setdefault(topic, {})[str(partition)] = begin
-        with reader_of(self.source) as reader:
-            newest = end_offsets(self.source, reader.settings)
-            ends = {topic: end for topic, end in newest.items() if self._has_messages(topic)}
-            if lost_partitions := vanished_partitions(positions, ends):
+                begin_offsets.setdefault(topic, {})[str(partition)] = begin
+        with reader_of(self.source_config) as reader:
+            newest_offsets = end_offsets(self.source_config, reader.settings)
+            ends = {
+                topic: end for topic, end in newest_offsets.items() if self._has_messages(topic)
+            }
+            if lost_partitions := vanished_partitions(begin_offsets, ends):
                 raise WrongSourceError(
                     f"the topics lack what the table has read: {'; '.join(lost_partitions)}",
                     where=self.table.location,
                     fix=RECREATED_FIX,
                 )
-            yield from reader.read(ranges_between(positions, ends))
+            yield from reader.read(ranges_between(begin_offsets, ends))
 
     def _has_messages(self, topic: str) -> bool:
         """Return whether a topic may have messages of the table."""

@@ -41,7 +41,7 @@ class BrokerExamination:
         timeout_s: the timeout of connecting, and of each request.
     """
 
-    source: SourceConfig
+    source_config: SourceConfig
     clock: Clock
     timeout_s: float
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class BrokerExamination:
         Raises:
             SourceError: no broker responds, or a topic is missing or may not be described.
         """
-        source = self.source
+        source = self.source_config
         if source.kind is not SourceKind.KAFKA:
             return
         if settings := unaskable_settings(source):
@@ -78,9 +78,11 @@ class BrokerExamination:
         )
         yield from self._read_rights(ends)
         if times:
-            newest = max(times.values())
+            newest_ms = max(times.values())
             owner = "the newest message"
-            yield from clock_observations("broker", owner, newest, self.clock, may_be_behind=True)
+            yield from clock_observations(
+                "broker", owner, newest_ms, self.clock, may_be_behind=True
+            )
 
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""
@@ -104,7 +106,7 @@ class BrokerExamination:
             yield problem("broker", f"no record can be fetched ({error.problem})", error.fix)
         else:
             yield good_observation("broker", "the topics may be described and read")
-            if (notice := format_notice(self.source.format, batches)) is not None:
+            if (notice := format_notice(self.source_config.format, batches)) is not None:
                 yield warning("broker", notice.problem, notice.fix)
 
     def _fullest_partition(self, topic: str, ends: PartitionOffsets) -> int:
@@ -124,7 +126,7 @@ class BrokerExamination:
         return sorted(names)
 
     def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
-        return list(sampled_messages(self.source, ranges))
+        return list(sampled_messages(self.source_config, ranges))
 
 
 def _name_list(names: list[str]) -> str:

@@ -63,13 +63,13 @@ class Examination:
 
     Attributes:
         quarantine: the folder of the job's bad records, or None without one.
-        spark: settings of Spark.
+        spark_settings: settings of Spark.
         broker_timeout_s: the timeout of connecting to the broker, and of each request.
     """
 
     job_tables: SingleTable | WholeDatabase
     quarantine: str | None
-    spark: Mapping[str, str]
+    spark_settings: Mapping[str, str]
     clock: Clock
     broker_timeout_s: float = 10.0
     _broker: BrokerExamination = field(init=False)
@@ -90,7 +90,10 @@ class Examination:
         has_folder = names_folder(job_tables.catalog)
         cores, buffer_size = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         memory = machine.machine_memory()
-        yield "memory", partial(machine.memory_observations, self.spark, memory, buffer_size, cores)
+        yield (
+            "memory",
+            partial(machine.memory_observations, self.spark_settings, memory, buffer_size, cores),
+        )
         if has_folder:
             yield "disk", partial(machine.disk_observations, section.warehouse)
         yield "broker", self._broker.observations
@@ -144,8 +147,8 @@ class Examination:
             return
         folder = checkpoint_of(self.job_tables, fix=_START)
         yield from self._store("checkpoint", location)
-        if is_local(location) and (empty := empty_files(Path(folder.location))):
-            text = f"{', '.join(empty)} of it is empty, as after a power cut"
+        if is_local(location) and (empty_names := empty_files(Path(folder.location))):
+            text = f"{', '.join(empty_names)} of it is empty, as after a power cut"
             yield problem("checkpoint", text, LOST_FIX)
             return
         state = state_or_empty(folder)
@@ -158,20 +161,22 @@ class Examination:
             text = f"the topic {', '.join(sorted(recreated))} was recreated since the job has begun"
             yield problem("checkpoint", text, RECREATED_FIX)
         else:
-            yield from self._position(folder)
+            yield from self._lost_offsets(folder)
 
-    def _position(self, checkpoint: JobFolder) -> Iterator[Observation]:
+    def _lost_offsets(self, checkpoint: JobFolder) -> Iterator[Observation]:
         """Yield whether the topics still have the messages that the job reads next."""
         try:
-            positions = self._status(checkpoint).positions() if self._broker.begins else {}
+            offsets_by_table = (
+                self._status(checkpoint).offsets_by_table() if self._broker.begins else {}
+            )
         except (ValueError, KeyError) as error:  # parsing Spark's files raises Python's errors
             fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
         lost_texts = {
             str(lost_range)
-            for position in positions.values()
-            for lost_range in lost_ranges(position, self._broker.begins)
+            for offsets in offsets_by_table.values()
+            for lost_range in lost_ranges(offsets, self._broker.begins)
         }
         if not lost_texts:
             text = "belongs to this job, which continues where it was"
@@ -200,7 +205,7 @@ class Examination:
             checkpoint = checkpoint_of(job_tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_table_warnings(checkpoint)
-            yield from refused_sources_warnings(status.refused())
+            yield from refused_sources_warnings(status.refused_reasons())
             yield from database_observations(job_tables, status.paths())
 
     def _table(self, job_tables: SingleTable) -> Iterator[Observation]:
@@ -216,9 +221,13 @@ class Examination:
         check_fits(table, schema)
         table = with_configuration(table, job_tables.table.options)
         yield from self._merging(table.schema)
-        latest = table.snapshots.latest()
-        newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
-        yield good_observation("table", f"{table.location} fits the configuration: {newest}")
+        latest_snapshot = table.snapshots.latest()
+        snapshot_text = (
+            "no snapshot yet"
+            if latest_snapshot is None
+            else f"snapshot {latest_snapshot.snapshot_id}"
+        )
+        yield good_observation("table", f"{table.location} fits the configuration: {snapshot_text}")
         yield from newest_snapshot_problems(table)
         yield from iceberg_reader_lag(table)
 

@@ -55,24 +55,24 @@ def package_observations() -> Iterator[Observation]:
 
 
 def memory_observations(
-    spark: Mapping[str, str], total: int, buffer: int, cores: int
+    spark_settings: Mapping[str, str], total: int, buffer: int, core_count: int
 ) -> Iterator[Observation]:
     """Yield whether Spark's JVM leaves enough memory for the Python workers' write buffers.
 
     Args:
-        spark: the configuration's section ``[spark]``.
+        spark_settings: the configuration's section ``[spark]``.
         total: the machine's memory in bytes.
         buffer: the size of a write buffer in bytes; each writing task has one.
-        cores: the number of cores of the machine.
+        core_count: the number of cores of the machine.
     """
-    heap = _size(spark, DRIVER_MEMORY, _SPARK_DEFAULT)
+    heap = _size(spark_settings, DRIVER_MEMORY, _SPARK_DEFAULT)
     if isinstance(heap, Observation):
         yield heap
         return
-    local_master = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
+    local_master = _LOCAL_THREADS.match(spark_settings.get("spark.master", "local[*]"))
     tasks = 0
     if local_master is not None:
-        tasks = cores if local_master[1] == "*" else int(local_master[1] or 1)
+        tasks = core_count if local_master[1] == "*" else int(local_master[1] or 1)
     requirement = f"{size_text(heap)} for Spark's JVM"
     if tasks:
         requirement += f" and {tasks} write buffers of {size_text(buffer)}"
@@ -84,25 +84,27 @@ def memory_observations(
     else:
         yield good_observation("memory", requirement)
     if not tasks:
-        yield from _executor_memory_observations(spark, buffer)
+        yield from _executor_memory_observations(spark_settings, buffer)
 
 
-def _executor_memory_observations(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
+def _executor_memory_observations(
+    spark_settings: Mapping[str, str], buffer: int
+) -> Iterator[Observation]:
     """Yield whether an executor on a cluster leaves enough memory for its Python workers.
 
     Source: Spark's documentation of ``spark.executor.memoryOverhead``.
     """
-    sizes = [_size(spark, "spark.executor.memory", _SPARK_DEFAULT)]
+    sizes = [_size(spark_settings, "spark.executor.memory", _SPARK_DEFAULT)]
     for key in ("spark.executor.pyspark.memory", "spark.executor.memoryOverhead"):
-        if key in spark:
-            sizes.append(_size(spark, key, ""))
+        if key in spark_settings:
+            sizes.append(_size(spark_settings, key, ""))
     for size in sizes:
         if isinstance(size, Observation):
             yield size
             return
-    heap, *configured = [size for size in sizes if isinstance(size, int)]
-    overhead = max(configured, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
-    tasks = int(spark.get("spark.executor.cores", "1"))
+    heap, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
+    overhead = max(overhead_sizes, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
+    tasks = int(spark_settings.get("spark.executor.cores", "1"))
     requirement = (
         f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
         f"buffers of {size_text(buffer)} each"
@@ -114,9 +116,9 @@ def _executor_memory_observations(spark: Mapping[str, str], buffer: int) -> Iter
         yield good_observation("memory", requirement)
 
 
-def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
+def _size(spark_settings: Mapping[str, str], key: str, default: str) -> int | Observation:
     """Return a Spark setting in bytes, or a problem. Spark reads a number without a unit as MiB."""
-    text = spark.get(key, default)
+    text = spark_settings.get(key, default)
     try:
         return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
     except ValueError as error:
@@ -144,9 +146,9 @@ def disk_observations(location: str, free_min: int = FREE_DISK_MIN) -> Iterator[
     existing_folder = Path(local_path(location)).absolute()
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
-    free = shutil.disk_usage(existing_folder).free
-    free_text = f"{size_text(free)} are free at {existing_folder}"
-    if free < free_min:
+    free_bytes = shutil.disk_usage(existing_folder).free
+    free_text = f"{size_text(free_bytes)} are free at {existing_folder}"
+    if free_bytes < free_min:
         yield warning("disk", free_text, "a compaction needs the size of a whole bucket beside it")
     else:
         yield good_observation("disk", free_text)

@@ -47,25 +47,26 @@ def newest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     Raises:
         CorruptFileError: a snapshot or a manifest cannot be read.
     """
-    latest = table.snapshots.latest()
-    if latest is None:
+    latest_snapshot = table.snapshots.latest()
+    if latest_snapshot is None:
         return
     presence = FilePresence(table)
     findings = [
         finding
-        for entry in FileStoreScan(table).iterate_live(latest)
+        for entry in FileStoreScan(table).iterate_live(latest_snapshot)
         for finding in presence.findings(
             table.bucket_files(entry.partition, entry.bucket).path(entry.file),
             entry.file.file_size,
         )
     ]
     if findings:
-        first = findings[0]
+        first_finding = findings[0]
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
         yield problem(
             "table",
-            f"{first.problem}{more} ({first.where}), which snapshot {latest.snapshot_id} needs",
-            f"{first.fix}; stream-app check {table.location} lists all",
+            f"{first_finding.problem}{more} ({first_finding.where}), which snapshot "
+            f"{latest_snapshot.snapshot_id} needs",
+            f"{first_finding.fix}; stream-app check {table.location} lists all",
         )
 
 

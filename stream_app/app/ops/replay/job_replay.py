@@ -14,7 +14,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
-from stream_app.app.ops.replay.later_changes import ReadRange, topic_reader
+from stream_app.app.ops.replay.later_change_check import ReadRange, topic_reader
 from stream_app.app.ops.replay.record_replay import Replay, as_messages
 from stream_app.app.ops.source_comparison.source_replay import own_messages
 from stream_app.app.table_setup.job_catalog import open_job_table
@@ -79,8 +79,8 @@ def job_replays(
         case WholeDatabase():
             database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
             if name is not None:
-                return {name: database.own_records(name)}
-            return database.records_of_no_table()
+                return {name: database.own_replay(name)}
+            return database.unassigned_replays()
 
 
 def _replay(
@@ -103,7 +103,8 @@ def _replay(
         ).pipeline(),
         read=read,
         rules=settings.evolution,
-        truncate_empties=settings.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        truncate_empties=settings.source_config.format_options.get(TRUNCATE)
+        == OnTruncate.APPLY.value,
     )
 
 
@@ -122,36 +123,36 @@ class _DatabaseReplays:
     read: ReadRange
     origins: Mapping[Origin, str]
 
-    def own_records(self, name: str) -> Replay:
+    def own_replay(self, name: str) -> Replay:
         """Return the replay of the records in a table's own folder."""
         return self._replay_of_table(
-            name, self.job_quarantine.of_table(name), other_folder=self.job_quarantine
+            name, self.job_quarantine.of_table(name), other_quarantine=self.job_quarantine
         )
 
-    def records_of_no_table(self) -> Mapping[str, Replay]:
-        """Return the replays of tables to which such records belong by the current rules."""
+    def unassigned_replays(self) -> Mapping[str, Replay]:
+        """Return the replays of tables to which records of no table belong by the current rules."""
         records = list(self.job_quarantine.records())
         names = {name for name in self._table_names(records) if name is not None}
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
                 replay = self._replay_of_table(
-                    name, self.job_quarantine, other_folder=self.job_quarantine.of_table(name)
+                    name, self.job_quarantine, other_quarantine=self.job_quarantine.of_table(name)
                 )
                 replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
     def _replay_of_table(
-        self, name: str, quarantine: Quarantine, *, other_folder: Quarantine
+        self, name: str, quarantine: Quarantine, *, other_quarantine: Quarantine
     ) -> Replay:
         # Read the job's progress first: later commits are in the table's snapshots.
-        passed_offsets = _passed_offsets(self.epoch_log, name)
+        finished_offsets = _finished_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
             _replay(self.job_tables, quarantine, table, self.epoch_log, read),
-            passed_offsets=passed_offsets,
-            other_folder=other_folder,
+            finished_offsets=finished_offsets,
+            other_quarantine=other_quarantine,
         )
 
     def _own_messages(
@@ -176,7 +177,7 @@ class _DatabaseReplays:
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
-def _passed_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
+def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, int]:
     """Return the offsets up to which the job has finished each partition for a table."""
     state = state_or_empty(epoch_log.folder)
     if state.epoch < 0:

@@ -4,7 +4,7 @@
 2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
 3. Decode the others with the table's current schema and the job's current configuration, in the
    order of the source. Records that are still bad stay unresolved.
-4. Leave out rows of which the table has newer changes (`later_changes`).
+4. Leave out rows of which the table has newer changes (`later_change_check`).
 5. Write a mark, the files, and one snapshot, on top of step 1's snapshot or of later compactions.
    After other commits, begin again.
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.replay.later_changes import LaterChanges, ReadRange
+from stream_app.app.ops.replay.later_change_check import LaterChangeCheck, ReadRange
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
@@ -63,24 +63,24 @@ class ReplayOutcome:
     """The outcome of a replay.
 
     Attributes:
-        replayed, overtaken: records whose rows were written, and records whose rows the table has
-            in a newer state.
-        bad: records that are still bad, with the current reason.
-        early: records whose epoch is not in the table yet.
-        old: records in files that a repeated epoch has replaced.
-        rows: the number of written changes.
+        replayed_records: records whose rows were written.
+        overtaken_records: records whose rows the table has in a newer state.
+        bad_records: records that are still bad, with the current reason.
+        early_records: records whose epoch is not in the table yet.
+        old_records: records in files that a repeated epoch has replaced.
+        change_count: the number of written changes.
         snapshot: the new snapshot, or None for a dry run or if there was nothing to write.
-        waiting: a note that readers get rows only after a compaction; empty otherwise.
+        waiting_note: a note that readers get rows only after a compaction; empty otherwise.
     """
 
-    replayed: Sequence[QuarantinedRecord]
-    overtaken: Sequence[QuarantinedRecord]
-    bad: Sequence[_BadRecord]
-    early: Sequence[QuarantinedRecord]
-    old: Sequence[QuarantinedRecord]
-    rows: int
+    replayed_records: Sequence[QuarantinedRecord]
+    overtaken_records: Sequence[QuarantinedRecord]
+    bad_records: Sequence[_BadRecord]
+    early_records: Sequence[QuarantinedRecord]
+    old_records: Sequence[QuarantinedRecord]
+    change_count: int
     snapshot: Snapshot | None
-    waiting: str = ""
+    waiting_note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ class Replay:
         message_format: decodes messages into the table's rows.
         unfiltered_format: decodes messages into the table's rows without its filter.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
-        passed_offsets: the offsets up to which the job has finished each partition for this table,
-            where the table does not record them.
+        finished_offsets: the offsets up to which the job has finished each partition for this
+            table, where the table does not record them.
         rules: the rules by which the table follows its source, or None if it does not.
         selects: returns which records belong to the table; None means all.
-        other_folder: another folder that may contain unresolved records of the table.
+        other_quarantine: another folder that may contain unresolved records of the table.
         truncate_empties: whether a TRUNCATE empties the table; if so, earlier records are not
             replayed.
     """
@@ -108,10 +108,10 @@ class Replay:
     unfiltered_format: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
-    passed_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    finished_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
     selects: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
-    other_folder: Quarantine | None = None
+    other_quarantine: Quarantine | None = None
     truncate_empties: bool = False
 
     def run(self, choice: RecordChoice, *, dry_run: bool) -> ReplayOutcome:
@@ -140,33 +140,35 @@ class Replay:
             self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
         self._check_one_job(epochs)
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
-        job_ends = _largest_ends(_ends(job_epochs), self.passed_offsets)
+        job_ends = _largest_ends(_ends(job_epochs), self.finished_offsets)
         ends = _largest_ends(_ends(epochs.values()), job_ends)
-        unresolved = self.quarantine.unresolved_records(epochs.keys())  # step 2
-        selected = self._select(choice.select(unresolved))
-        if self.other_folder is not None:
-            unresolved += self.other_folder.unresolved_records(epochs.keys())
-        current = [record for record in selected if not record.is_replaced]
-        ready, early = _split_at_ends(current, job_ends)
-        self._check_places(ready)
-        rows, outcomes, bad = self._decide(ready, unresolved, ends)  # steps 3 and 4
+        unresolved_records = self.quarantine.unresolved_records(epochs.keys())  # step 2
+        chosen_records = self._select(choice.select(unresolved_records))
+        if self.other_quarantine is not None:
+            unresolved_records += self.other_quarantine.unresolved_records(epochs.keys())
+        present_records = [record for record in chosen_records if not record.is_replaced]
+        ready_records, early_records = _split_at_ends(present_records, job_ends)
+        self._check_places(ready_records)
+        rows, outcomes, bad_records = self._decide(
+            ready_records, unresolved_records, ends
+        )  # steps 3 and 4
+        records_by_outcome = defaultdict[RecordOutcome, list[QuarantinedRecord]](list)
+        for record, outcome in outcomes:
+            records_by_outcome[outcome].append(record)
         replay_outcome = ReplayOutcome(
-            replayed=[record for record, outcome in outcomes if outcome is RecordOutcome.REPLAYED],
-            overtaken=[
-                record for record, outcome in outcomes if outcome is RecordOutcome.OVERTAKEN
-            ],
-            bad=bad,
-            early=early,
-            old=[record for record in selected if record.is_replaced],
-            rows=sum(batch.num_rows for batch in rows),
+            replayed_records=records_by_outcome[RecordOutcome.REPLAYED],
+            overtaken_records=records_by_outcome[RecordOutcome.OVERTAKEN],
+            bad_records=bad_records,
+            early_records=early_records,
+            old_records=[record for record in chosen_records if record.is_replaced],
+            change_count=sum(batch.num_rows for batch in rows),
             snapshot=None,
         )
         if dry_run or not outcomes:
             return replay_outcome
         snapshot = self._write(name, append, rows, outcomes)  # step 5
-        return replace(
-            replay_outcome, snapshot=snapshot, waiting=waiting_line(self.table, snapshot)
-        )
+        waiting_note = waiting_line(self.table, snapshot)
+        return replace(replay_outcome, snapshot=snapshot, waiting_note=waiting_note)
 
     def _write(
         self,
@@ -203,7 +205,7 @@ class Replay:
 
     def _decide(
         self,
-        ready: Sequence[QuarantinedRecord],
+        ready_records: Sequence[QuarantinedRecord],
         unresolved_records: Sequence[QuarantinedRecord],
         ends: Mapping[KafkaPartition, int],
     ) -> tuple[list[pa.RecordBatch], list[_RecordAndOutcome], list[_BadRecord]]:
@@ -213,11 +215,11 @@ class Replay:
             for kafka_partition, records in _by_partition(unresolved_records).items()
         }
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind_traits.merges_by_key
-        later = LaterChanges(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
+        check = LaterChangeCheck(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
-        bad: list[_BadRecord] = []
-        for kafka_partition, records in _by_partition(ready).items():
+        bad_records: list[_BadRecord] = []
+        for kafka_partition, records in _by_partition(ready_records).items():
             decoded = self.message_format.decode(as_messages(records))
             self._check_tables(decoded.tables)
             self._check_columns(decoded.description, kafka_partition)
@@ -227,17 +229,17 @@ class Replay:
             is_fresh = np.ones(len(message_index), np.bool_)
             if self.truncate_empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[message_index]
-                is_fresh = ~later.is_overtaken(kafka_partition, changes, pa.array(offsets))
+                is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
             rows.append(changes.filter(pa.array(is_fresh)))
-            overtaken = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            overtaken_indexes = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
             for index, record in enumerate(records):
                 if record.offset in reasons:
-                    bad.append((record, reasons[record.offset]))
-                elif index in overtaken:
+                    bad_records.append((record, reasons[record.offset]))
+                elif index in overtaken_indexes:
                     outcomes.append((record, RecordOutcome.OVERTAKEN))
                 else:
                     outcomes.append((record, RecordOutcome.REPLAYED))
-        return [batch for batch in rows if batch.num_rows], outcomes, bad
+        return [batch for batch in rows if batch.num_rows], outcomes, bad_records
 
     def _check_places(self, records: Sequence[QuarantinedRecord]) -> None:
         """Refuse records of a recreated topic, which has used their offsets twice."""
@@ -282,9 +284,9 @@ class Replay:
 
     def _check_tables(self, tables: Mapping[str, int]) -> None:
         """Refuse records of source tables whose rows the table does not have."""
-        if self.source_tables and (foreign := set(tables) - self.source_tables):
+        if self.source_tables and (foreign_tables := set(tables) - self.source_tables):
             raise UsageError(
-                f"a record is of the source's table {min(foreign)}, and the job reads "
+                f"a record is of the source's table {min(foreign_tables)}, and the job reads "
                 f"{', '.join(sorted(self.source_tables))}",
                 where=self.quarantine.location,
                 fix="leave such records out (--topic, --offset), or drop them",
@@ -320,26 +322,26 @@ def check_replayable(table: FileStoreTable) -> None:
 
 def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
     """Yield a line for each outcome, and one for the written rows."""
-    for record, reason in outcome.bad:
+    for record, reason in outcome.bad_records:
         yield f"still bad: {record.place}: {reason}"
     for reason, records in (
-        ("their epoch is not in the table yet", outcome.early),
-        ("a newer change of their row is in the table", outcome.overtaken),
-        ("their epoch was written again, perhaps with them", outcome.old),
+        ("their epoch is not in the table yet", outcome.early_records),
+        ("a newer change of their row is in the table", outcome.overtaken_records),
+        ("their epoch was written again, perhaps with them", outcome.old_records),
     ):
         if records:
             yield f"{count_text(len(records), 'record')}: {reason}; the first is {records[0].place}"
-    if not (outcome.replayed or outcome.overtaken):
+    replayed = count_text(len(outcome.replayed_records), "record")
+    if not (outcome.replayed_records or outcome.overtaken_records):
         yield NOTHING
     elif dry_run:
-        yield f"would replay {count_text(len(outcome.replayed), 'record')}: {outcome.rows} changes"
+        yield f"would replay {replayed}: {outcome.change_count} changes"
         yield DRY_RUN
     else:
         where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
-        replayed = count_text(len(outcome.replayed), "record")
-        yield f"replayed {replayed}: {outcome.rows} changes{where}"
-        if outcome.waiting:
-            yield outcome.waiting
+        yield f"replayed {replayed}: {outcome.change_count} changes{where}"
+        if outcome.waiting_note:
+            yield outcome.waiting_note
 
 
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
@@ -369,14 +371,13 @@ def _split_at_ends(
     records: Iterable[QuarantinedRecord], ends: Mapping[KafkaPartition, int]
 ) -> tuple[list[QuarantinedRecord], list[QuarantinedRecord]]:
     """Return the records before these ends, in the order of the source, and those after them."""
-    earlier: list[QuarantinedRecord] = []
-    later: list[QuarantinedRecord] = []
+    earlier_records: list[QuarantinedRecord] = []
+    later_records: list[QuarantinedRecord] = []
     for record in records:
         end = ends.get((record.topic, record.partition), 0)
-        (earlier if record.offset < end else later).append(record)
-    return sorted(
-        earlier, key=lambda record: (record.topic, record.partition, record.offset)
-    ), later
+        (earlier_records if record.offset < end else later_records).append(record)
+    earlier_records.sort(key=lambda record: (record.topic, record.partition, record.offset))
+    return earlier_records, later_records
 
 
 def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
@@ -391,9 +392,9 @@ def _ends(epochs: Iterable[JobEpoch]) -> dict[KafkaPartition, int]:
 
 
 def _largest_ends(
-    ends: Mapping[KafkaPartition, int], others: Mapping[KafkaPartition, int]
+    ends: Mapping[KafkaPartition, int], other_ends: Mapping[KafkaPartition, int]
 ) -> dict[KafkaPartition, int]:
     return {
-        kafka_partition: max(ends.get(kafka_partition, 0), others.get(kafka_partition, 0))
-        for kafka_partition in {*ends, *others}
+        kafka_partition: max(ends.get(kafka_partition, 0), other_ends.get(kafka_partition, 0))
+        for kafka_partition in {*ends, *other_ends}
     }

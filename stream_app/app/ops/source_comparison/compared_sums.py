@@ -52,51 +52,52 @@ class SumComparison:
 
     Attributes:
         total: the checksum of the source's rows.
-        missing, wrong, unexpected: texts of the keys that only the source has, that both sides have
-            with different values, and that only the table has.
-        moving: the number of keys that the source changed during the comparison.
-        differing_groups: the number of groups of keys with different sums.
-        compared_groups: the number of these groups whose rows were compared.
+        missing_keys: texts of the keys that only the source has.
+        wrong_keys: texts of the keys that both sides have with different values.
+        unexpected_keys: texts of the keys that only the table has.
+        moving_key_count: the number of keys that the source changed during the comparison.
+        differing_group_count: the number of groups of keys with different sums.
+        compared_group_count: the number of these groups whose rows were compared.
         source_rows: differing key → the rows that the source has for this key.
     """
 
     total: RowSum
-    missing: tuple[bytes, ...] = ()
-    wrong: tuple[bytes, ...] = ()
-    unexpected: tuple[bytes, ...] = ()
-    moving: int = 0
-    differing_groups: int = 0
-    compared_groups: int = 0
+    missing_keys: tuple[bytes, ...] = ()
+    wrong_keys: tuple[bytes, ...] = ()
+    unexpected_keys: tuple[bytes, ...] = ()
+    moving_key_count: int = 0
+    differing_group_count: int = 0
+    compared_group_count: int = 0
     source_rows: HashedRowsByKey = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
         """Whether the rows of all differing groups were compared."""
-        return self.differing_groups == self.compared_groups
+        return self.differing_group_count == self.compared_group_count
 
     @property
     def is_equal(self) -> bool:
         """Whether all rows were compared, none differ, and none changed meanwhile."""
-        differs = self.missing or self.wrong or self.unexpected
-        return self.is_whole and not (differs or self.moving)
+        differs = self.missing_keys or self.wrong_keys or self.unexpected_keys
+        return self.is_whole and not (differs or self.moving_key_count)
 
 
 def compare_sums(
-    table: SummedSide, source: SummedSide, *, wait_s: float, clock: Clock
+    table_side: SummedSide, source_side: SummedSide, *, wait_s: float, clock: Clock
 ) -> SumComparison:
     """Compare a table with its source.
 
     Args:
         wait_s: how long to wait until the table has changes that the source has already.
     """
-    table_total = table.total()  # step 1
-    if table_total is not None and table_total == source.total():
+    table_total = table_side.total()  # step 1
+    if table_total is not None and table_total == source_side.total():
         return SumComparison(total=table_total)
-    source_groups = source.groups()
+    source_groups = source_side.groups()
     total = sum(source_groups.values(), NO_ROWS)
     if table_total == total:
         return SumComparison(total=total)
-    table_groups = table.groups()
+    table_groups = table_side.groups()
     differing_groups = [
         group
         for group in sorted({*table_groups, *source_groups})
@@ -104,15 +105,15 @@ def compare_sums(
     ]
     groups = _groups_within_limit(differing_groups, table_groups, source_groups)
     if not groups:
-        return SumComparison(total=total, differing_groups=len(differing_groups))
-    source_rows = group_by_key(source.rows(groups))  # step 2
-    table_rows = group_by_key(table.rows(groups))
+        return SumComparison(total=total, differing_group_count=len(differing_groups))
+    source_rows = group_by_key(source_side.rows(groups))  # step 2
+    table_rows = group_by_key(table_side.rows(groups))
     differing_keys, moving_keys = _differing_keys(table_rows, source_rows), set[bytes]()
     deadline_s = clock.steady_seconds() + wait_s
     while differing_keys and clock.steady_seconds() < deadline_s:  # step 3
         clock.sleep(_RETRY_INTERVAL_S)
-        table_rows = group_by_key(table.rows(groups))
-        later_rows = group_by_key(source.rows(groups))
+        table_rows = group_by_key(table_side.rows(groups))
+        later_rows = group_by_key(source_side.rows(groups))
         moving_keys |= {
             key for key in differing_keys if later_rows.get(key) != source_rows.get(key)
         }
@@ -120,12 +121,12 @@ def compare_sums(
     common_keys = table_rows.keys() & source_rows.keys()
     return SumComparison(
         total=total,
-        missing=tuple(sorted(differing_keys - table_rows.keys())),
-        wrong=tuple(sorted(differing_keys & common_keys)),
-        unexpected=tuple(sorted(differing_keys - source_rows.keys())),
-        moving=len(moving_keys),
-        differing_groups=len(differing_groups),
-        compared_groups=len(groups),
+        missing_keys=tuple(sorted(differing_keys - table_rows.keys())),
+        wrong_keys=tuple(sorted(differing_keys & common_keys)),
+        unexpected_keys=tuple(sorted(differing_keys - source_rows.keys())),
+        moving_key_count=len(moving_keys),
+        differing_group_count=len(differing_groups),
+        compared_group_count=len(groups),
         source_rows={key: source_rows.get(key, Counter()) for key in differing_keys},
     )
 

@@ -64,12 +64,12 @@ class Omissions:
             "compare while the topic still has all records (its retention.ms)",
         )
 
-    def add_early_end(self, kafka_partition: KafkaPartition, last: int, end: int) -> None:
+    def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
         """See `LostOffsets.add_early_end`."""
         self.is_recreated = True
         self.add(
-            f"{_partition(kafka_partition)} ends at {last}, and the table has read up to {end}: "
-            "the topic was recreated, and its older records were not compared",
+            f"{_partition(kafka_partition)} ends at {last_offset}, and the table has read up to "
+            f"{end}: the topic was recreated, and its older records were not compared",
             "give the table's job a new checkpoint",
         )
 
@@ -81,8 +81,10 @@ class Omissions:
         for column, sighting in decoded.drift.items():
             place = _place(messages, sighting.first_position)
             located = RecordSighting(sighting.record_count, *place)
-            earlier = self._columns.get(column)
-            self._columns[column] = located if earlier is None else earlier.plus(located)
+            earlier_sighting = self._columns.get(column)
+            self._columns[column] = (
+                located if earlier_sighting is None else earlier_sighting.plus(located)
+            )
 
     def add_bad(self, bad: pa.RecordBatch) -> None:
         """Count bad records, at least one, in columns of `BAD_RECORD_SCHEMA`."""
@@ -91,7 +93,7 @@ class Omissions:
         self._first_bad = self._first_bad or f"{_place_text(*_place(bad, 0))}: {reason}"
 
     @property
-    def bad(self) -> tuple[int, str]:
+    def bad_record_summary(self) -> tuple[int, str]:
         """The number of bad records, and the place and reason of the first one."""
         return self._reasons.total(), self._first_bad
 
@@ -116,8 +118,8 @@ class Omissions:
                 DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
                 "compared with what is left of them",
             }[kind]
-            first = _place_text(*sighting.place)
-            count = f"; such records: {sighting.record_count}, the first is {first}"
+            first_place = _place_text(*sighting.place)
+            count = f"; such records: {sighting.record_count}, the first is {first_place}"
             ignore_fix = f"set {self.message_format.full_key(kind.option)} = 'ignore'"
             yield _finding(problem + count, self.where, f"{_COLUMN_FIXES[kind]}; or {ignore_fix}")
 

@@ -39,14 +39,14 @@ class SourceReplay:
 
     Attributes:
         count: the number of changes so far.
-        buffered_rows: the number of changes in memory.
+        buffered_row_count: the number of changes in memory.
     """
 
     def __init__(
         self,
         check: SourceCheck,
-        source: SourceConfig,
-        rules: TableConfig,
+        source_config: SourceConfig,
+        table_config: TableConfig,
         omissions: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
@@ -56,11 +56,11 @@ class SourceReplay:
             omissions: receives the bad records and other omissions.
             choice: the source tables whose records the table accepts; other records are bad.
         """
-        self._pipeline = replay_pipeline(check.table, source, rules, choice)
+        self._pipeline = replay_pipeline(check.table, source_config, table_config, choice)
         self._assigner = check.assigner
         self._check, self._omissions = check, omissions
         self._buffer: list[pa.RecordBatch] = []
-        self.count = self.buffered_rows = 0
+        self.count = self.buffered_row_count = 0
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table, which arrive in offset order for each Kafka partition."""
@@ -68,19 +68,19 @@ class SourceReplay:
         self._omissions.add_batch(messages, decoded)
         changes = decoded.changes
         if decoded.last_truncate is not None:  # the source truncated its table
-            self._buffer, self.buffered_rows = [], 0
+            self._buffer, self.buffered_row_count = [], 0
             self._check.source_rows.empty()
             changes = changes.changes_after(decoded.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
-        self.buffered_rows += rows.num_rows
+        self.buffered_row_count += rows.num_rows
         self.count += rows.num_rows
 
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
-        if self.buffered_rows:
+        if self.buffered_row_count:
             self._check.source_rows.add(self._assigner.assign(concat_rows(self._buffer)))
-        self._buffer, self.buffered_rows = [], 0
+        self._buffer, self.buffered_row_count = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
@@ -90,12 +90,15 @@ class SourceReplay:
 
 
 def replay_pipeline(
-    table: FileStoreTable, source: SourceConfig, rules: TableConfig, choice: SourceChoice
+    table: FileStoreTable,
+    source_config: SourceConfig,
+    table_config: TableConfig,
+    choice: SourceChoice,
 ) -> Pipeline:
     """Return the pipeline that decodes a table's messages again, as its job does."""
     return RowSettings(
-        source=source,
-        rules=rules,
+        source_config=source_config,
+        table_config=table_config,
         schema=table.schema,
         left_out_steps=LEFT_OUT_BY_CHECK,
         choice=None if choice == EVERY_SOURCE else choice,
@@ -108,28 +111,28 @@ def replay_pipeline(
 def replay_source(
     check: SourceCheck,
     messages: Iterable[pa.RecordBatch],
-    source: SourceConfig,
-    rules: TableConfig,
+    source_config: SourceConfig,
+    table_config: TableConfig,
     omissions: Omissions,
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table by a `SourceReplay`, and return the number of changes."""
-    replay = SourceReplay(check, source, rules, omissions, choice)
+    replay = SourceReplay(check, source_config, table_config, omissions, choice)
     for batch in messages:
         replay.add_messages(batch)
-        if replay.buffered_rows >= CHUNK_ROWS:
+        if replay.buffered_row_count >= CHUNK_ROWS:
             replay.flush()
     replay.finish()
     return replay.count
 
 
-def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
+def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snapshot, Ends]:
     """Return the newest snapshot, and the offsets up to which its newest epoch has read.
 
-    Compactions of other jobs after that epoch change no rows.
+    Compactions of other jobs after the newest epoch change no rows.
     """
-    latest = table.snapshots.latest()
-    epochs, names = newest_epochs(table.snapshots).values(), source.topic_names
+    latest_snapshot = table.snapshots.latest()
+    epochs, names = newest_epochs(table.snapshots).values(), source_config.topic_names
     for epoch in sorted(epochs, key=lambda epoch: epoch.time_ms, reverse=True):
         ends = {
             (topic, int(partition)): int(end)
@@ -137,8 +140,8 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
             if not names or topic in names
             for partition, end in partitions.items()
         }
-        if ends and latest is not None:
-            return latest, ends
+        if ends and latest_snapshot is not None:
+            return latest_snapshot, ends
     raise UsageError(
         f"no snapshot records how far a job has read {', '.join(names) or 'its topics'}",
         where=table.location,

@@ -13,12 +13,12 @@ from stream_app.app.ops.source_comparison.compared_sums import (
     SummedSide,
     compare_sums,
 )
-from stream_app.app.ops.source_comparison.database_sums import (
+from stream_app.app.ops.source_comparison.database_side import (
     SummedDatabase,
     SummedSource,
-    database_sums,
+    database_side,
 )
-from stream_app.app.ops.source_comparison.table_sums import TableSums, own_sums, table_sums
+from stream_app.app.ops.source_comparison.table_side import TableSide, both_sides, newest_side
 from stream_app.format.row_hash.row_texts import readable_texts
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
@@ -37,38 +37,38 @@ class SumSides:
     """Both sides of one comparison.
 
     Attributes:
-        left_out: the columns that are not compared, with the reasons.
+        left_out_columns: the columns that are not compared, with the reasons.
         job_columns: the table's columns that the job computes and no source has.
-        equal: the source and the checksum if no compared column differs; `findings` sets it.
+        equal: the source and the checksum if no compared column differs; `compare` sets it.
     """
 
-    table: TableSums
-    source: SummedSide
-    left_out: Sequence[str]
+    table_side: TableSide
+    source_side: SummedSide
+    left_out_columns: Sequence[str]
     wait_s: float
     job_columns: Collection[str] = ()
     equal: tuple[str, str] | None = field(init=False, default=None)
 
-    def findings(self) -> Iterator[Finding]:
+    def compare(self) -> Iterator[Finding]:
         """Compare the sides, and yield findings about differences and about omissions.
 
         Raises:
             SourceError: the database does not respond.
             UnsupportedTableError, CorruptFileError: rows cannot be read.
         """
-        label = self.source.label  # read before the rows, which are of this position or later
+        label = self.source_side.label  # read before the rows, which are of this position or later
         outcome = compare_sums(
-            self.table, self.source, wait_s=self.wait_s, clock=self.table.table.clock
+            self.table_side, self.source_side, wait_s=self.wait_s, clock=self.table_side.table.clock
         )
         yield from self._differences(outcome, label)
-        if self.left_out:
+        if self.left_out_columns:
             yield self._not_compared(
-                f"columns were left out: {', '.join(self.left_out)}",
+                f"columns were left out: {', '.join(self.left_out_columns)}",
                 "compare them by the topics (--conf, no --source), or with a table that has them",
             )
-        if outcome.moving:
+        if outcome.moving_key_count:
             yield self._not_compared(
-                f"{outcome.moving} rows changed in the source during the comparison",
+                f"{outcome.moving_key_count} rows changed in the source during the comparison",
                 "run it again, or give the table more time (--wait)",
             )
         if outcome.is_equal:
@@ -77,35 +77,39 @@ class SumSides:
     @property
     def omission_text(self) -> str:
         """The columns that are not compared, as text; empty without any."""
-        names = [name for name in self.table.table.schema.fields.names if name in self.job_columns]
+        names = [
+            name for name in self.table_side.table.schema.fields.names if name in self.job_columns
+        ]
         job_columns = [f"{', '.join(names)}, made by the job"] if names else []
-        columns = ", ".join([*self.left_out, *job_columns])
+        columns = ", ".join([*self.left_out_columns, *job_columns])
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
         rows_text = "rows"
         if not outcome.is_whole:
-            rows_text = f"rows in {outcome.compared_groups} of {outcome.differing_groups} groups"
+            rows_text = (
+                f"rows in {outcome.compared_group_count} of {outcome.differing_group_count} groups"
+            )
         for problem, keys in (
-            ("are missing", outcome.missing),
-            ("have other values", outcome.wrong),
-            ("are not in the source", outcome.unexpected),
+            ("are missing", outcome.missing_keys),
+            ("have other values", outcome.wrong_keys),
+            ("are not in the source", outcome.unexpected_keys),
         ):
             if keys:
                 texts = "; ".join(
-                    readable_texts(key, self.table.keys) for key in keys[:_KEYS_SHOWN]
+                    readable_texts(key, self.table_side.keys) for key in keys[:_KEYS_SHOWN]
                 )
                 more = f"; and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
                 yield Finding(
                     kind=FindingKind.SOURCE,
                     problem=f"{len(keys)} {rows_text} {problem}, compared with {label}: "
                     f"{texts}{more}",
-                    where=self.table.table.location,
+                    where=self.table_side.table.location,
                     fix=_FIX,
                 )
 
     def _not_compared(self, problem: str, fix: str) -> Finding:
-        where = self.table.table.location
+        where = self.table_side.table.location
         return Finding(kind=FindingKind.NOT_COMPARED, problem=problem, where=where, fix=fix)
 
 
@@ -126,8 +130,10 @@ def table_sides(
         if source.startswith(TAG)
         else (open_table(source), Version())
     )
-    own_side, source_side, left_out = table_sums(table, other_table, version)
-    return SumSides(table=own_side, source=source_side, left_out=left_out, wait_s=0.0)
+    own_side, source_side, left_out_columns = both_sides(table, other_table, version)
+    return SumSides(
+        table_side=own_side, source_side=source_side, left_out_columns=left_out_columns, wait_s=0.0
+    )
 
 
 def database_sides(
@@ -142,11 +148,11 @@ def database_sides(
         UsageError: the table does not exist, or the keys cannot be compared.
         SourceError: the database does not respond.
     """
-    source_side = database_sums(database, source, table.schema)
+    source_side = database_side(database, source, table.schema)
     return SumSides(
-        table=own_sums(table, source_side.columns),
-        source=source_side,
-        left_out=source_side.left_out,
+        table_side=newest_side(table, source_side.columns),
+        source_side=source_side,
+        left_out_columns=source_side.left_out_columns,
         wait_s=wait_s,
         job_columns=source.job_columns,
     )

@@ -82,9 +82,9 @@ class ComparedTable:
             self.replay = None
 
     @property
-    def buffered_rows(self) -> int:
+    def buffered_row_count(self) -> int:
         """The number of changes in memory."""
-        return 0 if self.replay is None else self.replay.buffered_rows
+        return 0 if self.replay is None else self.replay.buffered_row_count
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
         """Yield findings about differences, and about rows that were not compared.
@@ -111,44 +111,44 @@ class Comparison:
 
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
-        loaded: the folders of tables whose first rows came from a database.
+        loaded_locations: the folders of tables whose first rows came from a database.
         chunk_rows: the maximum number of changes in memory, of all tables together.
     """
 
     folder: str
     progress: Progress
-    loaded: frozenset[str] = frozenset()
+    loaded_locations: frozenset[str] = frozenset()
     chunk_rows: int = CHUNK_ROWS
-    _source: SourceConfig = field(init=False, default_factory=SourceConfig)
+    _source_config: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
 
     def add(
         self,
         table: FileStoreTable,
-        source: SourceConfig,
-        rules: TableConfig,
+        source_config: SourceConfig,
+        table_config: TableConfig,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> ComparedTable:
         """Step 1: register a table.
 
-        Its index for the splitter of `read` is its position in the calls.
+        For the splitter of `read`, the table's index is the number of earlier calls.
 
         Args:
-            rules: the job's configuration with the table's made columns and filter.
+            table_config: the job's configuration with the table's made columns and filter.
             choice: the source tables whose records the table accepts.
 
         Raises:
             UsageError: no snapshot of the table records offsets of these topics.
             UnsupportedTableError: stream_app cannot merge the table's rows.
         """
-        omissions = Omissions(table.location, format_named(source.format))
-        snapshot, ends = table_end(table, source)
+        omissions = Omissions(table.location, format_named(source_config.format))
+        snapshot, ends = table_end(table, source_config)
         folder = f"{self.folder}/{len(self._tables)}"
         check = SourceCheck(table, folder, basis_of(table, snapshot))
         replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
-        reason = why_incomparable(table.schema, rules)
-        if table.location in self.loaded:
+        reason = why_incomparable(table.schema, table_config)
+        if table.location in self.loaded_locations:
             reason = "its first rows came from the database, and the topics lack them"
             remedy = "compare it with the database: --source"
         if reason:
@@ -159,14 +159,14 @@ class Comparison:
             )
         else:
             check_readable(table, merges=True)
-            for topic in sorted(set(source.topic_names) - {topic for topic, _ in ends}):
+            for topic in sorted(set(source_config.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
-            replay = SourceReplay(check, source, rules, omissions, choice)
+            replay = SourceReplay(check, source_config, table_config, omissions, choice)
         compared_table = ComparedTable(
             snapshot=snapshot, ends=ends, omissions=omissions, check=check, replay=replay
         )
-        self._source = source
+        self._source_config = source_config
         self._tables.append(compared_table)
         return compared_table
 
@@ -179,12 +179,12 @@ class Comparison:
         readers = [(table.ends, table.omissions) for table in self._tables if table.replay]
         if not readers:
             return
-        for messages in topic_messages(self._source, readers, self.progress):
+        for messages in topic_messages(self._source_config, readers, self.progress):
             for part in splitter.split(messages):
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
-            while sum(table.buffered_rows for table in self._tables) >= self.chunk_rows:
-                fullest = max(self._tables, key=lambda table: table.buffered_rows)
+            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_rows:
+                fullest = max(self._tables, key=lambda table: table.buffered_row_count)
                 fullest.run_step(SourceReplay.flush)
         for table in self._tables:
             table.run_step(SourceReplay.finish)

@@ -127,15 +127,15 @@ class RowsChart:
 
     Attributes:
         ticks: the ticks of the axis of rows a second.
-        first, last: the times at both ends, as texts.
-        rows: the number of rows of all spans.
+        first_time, last_time: the times at both ends, as texts.
+        row_count: the number of rows of all spans.
     """
 
     bars: tuple[Bar, ...]
     ticks: tuple[Tick, ...]
-    first: str
-    last: str
-    rows: int
+    first_time: str
+    last_time: str
+    row_count: int
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
@@ -177,9 +177,9 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     return RowsChart(
         bars=tuple(bars),
         ticks=axis.ticks,
-        first=_to_the_second(begin_ms),
-        last=_to_the_second(last_ms + span_ms),
-        rows=sum(sums),
+        first_time=_to_the_second(begin_ms),
+        last_time=_to_the_second(last_ms + span_ms),
+        row_count=sum(sums),
     )
 
 
@@ -192,14 +192,14 @@ class SnapshotBar(Bar):
     """One snapshot.
 
     Attributes:
-        records: records that it added to files or removed from them.
+        record_count: records that it added to files or removed from them.
         kind: the kind in lower case, such as ``append``.
         marks: the names of tags and consumers at this snapshot.
         is_expiring: whether the next expiry deletes the snapshot.
     """
 
     snapshot: int
-    records: int
+    record_count: int
     kind: str
     marks: tuple[str, ...]
     is_expiring: bool
@@ -226,13 +226,13 @@ def snapshot_chart(
     snapshots: Sequence[Snapshot],
     tags: Iterable[Tag] = (),
     consumers: Iterable[Consumer] = (),
-    expiring: Collection[int] = (),
+    expiring_ids: Collection[int] = (),
 ) -> SnapshotChart:
     """Return the chart of snapshots.
 
     Args:
         snapshots: newest first; at most `SNAPSHOTS_SHOWN` are drawn.
-        expiring: numbers of snapshots that the next expiry deletes.
+        expiring_ids: numbers of snapshots that the next expiry deletes.
     """
     shown_snapshots = list(snapshots[:SNAPSHOTS_SHOWN])[::-1]
     marks: dict[int, list[str]] = defaultdict(list)
@@ -245,14 +245,14 @@ def snapshot_chart(
     step = 100 / max(len(shown_snapshots), _BARS_MIN)
     bars = []
     for index, (snapshot, count) in enumerate(zip(shown_snapshots, records, strict=True)):
-        is_expiring = snapshot.snapshot_id in expiring
+        is_expiring = snapshot.snapshot_id in expiring_ids
         labels = tuple(marks[snapshot.snapshot_id])
         notes = (*labels, *(["the next expiry deletes it"] if is_expiring else []))
         bars.append(
             SnapshotBar(
                 **_bar_box(index, step, max(1.0, axis.height(count))),
                 snapshot=snapshot.snapshot_id,
-                records=count,
+                record_count=count,
                 kind=snapshot.commit_kind.value.lower(),
                 title=_snapshot_title(snapshot, notes),
                 marks=labels,
@@ -275,12 +275,12 @@ def _snapshot_title(snapshot: Snapshot, notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBar:
-    """One epoch. `parts` are the kind, top and height of each rectangle, from the bottom up."""
+    """One epoch. `rectangles` have their kind, top and height, from the bottom up."""
 
     x: float
     width: float
     title: str
-    parts: tuple[tuple[str, float, float], ...]
+    rectangles: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,21 +310,21 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
             _epoch_bar(epoch, index * step, step, axis) for index, epoch in enumerate(epochs)
         ),
         ticks=axis.ticks,
-        messages_per_s=sum(epoch.messages for epoch in epochs) / seconds if seconds else 0.0,
+        messages_per_s=sum(epoch.message_count for epoch in epochs) / seconds if seconds else 0.0,
     )
 
 
 def _epoch_bar(epoch: PastEpoch, x: float, step: float, axis: ChartAxis) -> EpochBar:
-    parts, part_top = [], 0.0
+    rectangles, part_top = [], 0.0
     bar_height = axis.height(epoch.durations.seconds)
     for kind, seconds in epoch.durations.by_name.items():
         height = bar_height * seconds / epoch.durations.seconds if seconds else 0.0
         part_top += height
-        parts.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
+        rectangles.append((kind, round(HEIGHT - part_top, 1), round(height, 1)))
     return EpochBar(
         x=round(x, 2),
         width=round(0.8 * step, 2),
-        title=f"epoch {epoch.epoch}: {epoch.messages:,} messages; "
+        title=f"epoch {epoch.epoch}: {epoch.message_count:,} messages; "
         f"{format_parts(epoch.durations.by_name)}",
-        parts=tuple(parts),
+        rectangles=tuple(rectangles),
     )

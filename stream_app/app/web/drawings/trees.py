@@ -41,11 +41,11 @@ class RunBox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelLine:
-    """The runs of one level; `more` of them are not drawn."""
+    """The runs of one level; `more_count` of them are not drawn."""
 
     level: int
     boxes: tuple[RunBox, ...]
-    more: int = 0
+    more_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,8 @@ class BucketTree:
     name: str
     partition: str
     bucket: int
-    runs: int
-    rows: int
+    run_count: int
+    row_count: int
     bytes: int
     lines: tuple[LevelLine, ...]
     next: str
@@ -70,7 +70,7 @@ class BucketTree:
 
 def bucket_trees(
     runs: Sequence[TreeRow],
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
     """Return the buckets' trees: first those in compaction, then those with most sorted runs.
@@ -83,18 +83,18 @@ def bucket_trees(
     }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
-        _tree(bucket, list(bucket_runs), planned, compactions.get(bucket))
+        _tree(bucket, list(bucket_runs), next_compactions, compactions.get(bucket))
         for bucket, bucket_runs in groups
     ]
     return sorted(
-        trees, key=lambda tree: (not tree.compaction, -tree.runs, tree.partition, tree.bucket)
+        trees, key=lambda tree: (not tree.compaction, -tree.run_count, tree.partition, tree.bucket)
     )
 
 
 def _tree(
     bucket_key: tuple[str, int],
     runs: Sequence[TreeRow],
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     compaction: CompactionUnderWay | None,
 ) -> BucketTree:
     partition, bucket = bucket_key
@@ -103,16 +103,16 @@ def _tree(
     levels = {run.level for run in runs}
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
     for level, level_runs in by_level:
-        lines.append(_line(level, list(level_runs), largest, planned, compaction))
+        lines.append(_line(level, list(level_runs), largest, next_compactions, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
         bucket=bucket,
-        runs=len(runs),
-        rows=sum(run.rows for run in runs),
+        run_count=len(runs),
+        row_count=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
-        next=planned.of_bucket(bucket_key, len(runs)),
+        next=next_compactions.of_bucket(bucket_key, len(runs)),
         compaction="" if compaction is None else _compaction_text(compaction),
     )
 
@@ -130,7 +130,7 @@ def _line(
     level: int,
     runs: Sequence[TreeRow],
     largest: int,
-    planned: NextCompactions,
+    next_compactions: NextCompactions,
     compaction: CompactionUnderWay | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
@@ -140,7 +140,7 @@ def _line(
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
     for index, run in enumerate(shown_runs):
         width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, largest), 2)
-        is_next = planned.of_level((run.partition, run.bucket), level) is not None
+        is_next = next_compactions.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(
                 x=round(x, 2),
@@ -153,7 +153,7 @@ def _line(
             )
         )
         x += width + _GAP
-    return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown_runs))
+    return LevelLine(level=level, boxes=tuple(boxes), more_count=len(runs) - len(shown_runs))
 
 
 def _run_title(run: TreeRow) -> str:

@@ -65,7 +65,7 @@ class _Tables:
         config = load_config(self._file, [], {})
         schema = configured_schema(table_section(config), SystemClock())
         rows = RowSettings(
-            source=config.source, rules=table_section(config), schema=schema,
+            source_config=config.source, table_config=table_section(config), schema=schema,
             left_out_steps=frozenset({StepPlace.INSERTS_ONLY}),
         )  # fmt: skip
         self._format = rows.pipeline()

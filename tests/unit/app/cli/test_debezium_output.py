@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.cli.output.debezium_output import DebeziumMessages
+from stream_app.app.cli.output.debezium_output import DebeziumConverter
 from stream_app.app.table_setup.format_pipeline import format_pipeline
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
@@ -18,7 +18,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.follow.changelog_follow import ChangelogBatch
 
-MESSAGES = DebeziumMessages(table="/warehouse/shop.db/orders", keys=("k",))
+MESSAGES = DebeziumConverter(table="/warehouse/shop.db/orders", keys=("k",))
 Message = tuple[Any, dict[str, Any]]
 
 
@@ -28,7 +28,7 @@ def a_batch(*changes: tuple[str, int, str], is_full: bool = False) -> ChangelogB
     return ChangelogBatch(rows=rows, snapshot_id=7, commit_time_ms=1000, is_full=is_full)
 
 
-def messages_of(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[Message]:
+def messages_of(batch: ChangelogBatch, maker: DebeziumConverter = MESSAGES) -> list[Message]:
     keys, values = maker.keys_and_values(batch)
     return [
         (None if key is None else json.loads(key), json.loads(value))
@@ -36,7 +36,7 @@ def messages_of(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> li
     ]
 
 
-def short(batch: ChangelogBatch, maker: DebeziumMessages = MESSAGES) -> list[tuple[Any, ...]]:
+def short(batch: ChangelogBatch, maker: DebeziumConverter = MESSAGES) -> list[tuple[Any, ...]]:
     """The op, and the values before and after."""
     return [
         (value["op"], *((value[side] or {}).get("v") for side in ("before", "after")))
@@ -78,7 +78,7 @@ def test_rows_that_are_read_first_are_reads() -> None:
 
 
 def test_without_a_key_there_are_messages_without_one() -> None:
-    maker = DebeziumMessages(table="/t", keys=())
+    maker = DebeziumConverter(table="/t", keys=())
     assert [key for key, _ in messages_of(a_batch(("+I", 1, "a")), maker)] == [None]
 
 

@@ -72,7 +72,7 @@ def test_a_bucket_shows_its_next_compaction(tmp_path: Path) -> None:
         latest = small.table.snapshots.latest()
         planned = next_compactions(small.table, latest)
         picture = drawn(levels_picture(run_rows(small.table, latest), planned), 200)
-        rows = level_rows(small.table, latest, planned=planned)
+        rows = level_rows(small.table, latest, next_compactions=planned)
         return picture.rstrip().splitlines()[-1].strip(), [row.next for row in rows]
 
     assert inspected() == (f"nothing is due: {why_not_due(2, 2)}", [None])

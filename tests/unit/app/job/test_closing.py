@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.job_feeds import JobFeeds
+from stream_app.app.job.feed_factory import FeedFactory
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
@@ -62,9 +62,9 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compactions: Any = SimpleNamespace(at_once=1)
-    feeds = JobFeeds(
+    feeds = FeedFactory(
         job_tables=_tables(),
-        stream=StreamConfig(),
+        stream_config=StreamConfig(),
         state_file=JobStateFile(_folder(str(tmp_path / "checkpoint"))),
         open_folder=_folder,
         compactions=compactions,

@@ -119,7 +119,7 @@ def test_a_set_that_names_every_jar_needs_no_pom(
     monkeypatch.setenv("JAVA_HOME", str(home))
     for jar_set, poms, conf in (
         (PAIR, "true", "default->master"),
-        (replace(PAIR, name="pair-2", complete=True), "false", "default->default"),
+        (replace(PAIR, name="pair-2", names_every_jar=True), "false", "default->default"),
     ):
         cache.resolve(jar_set)
         assert f'usepoms="{poms}"' in (home / "ivysettings.xml").read_text()

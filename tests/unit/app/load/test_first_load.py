@@ -37,7 +37,7 @@ def test_only_tables_that_the_connector_sends_are_loaded(
 ) -> None:
     """Publications name a root or its partitions, by `publish_via_partition_root`."""
     sent = None if published is None else frozenset(published)
-    database = FollowedDatabase(relations=RELATIONS, published=sent)
+    database = FollowedDatabase(relations=RELATIONS, published_relations=sent)
     assert database.why_not_sent(relation) == why
 
 

@@ -40,7 +40,7 @@ def test_health_says_why_it_fails() -> None:
         health.note_heartbeat(True)
         assert answers("/readyz") == (200, "ok\n")
         states.append(replace(fresh, stale_s=301.0))
-        health.held["orders"] = "its bucket number has changed, says swordfish"
+        health.held_reasons["orders"] = "its bucket number has changed, says swordfish"
         assert answers("/readyz") == (
             503,
             "a table is 301 s behind its source; stream.max-staleness is 300 s\n"

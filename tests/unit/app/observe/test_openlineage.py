@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.observe.channels.openlineage import PAUSE_S, dataset_name
-from stream_app.app.observe.watched_job import WatchedJob, watched_job
+from stream_app.app.observe.job_observers import JobObservers, job_observers
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.epochs.stream.running_stream import SourceProgress
@@ -55,21 +55,21 @@ def a_report(epoch: int, **counts: Any) -> EpochReport:
 def run(
     url: str,
     job: TableJob,
-    last: Callable[[WatchedJob], None] = lambda _: None,
+    last: Callable[[JobObservers], None] = lambda _: None,
     job_tables: SingleTable = TABLES,
 ) -> None:
     """Two epochs of a job, whose events go where every job's do."""
     clock = StandingClock()
     stream = StreamConfig(openlineage_url=url, openlineage_namespace="lake")
-    with watched_job(job_tables, stream, Secrets(("quince",)), clock) as watched:
-        watched.events.watch(job)
+    with job_observers(job_tables, stream, Secrets(("quince",)), clock) as observers:
+        observers.events.watch(job)
         for epoch in range(2):
-            watched.events.on_epoch(a_report(epoch, messages=10, changes=7))
+            observers.events.on_epoch(a_report(epoch, messages=10, changes=7))
             ends = {"shop.orders": {"0": 12, "1": 42 + epoch}}
-            watched.events.report_progress(SourceProgress(epoch, 10, 0, ends))
-            watched.events.report_heartbeat(True)
+            observers.events.report_progress(SourceProgress(epoch, 10, 0, ends))
+            observers.events.report_heartbeat(True)
             clock.sleep(PAUSE_S / 2)
-        last(watched)
+        last(observers)
 
 
 @pytest.fixture
@@ -79,10 +79,10 @@ def job(tmp_path: Path) -> TableJob:
 
 
 def test_a_run_is_reported_from_its_start_to_its_end(receiver: HttpReceiver, job: TableJob) -> None:
-    def wait_for_two(watched: WatchedJob) -> None:
+    def wait_for_two(observers: JobObservers) -> None:
         """Wait as the job does, which looks often because an event may be under way."""
         while len(receiver.posted) < 2:
-            watched.events.report_heartbeat(True)
+            observers.events.report_heartbeat(True)
             time.sleep(0.01)
 
     run(receiver.url, job, wait_for_two)
@@ -148,7 +148,7 @@ def test_each_column_has_the_field_of_the_topic_from_which_it_comes(
 def test_an_error_is_the_run_s_end_and_shows_no_secret(
     receiver: HttpReceiver, job: TableJob
 ) -> None:
-    def fail(_: WatchedJob) -> None:
+    def fail(_: JobObservers) -> None:
         raise StorageError("the disk of quince is full")
 
     with pytest.raises(StorageError, match="quince"):
@@ -169,15 +169,15 @@ def test_a_service_that_is_away_is_reported_once_and_changes_nothing(
 def test_a_problem_lasts_until_the_service_takes_an_event(job: TableJob) -> None:
     with http_receiver(400) as refusing:
 
-        def look(watched: WatchedJob) -> None:
-            listeners = watched.events.listeners
+        def look(observers: JobObservers) -> None:
+            listeners = observers.events.listeners
             while not listeners.problems():
                 time.sleep(0.01)
             [problem] = listeners.problems()
             assert "OpenLineage's service did not take an event" in problem.problem
             assert "quince" not in problem.problem
             while listeners.problems():
-                watched.events.report_heartbeat(True)
+                observers.events.report_heartbeat(True)
                 time.sleep(0.01)
 
         run(f"{refusing.url}/quince", job, look)

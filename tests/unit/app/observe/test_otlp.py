@@ -7,8 +7,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.observe.channels.otlp import EpochTraces
-from stream_app.app.observe.channels.watchers import watchers
+from stream_app.app.observe.channels.configured_listeners import configured_listeners
+from stream_app.app.observe.channels.otlp import EpochTracer
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
@@ -46,16 +46,16 @@ def test_an_epoch_is_a_trace_of_its_parts(
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")  # one request has all spans
     clock = StandingClock(BEGAN_MS)
-    traces = EpochTraces(receiver.url, "shop", clock, {})
+    tracer = EpochTracer(receiver.url, "shop", clock, {})
     clock.sleep(7.5)
-    traces.on_epoch("shop.orders", a_report(3))
+    tracer.on_epoch("shop.orders", a_report(3))
     clock.sleep(1)
-    traces.on_epoch("shop.items", a_report(3))
-    traces.on_epoch("shop.old", EpochReport(epoch=3, skipped=True))
+    tracer.on_epoch("shop.items", a_report(3))
+    tracer.on_epoch("shop.old", EpochReport(epoch=3, skipped=True))
     clock.sleep(31)
-    traces.on_heartbeat()
-    traces.on_epoch("shop.late", a_report(3))  # its span is in the same trace
-    traces.end()
+    tracer.on_heartbeat()
+    tracer.on_epoch("shop.late", a_report(3))  # its span is in the same trace
+    tracer.end()
     [of_resource] = ExportTraceServiceRequest.FromString(
         body_of(receiver, "/v1/traces")
     ).resource_spans
@@ -92,7 +92,9 @@ def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
 
     def job() -> None:
         stream = StreamConfig(otlp_endpoint="http://127.0.0.1:1")
-        with watchers(stream, "shop", StandingClock(), hide=str, ends_by_itself=True) as listeners:
+        with configured_listeners(
+            stream, "shop", StandingClock(), hide=str, ends_by_itself=True
+        ) as listeners:
             listeners.call(lambda listener: listener.on_epoch("shop.orders", a_report(0)))
             raise StorageError("the disk is full")
 
@@ -123,9 +125,9 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
-    traces = EpochTraces(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
-    traces.on_epoch("shop.orders", a_report(0))
-    traces.end()
+    tracer = EpochTracer(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
+    tracer.on_epoch("shop.orders", a_report(0))
+    tracer.end()
     [request] = receiver.posted
     assert (request.path, request.headers["authorization"]) == ("/v1/traces", "Bearer abc")
     [spans] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
@@ -142,9 +144,9 @@ def test_the_key_goes_to_the_endpoint_alone(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=abc")
     with http_receiver(status) as endpoint:
         endpoint.place = f"{receiver.url}/v1/traces"
-        traces = EpochTraces(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
-        traces.on_epoch("shop.orders", a_report(0))
-        traces.end()
+        tracer = EpochTracer(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
+        tracer.on_epoch("shop.orders", a_report(0))
+        tracer.end()
         assert {request.path for request in endpoint.posted} == {"/v1/traces"}
         assert {request.headers["api-key"] for request in endpoint.posted} == {"abc"}
     assert receiver.posted == []

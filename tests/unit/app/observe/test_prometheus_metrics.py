@@ -36,7 +36,7 @@ from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.quarantine.quarantine_folder import Quarantine, RecordMark, RecordOutcome
-from stream_app.quarantine.quarantine_writer import Quarantined, QuarantineWriter
+from stream_app.quarantine.quarantine_writer import QuarantineReport, QuarantineWriter
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable, table_label
@@ -149,7 +149,7 @@ def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
 
 def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
-    aside = Quarantined(file=None, first_text="", reasons={"not-json": 2, "value": 1})
+    aside = QuarantineReport(file=None, first_text="", reasons={"not-json": 2, "value": 1})
     for epoch in range(2):
         metrics.count_epoch(EpochReport(epoch=epoch, quarantined=aside))
     metrics.count_drift(DriftKind.UNKNOWN, "phone", 3)
@@ -164,7 +164,7 @@ def test_bad_records_by_reason_and_columns() -> None:
 
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
     job = JobMetrics("db")
-    aside = Quarantined(file="f", first_text="", reasons={"not-json": 3, "no-table": 1})
+    aside = QuarantineReport(file="f", first_text="", reasons={"not-json": 3, "no-table": 1})
     EventLog(StandingClock(0), metrics=job).report_unassigned(4, aside)
     of_job = {"table": "db"}
     assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4

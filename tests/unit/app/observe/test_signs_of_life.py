@@ -39,7 +39,7 @@ def lines_of(activities: dict[int, Activity | None], heard: set[int], until: int
             signs.watch(partial(activities.__getitem__, second))
         if second in heard:
             signs.record_line()
-        if line := signs.line_due():
+        if line := signs.take_due_line():
             lines[second] = line
     return lines
 

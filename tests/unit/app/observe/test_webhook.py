@@ -28,7 +28,7 @@ from stream_app.app.observe.channels.webhook import (
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.errors import UsageError
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from tests.support.servers.http_receiver import HttpReceiver, http_receiver
 from tests.support.tables.small_table import StandingClock
 
@@ -45,7 +45,9 @@ def held(tries: int) -> HeldTable:
 
 
 def quarantine_report(**reasons: int) -> EpochReport:
-    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first_text="", reasons=reasons))
+    return EpochReport(
+        epoch=1, quarantined=QuarantineReport(file="f", first_text="", reasons=reasons)
+    )
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -111,7 +113,7 @@ def test_quarantine_growth_is_reported_at_once_and_then_every_ten_minutes() -> N
         webhook.on_epoch("shop.orders", quarantine_report(value=1))
         webhook.on_epoch("shop.orders", quarantine_report(value=1, partition=4))
         webhook.on_quarantined(
-            "shop", Quarantined(file="f", first_text="", reasons={"not-json": 1})
+            "shop", QuarantineReport(file="f", first_text="", reasons={"not-json": 1})
         )
         webhook.on_heartbeat()
         clock.sleep(QUARANTINE_PAUSE_S)

@@ -10,8 +10,8 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
-from stream_app.app.ops.source_comparison.database_sums import SummedDatabase
-from stream_app.app.ops.source_comparison.job_sums import JobSums
+from stream_app.app.ops.source_comparison.database_side import SummedDatabase
+from stream_app.app.ops.source_comparison.source_table_finder import SourceTableFinder
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobState, JobStateFile
@@ -96,18 +96,18 @@ def test_a_database_is_not_taken_for_that_of_another_cluster(
     conf: Path, origins: list[tuple[str, str]], relation: str | None, why: str
 ) -> None:
     url = parse_jdbc_url("jdbc:postgresql://127.0.0.1/shop", "--source")
-    job = JobSums(
+    finder = SourceTableFinder(
         job_tables=load_config(conf, [], {}).job_tables,
         state=JobState(
             origins={Origin("shop", "o", "t", cluster): name for cluster, name in origins}
         ),
         database=SummedDatabase(url=url, connection=None),
     )
-    table = open_job_table(job.job_tables, job.job_tables.path("a"))
+    table = open_job_table(finder.job_tables, finder.job_tables.path("a"))
     if why:
         with pytest.raises(UnsupportedTableError, match=why):
-            job.source_of(table, relation)
+            finder.source_of(table, relation)
     else:
-        source = job.source_of(table, relation)
+        source = finder.source_of(table, relation)
         assert source is not None
         assert source.relations == ["o.t"]

@@ -40,7 +40,7 @@ def test_only_a_record_that_is_in_the_topic_as_it_is_kept_is_covered(tmp_path: P
     folder = keep(tmp_path / "q", (1, "a"), (2, "b"), (7, "c"))
     covered = CoveredRecords([folder])
     batches = [topic(0, "x", "a", "other"), topic(2, "b", partition=1)]
-    assert list(covered.pass_through(batches, ())) == batches
+    assert list(covered.noting_covered(batches, ())) == batches
     assert covered.count == 1
     covered.mark("m", "backfill-m")
     assert unresolved(folder) == [1, 2, 7], "the commit is not there"
@@ -52,7 +52,7 @@ def test_only_a_record_that_is_in_the_topic_as_it_is_kept_is_covered(tmp_path: P
 def test_without_a_difference_there_is_no_commit_to_wait_for(tmp_path: Path) -> None:
     folders = [keep(tmp_path / "own", (0, "a")), keep(tmp_path / "whole", (1, "b"), (9, "z"))]
     covered = CoveredRecords([*folders, open_quarantine(str(tmp_path / "none"), {})])
-    assert len(list(covered.pass_through([topic(0, "a", "b", "c")], ()))) == 1
+    assert len(list(covered.noting_covered([topic(0, "a", "b", "c")], ()))) == 1
     covered.mark("m", "")
     assert [unresolved(folder) for folder in folders] == [[], [9]]
     assert not (tmp_path / "none").exists()

@@ -141,7 +141,7 @@ def test_any_records_in_any_order_give_the_newest_change_of_each_row(
         applied = sorted([*applied, *now])
         assert bench.rows() == state([changes[offset] for offset in applied])
     snapshots = bench.snapshots()
-    assert not bench.replay().replayed
+    assert not bench.replay().replayed_records
     assert bench.snapshots() == snapshots
 
 
@@ -149,12 +149,12 @@ def test_a_replay_reports_the_fate_of_each_record(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "old"), (2, "two"), (1, "new"), (3, "three")])
     bench.take({0, 1, 3})
     dry = bench.replay(dry_run=True)
-    assert (len(dry.replayed), dry.rows, dry.snapshot) == (2, 2, None)
+    assert (len(dry.replayed_records), dry.change_count, dry.snapshot) == (2, 2, None)
     assert bench.rows() == [(1, "new")]
 
     outcome = bench.replay()
-    assert [record.offset for record in outcome.replayed] == [1, 3]
-    assert [record.offset for record in outcome.overtaken] == [0]
+    assert [record.offset for record in outcome.replayed_records] == [1, 3]
+    assert [record.offset for record in outcome.overtaken_records] == [0]
     assert outcome.snapshot is not None
     assert outcome.snapshot.snapshot_id == bench.snapshots() == 2
     assert bench.rows() == [(1, "new"), (2, "two"), (3, "three")]
@@ -163,7 +163,7 @@ def test_a_replay_reports_the_fate_of_each_record(tmp_path: Path) -> None:
 def test_a_deleted_row_does_not_come_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(1, "a"), (1, None), (2, "b")])
     bench.take({0})
-    assert [record.offset for record in bench.replay().overtaken] == [0]
+    assert [record.offset for record in bench.replay().overtaken_records] == [0]
     assert bench.rows() == [(2, "b")]
 
 
@@ -186,8 +186,8 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
     outcome = replace(
         bench.a_replay(), read=read, unfiltered_format=message_format, truncate_empties=True
     ).run(EVERYTHING, dry_run=False)
-    assert [record.offset for record in outcome.overtaken] == [0]
-    assert [record.offset for record in outcome.replayed] == [3]
+    assert [record.offset for record in outcome.overtaken_records] == [0]
+    assert [record.offset for record in outcome.replayed_records] == [3]
 
 
 def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) -> None:
@@ -202,9 +202,9 @@ def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) ->
         snapshot=None,
     )
     bench.quarantine.write_mark(left)
-    assert len(bench.replay().replayed) == 1
+    assert len(bench.replay().replayed_records) == 1
     assert bench.rows() == [(1, "a")]
-    assert not bench.replay().replayed
+    assert not bench.replay().replayed_records
 
 
 def test_a_crash_behind_the_commit_replays_nothing_twice(tmp_path: Path) -> None:
@@ -216,10 +216,10 @@ def test_a_crash_behind_the_commit_replays_nothing_twice(tmp_path: Path) -> None
     assert mark.snapshot == outcome.snapshot.snapshot_id
     bench.quarantine.write_mark(replace(mark, snapshot=None))  # as the crash leaves it
 
-    assert not bench.replay().replayed
+    assert not bench.replay().replayed_records
     assert bench.rows() == [(1, "a")]
     # Now the mark tells it, whatever the table forgets.
-    assert bench.quarantine.unresolved_records(committed=()) == []
+    assert bench.quarantine.unresolved_records(committed_users=()) == []
 
 
 def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Pat
         EVERYTHING, dry_run=False
     )
     assert calls == [1, 2]
-    assert len(outcome.overtaken) == 1
+    assert len(outcome.overtaken_records) == 1
     assert bench.rows() == [(1, "newer")]
 
 
@@ -276,7 +276,7 @@ def test_records_of_an_epoch_that_is_not_in_the_table_are_the_jobs(tmp_path: Pat
     reasons = {1: "is not JSON"}
     bench.writer.write(1, pa.Table.from_batches([bad_records(bench.batch(), reasons)]))
     outcome = bench.replay()
-    assert [record.offset for record in outcome.early] == [1]
+    assert [record.offset for record in outcome.early_records] == [1]
     assert bench.rows() == [(1, "a")]
 
 
@@ -285,8 +285,8 @@ def test_records_of_rewritten_epochs_are_left_out(tmp_path: Path) -> None:
     bench.take({0})
     bench.take({1})  # the same epoch with other settings: the table has the first record
     outcome = bench.replay()
-    assert [record.offset for record in outcome.old] == [0]
-    assert [record.offset for record in outcome.replayed] == [1]
+    assert [record.offset for record in outcome.old_records] == [0]
+    assert [record.offset for record in outcome.replayed_records] == [1]
 
 
 def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_record_that_is_still_bad_goes_on_waiting(tmp_path: Path) -> None:
     file = tmp_path / "quarantine" / "epoch-0.jsonl"
     file.write_text(file.read_text().replace('\\"v\\": \\"b\\"', '\\"v\\": null'))
     outcome = bench.replay()
-    assert [(line.offset, reason) for line, reason in outcome.bad] == [
+    assert [(line.offset, reason) for line, reason in outcome.bad_records] == [
         (1, "NOT NULL column 'v' is null")
     ]
     assert [record.offset for record in bench.quarantine.unresolved_records(())] == [1]

@@ -293,12 +293,14 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
     assert [tick.text for tick in chart.ticks] == ["2 s", "4 s"]
     short, long = chart.bars
     top, ground = chart.ticks[-1].y, 96
-    heights = {kind: height for kind, _, height in long.parts}
+    heights = {kind: height for kind, _, height in long.rectangles}
     assert list(heights) == ["wait", "read", "decode", "route", "write", "commit"]
     assert sum(heights.values()) == pytest.approx(ground - top, abs=0.3)
     assert heights["wait"] == pytest.approx((ground - top) / 4, abs=0.1)
     assert heights["read"] == pytest.approx((ground - top) / 16, abs=0.1)
-    assert sum(height for *_, height in short.parts) == pytest.approx((ground - top) / 4, abs=0.3)
+    assert sum(height for *_, height in short.rectangles) == pytest.approx(
+        (ground - top) / 4, abs=0.3
+    )
     assert short.x + short.width < long.x
     assert epoch_chart(history.epochs("other")) is None
 

@@ -56,7 +56,7 @@ def test_an_example_of_several_lines_stands_in_several_lines() -> None:
         file="epoch-1.jsonl", topic="t", partition=0, offset=1, timestamp=0,
         reason="is not JSON", key=None, value=b'{\n  "id": 5,\n  "v": "<b>"\n',
     )  # fmt: skip
-    kinds = [QuarantinedKind(kind="not-json", records=4, is_all=True, examples=(record,))]
+    kinds = [QuarantinedKind(kind="not-json", record_count=4, is_all=True, examples=(record,))]
     text = macro("quarantined(kinds)", kinds=kinds)
     assert "{\n  &#34;id&#34;: 5,\n  &#34;v&#34;: &#34;&lt;b&gt;&#34;\n" in text
     assert "partition 0, offset 1, 1970-01-01 00:00:00" in text

@@ -174,11 +174,11 @@ def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
     (tmp_path / "epoch-2.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
     quarantine = open_quarantine(str(tmp_path), {})
     [kind] = quarantined_kinds((), lambda: quarantine)
-    assert (kind.records, kind.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
+    assert (kind.record_count, kind.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
     assert [example.offset for example in kind.examples] == [9999, 9998, 9997], "the newest"
     (tmp_path / "epoch-1.jsonl").write_text(f"no record is read any more\n{lines[0]}")
     [kind] = quarantined_kinds((), lambda: quarantine)
-    assert (kind.records, kind.is_all) == (QUARANTINED_READ, False)
+    assert (kind.record_count, kind.is_all) == (QUARANTINED_READ, False)
 
 
 def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
     chart = rows_chart(newest)
     assert chart is not None
     assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in newest}
-    assert chart.rows == sum(range(1, 10))
+    assert chart.row_count == sum(range(1, 10))
     assert all(0 <= bar.x < bar.x + bar.width <= 100 for bar in chart.bars)
     assert max(bar.width for bar in chart.bars) < 100 / SPANS
     assert len(chart.bars) <= SPANS

@@ -52,14 +52,14 @@ def run(args: argparse.Namespace) -> int:
     choice.check(table, remedy="`truncate` deletes all of its rows")
     if any(not partition for partition in choice.partitions):
         raise UsageError("an empty partition is named", fix="write it as dt=2026-01-31")
-    live = FileStoreScan(table).live(table.snapshots.latest())
-    chosen_entries = list(choice.chosen_entries(table, live))
+    live_entries = FileStoreScan(table).live(table.snapshots.latest())
+    chosen_entries = list(choice.chosen_entries(table, live_entries))
     partitions = list(dict.fromkeys(entry.partition for entry in chosen_entries))
     plan = drop_plan_lines(table, chosen_entries, "no partition " + " or ".join(args.partitions))
 
     def result_lines() -> Iterator[str]:
         snapshot = batch_commit(table).drop_partitions(partitions, BATCH_COMMIT_IDENTIFIER)
-        dropped = count_text(len(partitions), "partition")
-        yield f"dropped {dropped} in snapshot {snapshot.snapshot_id}"
+        dropped_text = count_text(len(partitions), "partition")
+        yield f"dropped {dropped_text} in snapshot {snapshot.snapshot_id}"
 
     return run_upkeep(args, plan, result_lines, is_empty=not partitions)

@@ -122,14 +122,14 @@ def run(args: argparse.Namespace) -> int:
     count = len(expiry.partitions)
 
     def drop() -> Iterator[str]:
-        remaining = count
+        remaining_count = count
         for expired in expire.execute(expiry):
-            dropped = count_text(len(expired.partitions), "partition")
-            yield f"snapshot {expired.snapshot.snapshot_id} drops {dropped}"
-            remaining -= len(expired.partitions)
-        if remaining:
-            yield f"kept, because of writes meanwhile: {count_text(remaining, 'partition')}"
-        yield f"dropped {count_text(count - remaining, 'partition')}"
+            dropped_text = count_text(len(expired.partitions), "partition")
+            yield f"snapshot {expired.snapshot.snapshot_id} drops {dropped_text}"
+            remaining_count -= len(expired.partitions)
+        if remaining_count:
+            yield f"kept, because of writes meanwhile: {count_text(remaining_count, 'partition')}"
+        yield f"dropped {count_text(count - remaining_count, 'partition')}"
 
     return run_upkeep(args, _plan_lines(table, expiry), drop, is_empty=not count)
 

@@ -67,9 +67,9 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     )
     if snapshot_ids:
-        newest = time_text(snapshots.versions[-1].time_ms)
+        newest_time = time_text(snapshots.versions[-1].time_ms)
         range_text = _range_text("snapshot", snapshot_ids)
-        yield f"{range_text}, the newest of {newest}; {retained_text}: {snapshots.kept_by}"
+        yield f"{range_text}, the newest of {newest_time}; {retained_text}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
@@ -133,10 +133,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _range_text(noun: str, numbers: Sequence[int]) -> str:
-    first, last = numbers[0], numbers[-1]
-    if first == last:
-        return f"{noun} {first} is deleted"
-    return f"{noun}s {first} to {last} are deleted"
+    first_id, last_id = numbers[0], numbers[-1]
+    if first_id == last_id:
+        return f"{noun} {first_id} is deleted"
+    return f"{noun}s {first_id} to {last_id} are deleted"
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:

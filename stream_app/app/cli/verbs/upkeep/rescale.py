@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
     bucket_count = buckets_argument(args.buckets, table)
     choice = BucketChoice(partitions=tuple(map(partition_argument, args.partition)))
     choice.check(table, remedy="leave --partition out")
-    live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = planned_rescales(choice.chosen_entries(table, live), bucket_count)
+    live_entries = FileStoreScan(table).live(table.snapshots.latest())
+    plan = planned_rescales(choice.chosen_entries(table, live_entries), bucket_count)
     option = None if args.partition else new_option(table, plan, bucket_count)
 
     def result_lines() -> Iterator[str]:
@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
         if option is not None:
             target = replace(table, schema=alter_table(table, [option]))
             yield f"the table has schema {target.schema.schema_id}"
-        for planned in plan:
-            snapshot = rescale_partition(target, planned)
-            name = _partition_name(table, planned)
+        for planned_rescale in plan:
+            snapshot = rescale_partition(target, planned_rescale)
+            name = _partition_name(table, planned_rescale)
             if snapshot is None:
                 yield f"{name} has been dropped"
             else:
@@ -129,11 +129,13 @@ def _plan_lines(
         yield f"option 'bucket': {table.options.bucket} → {option.value}"
     if not plan:
         yield "all partitions have their number of buckets"
-    for planned in plan:
-        files_text = f"{count_text(planned.file_count, 'file')}, {size_text(planned.bytes)}"
-        buckets_text = count_text(planned.new_bucket_count, "bucket")
-        name = _partition_name(table, planned)
-        yield f"{name}: {planned.old_bucket_count} → {buckets_text} ({files_text})"
+    for planned_rescale in plan:
+        files_text = (
+            f"{count_text(planned_rescale.file_count, 'file')}, {size_text(planned_rescale.bytes)}"
+        )
+        buckets_text = count_text(planned_rescale.new_bucket_count, "bucket")
+        name = _partition_name(table, planned_rescale)
+        yield f"{name}: {planned_rescale.old_bucket_count} → {buckets_text} ({files_text})"
     if plan and table.schema.history is not None:
         yield (
             "their hidden changes are dropped: changes that arrive late, from before the rescale, "
@@ -141,5 +143,5 @@ def _plan_lines(
         )
 
 
-def _partition_name(table: FileStoreTable, planned: PlannedRescale) -> str:
-    return table.paths.partition_path(planned.partition) or "the table"
+def _partition_name(table: FileStoreTable, planned_rescale: PlannedRescale) -> str:
+    return table.paths.partition_path(planned_rescale.partition) or "the table"

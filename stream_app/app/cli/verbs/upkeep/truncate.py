@@ -35,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
         CommitError: other writers won every race.
     """
     table = open_for_writing(named_table(args.table))
-    live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = drop_plan_lines(table, live, "no row in the table")
+    live_entries = FileStoreScan(table).live(table.snapshots.latest())
+    plan = drop_plan_lines(table, live_entries, "no row in the table")
 
     def result_lines() -> Iterator[str]:
         snapshot = batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
         yield f"truncated the table in snapshot {snapshot.snapshot_id}"
 
-    return run_upkeep(args, plan, result_lines, is_empty=not live)
+    return run_upkeep(args, plan, result_lines, is_empty=not live_entries)

@@ -29,8 +29,8 @@ _ROW, _OFFSET, _RECORD_OFFSET = "\0row", "\0offset", "\0record offset"
 
 
 @dataclass(frozen=True, slots=True)
-class LaterChanges:
-    """The comparison of quarantined changes with later messages.
+class LaterChangeCheck:
+    """A check of quarantined changes for later changes of the same rows.
 
     Attributes:
         message_format: decodes messages without the table's filter, because a row that the filter
@@ -76,8 +76,12 @@ class LaterChanges:
                 is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later_keys = self._changes(messages, decoded)
             if self.merges_by_key and later_keys.num_rows:
-                newest = later_keys.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
-                row_pairs = record_rows.join(newest, list(self.primary_keys), join_type="inner")
+                newest_changes = later_keys.group_by(self.primary_keys).aggregate(
+                    [(_OFFSET, "max")]
+                )
+                row_pairs = record_rows.join(
+                    newest_changes, list(self.primary_keys), join_type="inner"
+                )
                 newer_pairs = row_pairs.filter(
                     pc.greater(row_pairs.column(f"{_OFFSET}_max"), row_pairs.column(_RECORD_OFFSET))
                 )
@@ -114,38 +118,38 @@ class LaterChanges:
         return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])
 
 
-def topic_reader(source: SourceConfig) -> ReadRange:
+def topic_reader(source_config: SourceConfig) -> ReadRange:
     """Return a reader of topic ranges, with the settings of the job's reader."""
 
     def read(kafka_partition: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:
             return
-        with reader_of(source) as reader:
-            earliest, last = reader.bounds(*kafka_partition)
-            if earliest > begin:
-                raise _lost_error(kafka_partition, begin, earliest)
-            if last < end:
-                raise _recreated_error(kafka_partition, last, end)
+        with reader_of(source_config) as reader:
+            begin_offset, end_offset = reader.bounds(*kafka_partition)
+            if begin_offset > begin:
+                raise _lost_error(kafka_partition, begin, begin_offset)
+            if end_offset < end:
+                raise _recreated_error(kafka_partition, end_offset, end)
             yield from reader.read([OffsetRange(*kafka_partition, begin, end)])
 
     return read
 
 
-def _recreated_error(kafka_partition: KafkaPartition, last: int, end: int) -> UsageError:
+def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic ends at {last}, and the table has read up to {end}: it was recreated",
+        f"the topic ends at {last_offset}, and the table has read up to {end}: it was recreated",
         where=f"topic {topic}, partition {partition}",
         fix="drop the records; correct their rows at the source, whose next change brings them",
     )
 
 
-def _lost_error(kafka_partition: KafkaPartition, begin: int, earliest: int) -> UsageError:
+def _lost_error(kafka_partition: KafkaPartition, begin: int, begin_offset: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "
-        "rows have newer changes in the table",
+        f"the topic has dropped its offsets {begin} to {begin_offset - 1}, so it is not certain "
+        "which rows have newer changes in the table",
         where=f"topic {topic}, partition {partition}",
-        fix=f"choose records from offset {earliest - 1} on (--offset); correct older rows at their "
-        "source, whose next change brings them",
+        fix=f"choose records from offset {begin_offset - 1} on (--offset); correct older rows at "
+        "their source, whose next change brings them",
     )

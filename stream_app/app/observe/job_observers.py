@@ -7,7 +7,7 @@ ends.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,9 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.secrets import Secrets, hiding_stream
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
-from stream_app.app.observe.channels.group_offsets import group_listeners
+from stream_app.app.observe.channels.configured_listeners import configured_listeners
+from stream_app.app.observe.channels.group_offset_committer import group_listeners
 from stream_app.app.observe.channels.listener import JobListener
-from stream_app.app.observe.channels.watchers import watchers
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
@@ -36,7 +36,7 @@ from stream_app.quarantine.quarantine_folder import open_quarantine
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedJob:
+class JobObservers:
     """The observers of a job.
 
     Attributes:
@@ -64,18 +64,18 @@ class WatchedJob:
 
 
 @contextmanager
-def watched_job(
+def job_observers(
     job_tables: JobTables,
-    stream: StreamConfig,
+    stream_config: StreamConfig,
     secrets: Secrets,
     clock: Clock,
     events_file: Path | None = None,
-) -> Iterator[WatchedJob]:
-    """Watch a job within the block.
+) -> Iterator[JobObservers]:
+    """Within the block, run the observers of a job.
 
     Args:
         secrets: texts that no observer may show.
-        events_file: see `WatchedJob`.
+        events_file: see `JobObservers`.
 
     Raises:
         UsageError: the port is taken, or a package is missing.
@@ -84,32 +84,31 @@ def watched_job(
     metrics = JobMetrics(
         name,
         clock,
-        look_s=stream.pause_s + POLL_S,
-        folders=_local_folders(job_tables.section.warehouse, stream),
+        look_s=stream_config.pause_s + POLL_S,
+        folders=_local_folders(job_tables.section.warehouse, stream_config),
     )
     metrics.source.note_start(name)
     with ExitStack() as stack:
         health = JobHealth(
             clock,
-            stream.max_staleness / 1000,
+            stream_config.max_staleness / 1000,
             metrics.source.state,
-            trigger_s=stream.pause_s,
+            trigger_s=stream_config.pause_s,
             hide=secrets.hide,
         )
-        if stream.metrics_port is not None:
+        if stream_config.metrics_port is not None:
             # A server's modules are a twentieth of what a driver imports.
             endpoint = importlib.import_module("stream_app.app.observe.metrics.endpoint")
-            address = stream.metrics_address
-            stack.enter_context(
-                endpoint.serving(metrics.registry, stream.metrics_port, health, address)
-            )
+            port, address = stream_config.metrics_port, stream_config.metrics_address
+            stack.enter_context(endpoint.serving(metrics.registry, port, health, address))
+        lineage_listeners = _lineage_listeners(job_tables, stream_config, secrets, clock)
         listeners = stack.enter_context(
-            watchers(
-                stream, name, clock,
-                hide=secrets.hide, ends_by_itself=stream.is_available_now,
-                others=(
+            configured_listeners(
+                stream_config, name, clock,
+                hide=secrets.hide, ends_by_itself=stream_config.is_available_now,
+                other_listeners=(
                     *stack.enter_context(group_listeners(job_tables.source)),
-                    *stack.enter_context(_lineage_listeners(job_tables, stream, secrets, clock)),
+                    *stack.enter_context(lineage_listeners),
                 ),
             )
         )  # fmt: skip
@@ -118,52 +117,52 @@ def watched_job(
             clock, metrics=metrics, message_format=format_named(job_tables.source.format),
             health=health, listeners=listeners, proofs=proofs,
         )  # fmt: skip
-        if stream.metrics_port is not None:
+        if stream_config.metrics_port is not None:
             stack.enter_context(repeated_checks(proofs.check_tables, "proof-watch"))
-            watch = _quarantine_watch(stream.quarantine, job_tables.file_system, clock, metrics)
+            watch = _quarantine_watch(job_tables, stream_config, clock, metrics)
             if watch is not None:
                 stack.enter_context(repeated_checks(watch.count_records, "quarantine-watch"))
-        yield WatchedJob(events, metrics, events_file, secrets)
+        yield JobObservers(events, metrics, events_file, secrets)
 
 
 @contextmanager
 def _lineage_listeners(
-    job_tables: JobTables, stream: StreamConfig, secrets: Secrets, clock: Clock
+    job_tables: JobTables, stream_config: StreamConfig, secrets: Secrets, clock: Clock
 ) -> Iterator[Sequence[JobListener]]:
     """Within the block, send the run's lineage if the configuration names a service.
 
     Raises:
         UsageError: a package is missing.
     """
-    if stream.openlineage_url is None:
+    if stream_config.openlineage_url is None:
         yield ()
         return
-    lineage = openlineage_module().LineageEvents(
-        url=None if stream.openlineage_url == ENVIRONMENT else stream.openlineage_url,
-        namespace=stream.openlineage_namespace,
-        is_batch=stream.is_available_now,
+    sender = openlineage_module().LineageSender(
+        url=None if stream_config.openlineage_url == ENVIRONMENT else stream_config.openlineage_url,
+        namespace=stream_config.openlineage_namespace,
+        is_batch=stream_config.is_available_now,
         job_tables=job_tables,
         clock=clock,
         hide=secrets.hide,
     )
-    lineage.begin()
+    sender.begin()
     try:
-        yield (lineage,)
+        yield (sender,)
     except BaseException as error:
-        lineage.end(secrets.hide(str(readable_error(error))))
+        sender.end(secrets.hide(str(readable_error(error))))
         raise
-    lineage.end(None)
+    sender.end(None)
 
 
-def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
+def _local_folders(warehouse: str, stream_config: StreamConfig) -> dict[str, Path]:
     """Return the folders that the job writes on this machine. A cluster's tasks spill elsewhere."""
     locations = {
         "warehouse": warehouse,
-        "checkpoint": stream.checkpoint,
+        "checkpoint": stream_config.checkpoint,
         "temporary": str(local_disk()),
     }
-    if stream.quarantine is not None:
-        locations["quarantine"] = stream.quarantine
+    if stream_config.quarantine is not None:
+        locations["quarantine"] = stream_config.quarantine
     return {
         name: Path(local_path(location)).absolute()
         for name, location in locations.items()
@@ -172,12 +171,12 @@ def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
 
 
 def _quarantine_watch(
-    location: str | None, file_system: Mapping[str, str], clock: Clock, metrics: JobMetrics
+    job_tables: JobTables, stream_config: StreamConfig, clock: Clock, metrics: JobMetrics
 ) -> QuarantineWatch | None:
-    if location is None:
+    if stream_config.quarantine is None:
         return None
     try:
-        quarantine = open_quarantine(location, file_system)
+        quarantine = open_quarantine(stream_config.quarantine, job_tables.file_system)
     except SparkOnlyError:
         return None
     return QuarantineWatch(quarantine, clock, metrics.set_unresolved_records)

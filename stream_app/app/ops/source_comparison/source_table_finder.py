@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from stream_app.app.config.job_tables.job_tables import JobTables
-from stream_app.app.ops.source_comparison.database_sums import SummedDatabase, SummedSource
+from stream_app.app.ops.source_comparison.database_side import SummedDatabase, SummedSource
 from stream_app.app.source.captured_tables import relation_origin, relations_of
 from stream_app.app.source.sql_texts import dialect_of
 from stream_app.checkpoint.job_state import JobState
@@ -25,8 +25,8 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSums:
-    """The source tables of a job's tables in one database.
+class SourceTableFinder:
+    """A finder of the source tables of a job's tables in one database.
 
     Attributes:
         state: the state in the job's checkpoint.
@@ -45,10 +45,10 @@ class JobSums:
         Raises:
             UnsupportedTableError: the database's rows are not exactly those of the table.
         """
-        rules = self.job_tables.table_config(table.name, table.schema.fields)
-        if rules.filter is not None:
+        table_config = self.job_tables.table_config(table.name, table.schema.fields)
+        if table_config.filter is not None:
             raise UnsupportedTableError(
-                f"the job's filter leaves rows of the source out: {rules.filter}",
+                f"the job's filter leaves rows of the source out: {table_config.filter}",
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
@@ -60,7 +60,7 @@ class JobSums:
         return SummedSource(
             relations=relations,
             column_of=self.job_tables.source_of(table.name).column_of,
-            job_columns=rules.made_columns.names,
+            job_columns=table_config.made_columns.names,
         )
 
     def own_source_of(self, table: FileStoreTable, relation: str | None) -> SummedSource:
@@ -139,14 +139,15 @@ class JobSums:
                 where=table.location,
                 fix="compare with the topics instead, without --source",
             )
-        foreign = [
+        foreign_tables = [
             str(origin)
             for origin in self.state.origins
             if origin.cluster not in clusters and replace(origin, cluster="") in names
         ]
-        if foreign and not is_named:
+        if foreign_tables and not is_named:
             raise UnsupportedTableError(
-                f"other clusters have a table of this name too: {', '.join(sorted(foreign))}",
+                "other clusters have a table of this name too: "
+                f"{', '.join(sorted(foreign_tables))}",
                 where=table.location,
                 fix="name the table, and the one in the database by --source-table, if the "
                 "database is that of this table's cluster",

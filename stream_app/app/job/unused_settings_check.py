@@ -17,8 +17,8 @@ _SHOWN_MAX = 20
 
 
 @dataclass(slots=True)
-class UnusedSettings:
-    """The check for unused settings, which runs once in a run.
+class UnusedSettingsCheck:
+    """A check for unused settings, which runs once in a run.
 
     Attributes:
         named_tables: the tables that have settings of their own.

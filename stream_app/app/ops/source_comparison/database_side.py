@@ -81,18 +81,18 @@ class SummedDatabase:
             UsageError: no table exists.
             SourceError: see `rows_of_query`; or the user may not read an existing table.
         """
-        existing: list[JdbcTable] = []
+        existing_tables: list[JdbcTable] = []
         errors: list[UsageError] = []
         for relation in relations:
             try:
                 with database_errors(self.url):
-                    existing.append(self._definition(relation))
+                    existing_tables.append(self._definition(relation))
             except UsageError as error:
                 self._check_missing(relation)
                 errors.append(error)
-        if errors and not existing:
+        if errors and not existing_tables:
             raise errors[0]
-        return existing
+        return existing_tables
 
     def _check_missing(self, relation: str) -> None:
         """Check that a table does not exist.
@@ -133,13 +133,15 @@ def summed_database(url: JdbcUrl) -> Iterator[SummedDatabase]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseSums:
-    """The `SummedSide` of a database.
+class DatabaseSide:
+    """The database's side of a comparison, which sums its rows up by queries.
+
+    Implements `SummedSide`.
 
     Attributes:
         relations: the definitions of the database's tables.
         columns: the names of the table's hashed columns.
-        left_out: the other columns, with the reasons, but without those that the job makes.
+        left_out_columns: the other columns, with the reasons, but without those that the job makes.
         hashes_query: the query that hashes all rows.
         key_digests: the SQL expression of a key's digest, for each of the tables.
     """
@@ -147,7 +149,7 @@ class DatabaseSums:
     database: SummedDatabase
     relations: Sequence[JdbcTable]
     columns: tuple[str, ...]
-    left_out: Sequence[str]
+    left_out_columns: Sequence[str]
     hashes_query: str
     key_digests: Sequence[str]
 
@@ -185,9 +187,9 @@ class DatabaseSums:
         return dialect_of(self.database.url.driver)
 
 
-def database_sums(
+def database_side(
     database: SummedDatabase, source: SummedSource, schema: TableSchema
-) -> DatabaseSums:
+) -> DatabaseSide:
     """Return the database's side of a comparison, for the columns that SQL can hash.
 
     Args:
@@ -200,15 +202,15 @@ def database_sums(
     dialect = dialect_of(database.url.driver)
     relations = database.definitions(source.relations)
     columns_of: list[dict[str, SummedColumn]] = [{} for _ in relations]
-    left_out: list[str] = []
-    for position, field in enumerate(schema.fields):
+    left_out_columns: list[str] = []
+    for index, field in enumerate(schema.fields):
         pairs = [_column_text(dialect, relation, source, field) for relation in relations]
         if all(text is not None for _, text in pairs):
             for columns, (_, text) in zip(columns_of, pairs, strict=True):
-                columns[field.name] = SummedColumn(position=position, text=text or "")
+                columns[field.name] = SummedColumn(index=index, text=text or "")
         elif field.name not in source.job_columns:
             kind = next(kind for kind, text in pairs if text is None)
-            left_out.append(f"{field.name} ({kind or 'not there'})")
+            left_out_columns.append(f"{field.name} ({kind or 'not there'})")
     if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
             f"the database cannot hash column {missing_keys[0]!r} of the key",
@@ -225,11 +227,11 @@ def database_sums(
             )
         )
         digests.append(dialect.digest.format(dialect.row(keys or summed_columns)))
-    return DatabaseSums(
+    return DatabaseSide(
         database=database,
         relations=relations,
         columns=tuple(columns_of[0]),
-        left_out=left_out,
+        left_out_columns=left_out_columns,
         hashes_query=" union all ".join(queries),
         key_digests=digests,
     )

@@ -20,7 +20,7 @@ from stream_app.app.config.stream_config import (
     StreamConfig,
 )
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.table_setup.source_statements import evolution_of
+from stream_app.app.table_setup.statement_reader import evolution_of
 from stream_app.app.table_setup.table_pipeline import job_pipeline
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import ONLY_TABLE, JobStateFile, JobWarning
@@ -42,8 +42,8 @@ _FRESHNESS_FIX = (
 
 
 @dataclass(slots=True, kw_only=True)
-class JobFeeds:
-    """The maker of a job's feeds, which closes the upkeep of their tables at the end.
+class FeedFactory:
+    """A factory of a job's feeds, which closes the upkeep of their tables at the end.
 
     Attributes:
         state_file: the job's state.
@@ -55,7 +55,7 @@ class JobFeeds:
     """
 
     job_tables: JobTables
-    stream: StreamConfig
+    stream_config: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
@@ -92,8 +92,8 @@ class JobFeeds:
         if self._unassigned_quarantine is None:
             self._unassigned_quarantine = self._quarantine_writer("")
         self.unassigned_count += messages.num_rows
-        if (quarantined := self._unassigned_quarantine.write(epoch, messages)) is not None:
-            self.events.report_unassigned(epoch, quarantined)
+        if (quarantine_report := self._unassigned_quarantine.write(epoch, messages)) is not None:
+            self.events.report_unassigned(epoch, quarantine_report)
 
     def idle_expectations(self) -> Sequence[str]:
         """Return the names of expectations that have applied to no table so far."""
@@ -141,7 +141,7 @@ class JobFeeds:
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        takes_repeats = self.stream.repeated_records is RepeatedRecords.STORE
+        takes_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,
             executor_of,
@@ -160,7 +160,7 @@ class JobFeeds:
                 newest,
                 choice=None if source_check is None else source_check.choice,
                 restores=True,
-                quarantines_non_inserts=self.stream.non_insert_records
+                quarantines_non_inserts=self.stream_config.non_insert_records
                 is NonInsertRecords.QUARANTINE,
             ),
             source_check=source_check,
@@ -175,14 +175,14 @@ class JobFeeds:
 
     @property
     def _policy_bounds(self) -> PolicyBounds | None:
-        if self.stream.compaction_policy is not CompactionPolicy.AUTO:
+        if self.stream_config.compaction_policy is not CompactionPolicy.AUTO:
             return None
         # A job that drains its source has no pace.
-        budget = None if self.stream.is_available_now else self.budget
-        return PolicyBounds(self.stream.compaction_freshness, budget)
+        budget = None if self.stream_config.is_available_now else self.budget
+        return PolicyBounds(self.stream_config.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
-        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
+        quarantine, limit = self.stream_config.quarantine, self.stream_config.max_bad_records
         if quarantine is None:
             return QuarantineWriter(None, limit)
         return QuarantineWriter(

@@ -28,33 +28,33 @@ LAST_WAIT_S = 10.0
 
 
 @contextmanager
-def group_listeners(source: SourceConfig) -> Iterator[Sequence[JobListener]]:
+def group_listeners(source_config: SourceConfig) -> Iterator[Sequence[JobListener]]:
     """Within the block, commit a job's offsets to the consumer group of its configuration, if any.
 
     Raises:
         UsageError: the client that commits lacks a setting of `source.kafka_options`.
     """
-    if source.group_id is None:
+    if source_config.group_id is None:
         yield ()
         return
-    check_client(source)
-    group = GroupOffsets(source, source.group_id)
-    group.begin()
+    check_client(source_config)
+    committer = GroupOffsetCommitter(source_config, source_config.group_id)
+    committer.begin()
     try:
-        yield (group,)
+        yield (committer,)
     finally:
-        group.end()
+        committer.end()
 
 
 @dataclass(slots=True)
-class GroupOffsets(JobListener):
+class GroupOffsetCommitter(JobListener):
     """A committer of the job's offsets to a consumer group, in a separate thread after epochs.
 
     Attributes:
         group: the name of the consumer group, which has no members.
     """
 
-    source: SourceConfig
+    source_config: SourceConfig
     group: str
     _newest_offsets: Offsets | None = field(init=False, default=None)
     _committed_offsets: Offsets | None = field(init=False, default=None)
@@ -108,7 +108,7 @@ class GroupOffsets(JobListener):
             return True
         try:
             if self._connection is None:
-                self._connection = connections.enter_context(SourceConnection(self.source))
+                self._connection = connections.enter_context(SourceConnection(self.source_config))
             self._connection.commit_group(self.group, offsets)
         except StreamAppError as error:
             self._error = error

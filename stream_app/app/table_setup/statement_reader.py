@@ -1,6 +1,6 @@
 """Reads DDL statements from the source's messages, and lets tables follow their renames.
 
-`app.job.table_assembly` calls it for the statements, and `app.job.job_feeds` for each table.
+`app.job.table_assembly` calls it for the statements, and `app.job.feed_factory` for each table.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 @dataclass(frozen=True, slots=True)
-class SourceStatements:
-    """The reader of DDL statements, which stores their renames in the job's state."""
+class StatementReader:
+    """A reader of DDL statements, which stores their renames in the job's state."""
 
     ddl_of: DdlOf
     state_file: JobStateFile
@@ -59,12 +59,12 @@ def renames_with(
     return renames
 
 
-def statements_of(
+def statement_reader_of(
     job_tables: WholeDatabase, state_file: JobStateFile, now_ms: Callable[[], int]
-) -> SourceStatements | None:
+) -> StatementReader | None:
     """Return the reader of a job's statements, or None if the format's messages carry none."""
     ddl_of = job_tables.source.facts.ddl_of
-    return None if ddl_of is None else SourceStatements(ddl_of, state_file, now_ms)
+    return None if ddl_of is None else StatementReader(ddl_of, state_file, now_ms)
 
 
 def evolution_of(
@@ -85,7 +85,7 @@ def evolution_of(
             name=name,
             reaction=reaction,
             state=lambda: state_file.state,
-            can_alias=takes_aliases(settings.source),
+            can_alias=takes_aliases(settings.source_config),
             now_ms=now_ms,
         )
     return SchemaEvolution(

@@ -1,4 +1,4 @@
-"""A watched job starts the services of its configuration, and tells them how it ended."""
+"""The observers of a job start with their configuration, and get to know how it ended."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.observe.watched_job import WatchedJob, watched_job
+from stream_app.app.observe.job_observers import JobObservers, job_observers
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.errors import WrongSourceError
-from stream_app.quarantine.quarantine_writer import Quarantined
+from stream_app.quarantine.quarantine_writer import QuarantineReport
 from tests.support.jobs.ingest_process import a_free_port, job_conf
 from tests.support.servers.http_receiver import HttpReceiver
 from tests.support.tables.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
-ASIDE = Quarantined(file="f", first_text="", reasons={"value": 2})
+ASIDE = QuarantineReport(file="f", first_text="", reasons={"value": 2})
 
 
 def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
@@ -33,8 +33,8 @@ def a_config(folder: Path, receiver: HttpReceiver, **stream: Any) -> AppConfig:
     return load_config(job_conf(folder, **sections), [], {})
 
 
-def watched(config: AppConfig, clock: Clock) -> AbstractContextManager[WatchedJob]:
-    return watched_job(config.job_tables, config.stream, config.secrets, clock)
+def observers_of(config: AppConfig, clock: Clock) -> AbstractContextManager[JobObservers]:
+    return job_observers(config.job_tables, config.stream, config.secrets, clock)
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
 def test_an_error_that_ends_the_job_is_reported(tmp_path: Path, receiver: HttpReceiver) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")
     error = WrongSourceError("the topic is gone", where="t", fix="make it")
-    with pytest.raises(WrongSourceError), watched(config, StandingClock(1000)):
+    with pytest.raises(WrongSourceError), observers_of(config, StandingClock(1000)):
         raise error
     [notice] = notices(receiver)
     assert notice == {
@@ -57,7 +57,7 @@ def test_a_job_that_has_drained_its_source_sends_no_notice(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     config = a_config(tmp_path, receiver, trigger="availableNow")
-    with watched(config, StandingClock()):
+    with observers_of(config, StandingClock()):
         pass
     assert notices(receiver) == []
 
@@ -65,7 +65,7 @@ def test_a_job_that_has_drained_its_source_sends_no_notice(
 def test_events_reach_the_webhook_under_the_names_of_their_tables(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
-    with watched(a_config(tmp_path, receiver), StandingClock()) as job:
+    with observers_of(a_config(tmp_path, receiver), StandingClock()) as job:
         job.events.report_held("orders", HELD)
         job.events.of_table("items").on_epoch(EpochReport(epoch=3, quarantined=ASIDE))
         job.events.report_unassigned(3, ASIDE)
@@ -86,7 +86,7 @@ def test_events_are_appended_to_their_file_without_secrets(
     config, file = a_config(tmp_path, receiver), tmp_path / "events.jsonl"
     file.write_text("{}\n")
     tables, stream, secrets = config.job_tables, config.stream, Secrets(["very-secret"])
-    with watched_job(tables, stream, secrets, StandingClock(5), file) as job:
+    with job_observers(tables, stream, secrets, StandingClock(5), file) as job:
         assert file.read_text() == "{}\n", "the job's checks come first"
         with job.writing_events():
             job.events.report_start("s3://very-secret/t", "checkpoint")
@@ -102,7 +102,7 @@ def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: Http
     (quarantine / "epoch-1.jsonl").write_text(json.dumps(record) + "\n")
     config = a_config(tmp_path, receiver, quarantine=str(quarantine), **{"metrics-port": port})
     expected = 'stream_app_quarantine_records{table="db.t"} 1.0'
-    with watched(config, StandingClock()):
+    with observers_of(config, StandingClock()):
         for _ in range(6000):  # two minutes
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
                 text = answer.read().decode()

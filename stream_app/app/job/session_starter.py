@@ -19,8 +19,8 @@ from stream_app.spark.driver.session import start_session
 
 
 @dataclass(frozen=True, slots=True)
-class JobSession:
-    """The settings with which a job's Spark session is started.
+class SessionStarter:
+    """A starter of a job's Spark session, which also opens the job's folders.
 
     Attributes:
         job: the job's name.

@@ -9,15 +9,15 @@ from threading import Lock
 import pytest
 
 from stream_app.app.config.sync_config import TableSetting
-from stream_app.app.job.checks_between_epochs import BetweenEpochs
-from stream_app.app.job.unused_settings import UnusedSettings
+from stream_app.app.job.checks_between_epochs import ChecksBetweenEpochs
+from stream_app.app.job.unused_settings_check import UnusedSettingsCheck
 from stream_app.checkpoint.job_state import state_or_empty
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 
 
-def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSettings:
-    return UnusedSettings(
+def an_unused(job: DatabaseJob, expectations: tuple[str, ...] = ()) -> UnusedSettingsCheck:
+    return UnusedSettingsCheck(
         named_tables=job.sync.named_tables(),
         idle_expectations=lambda: expectations,
         state_file=job.tables.state_file,
@@ -32,7 +32,7 @@ def test_a_table_that_no_message_belongs_to(
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     call_times: list[int] = []
-    call = BetweenEpochs(Lock()).with_checks(call_times.append, unused.check)
+    call = ChecksBetweenEpochs(Lock()).with_checks(call_times.append, unused.check)
     for time in range(2):
         call(time)
     assert call_times == [0, 1]
@@ -53,7 +53,7 @@ def test_while_an_epoch_is_committed_the_check_waits_for_the_next_time(tmp_path:
     unused = an_unused(job)
     job.run(*creates("shop.orders", [1]))
     call_times: list[int] = []
-    call = BetweenEpochs(lock).with_checks(call_times.append, unused.check)
+    call = ChecksBetweenEpochs(lock).with_checks(call_times.append, unused.check)
     with lock:
         call(0)
     assert (call_times, state_or_empty(job.checkpoint).warnings) == ([0], ())

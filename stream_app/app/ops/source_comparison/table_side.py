@@ -25,13 +25,15 @@ from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSums:
-    """The `SummedSide` of a version of a table.
+class TableSide:
+    """One table's side of a comparison, which sums up the rows of a version.
+
+    Implements `SummedSide`.
 
     Attributes:
         version: the version; the latest one moves with the table's commits.
-        keys, columns: columns of this table, with their positions in the table that is compared.
-        has_all: whether `columns` are all columns of this table, at their own positions.
+        keys, columns: columns of this table, with their indexes in the table that is compared.
+        has_all: whether `columns` are all columns of this table, at their own indexes.
     """
 
     table: FileStoreTable
@@ -80,9 +82,9 @@ class TableSums:
         return at_version(self.table, self.version)
 
 
-def table_sums(
+def both_sides(
     table: FileStoreTable, other_table: FileStoreTable, version: Version
-) -> tuple[TableSums, TableSums, list[str]]:
+) -> tuple[TableSide, TableSide, list[str]]:
     """Return both sides of a comparison of tables, for the columns of the same kind in both.
 
     The third value lists the columns that are left out, with the reasons.
@@ -95,8 +97,8 @@ def table_sums(
     """
     version_table, _ = at_version(other_table, version)
     other_fields = {field.name: field for field in version_table.schema.fields}
-    columns, left_out = [], list[str]()
-    for position, field in enumerate(table.schema.fields):
+    columns, left_out_columns = [], list[str]()
+    for index, field in enumerate(table.schema.fields):
         other_field = other_fields.pop(field.name, None)
         if other_field is None or text_kind(other_field.data_type) != text_kind(field.data_type):
             kind = (
@@ -104,12 +106,12 @@ def table_sums(
                 if other_field is None
                 else f"{field.data_type} and {other_field.data_type}"
             )
-            left_out.append(f"{field.name} ({kind})")
+            left_out_columns.append(f"{field.name} ({kind})")
         elif not has_text(field.data_type):
-            left_out.append(f"{field.name} ({field.data_type})")
+            left_out_columns.append(f"{field.name} ({field.data_type})")
         else:
-            columns.append((position, field, other_field))
-    left_out += [f"{name} (only there)" for name in other_fields]
+            columns.append((index, field, other_field))
+    left_out_columns += [f"{name} (only there)" for name in other_fields]
     names = [field.name for _, field, _ in columns]
     if missing_keys := [name for name in table.schema.primary_keys if name not in names]:
         raise UsageError(
@@ -118,29 +120,29 @@ def table_sums(
             fix="name a table that has the same key",
         )
     keys = [column for column in columns if column[1].name in table.schema.primary_keys]
-    is_whole = not left_out and names == list(version_table.schema.fields.names)
-    own_side = TableSums(
+    is_whole = not left_out_columns and names == list(version_table.schema.fields.names)
+    own_side = TableSide(
         table=table,
         version=Version(),
-        keys=tuple((position, field) for position, field, _ in keys or columns),
-        columns=tuple((position, field) for position, field, _ in columns),
+        keys=tuple((index, field) for index, field, _ in keys or columns),
+        columns=tuple((index, field) for index, field, _ in columns),
         has_all=len(columns) == len(table.schema.fields),
     )
-    other_side = TableSums(
+    other_side = TableSide(
         table=other_table,
         version=version,
-        keys=tuple((position, other_field) for position, _, other_field in keys or columns),
-        columns=tuple((position, other_field) for position, _, other_field in columns),
+        keys=tuple((index, other_field) for index, _, other_field in keys or columns),
+        columns=tuple((index, other_field) for index, _, other_field in columns),
         has_all=is_whole,
     )
-    return own_side, other_side, left_out
+    return own_side, other_side, left_out_columns
 
 
-def own_sums(table: FileStoreTable, names: Collection[str]) -> TableSums:
+def newest_side(table: FileStoreTable, names: Collection[str]) -> TableSide:
     """Return the side of a table at its newest version, for some of its columns."""
     columns = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
     keys = [pair for pair in columns if pair[1].name in table.schema.primary_keys]
-    return TableSums(
+    return TableSide(
         table=table,
         version=Version(),
         keys=tuple(keys or columns),

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.secrets import Secrets
+from stream_app.app.observe.channels.configured_listeners import configured_listeners
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.channels.signs_of_life import SignsOfLife, signs_of_life
-from stream_app.app.observe.channels.watchers import watchers
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
     TablesCollector,
@@ -31,7 +31,7 @@ from stream_app.table.job.table_job import TableJob
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedCompaction:
+class CompactionObservers:
     """The observers of a job that compacts a table.
 
     Attributes:
@@ -67,10 +67,10 @@ class WatchedCompaction:
 
 
 @contextmanager
-def watched_compaction(
+def compaction_observers(
     settings: CompactionSettings, secrets: Secrets
-) -> Iterator[WatchedCompaction]:
-    """Watch the job within the block.
+) -> Iterator[CompactionObservers]:
+    """Within the block, run the observers of a job that compacts a table.
 
     Args:
         secrets: texts that no observer may show.
@@ -79,11 +79,11 @@ def watched_compaction(
         UsageError: the port is taken, or a package is missing.
     """
     registry, clock, label = CollectorRegistry(), settings.table.clock, settings.table.label
-    stream = settings.stream
+    stream_config = settings.stream_config
     with (
-        serving(registry, settings.metrics_port, None, stream.metrics_address),
-        watchers(
-            stream,
+        serving(registry, settings.metrics_port, None, stream_config.metrics_address),
+        configured_listeners(
+            stream_config,
             f"compact {label}",
             clock,
             hide=secrets.hide,
@@ -91,6 +91,6 @@ def watched_compaction(
         ) as listeners,
         signs_of_life(clock) as signs,
     ):
-        yield WatchedCompaction(
+        yield CompactionObservers(
             registry, signs, listeners, StoreCollector(label), JvmCollector(label)
         )

@@ -20,8 +20,8 @@ _COUNT_WAIT_S = 1.0
 """The seconds for which a page waits for a new count of the quarantine."""
 
 
-class UnresolvedRecords:
-    """The count of a job's bad records, by table. Thread-safe.
+class UnresolvedRecordCounter:
+    """A counter of a job's unresolved records, by table. Thread-safe.
 
     Args:
         folder: the folder of the quarantine, or None without one.

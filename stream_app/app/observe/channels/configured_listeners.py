@@ -1,4 +1,4 @@
-"""Starts the configured watchers of a job, such as OpenTelemetry and a webhook."""
+"""Starts the configured listeners of a job, such as OpenTelemetry and a webhook."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stream_app.epochs.task_errors import readable_error
 
 
 @contextmanager
-def watchers(
-    stream: StreamConfig,
+def configured_listeners(
+    stream_config: StreamConfig,
     name: str,
     clock: Clock,
     *,
     hide: Callable[[str], str],
     ends_by_itself: bool,
-    others: Iterable[JobListener] = (),
+    other_listeners: Iterable[JobListener] = (),
 ) -> Iterator[Listeners]:
     """Send a job's events within the block, and the end of the block as an event.
 
@@ -30,21 +30,26 @@ def watchers(
         hide: replaces the configuration's secrets in a text.
         ends_by_itself: whether the job ends when its work is done, so that only an error is
             reported.
-        others: further listeners.
+        other_listeners: further listeners.
 
     Raises:
         UsageError: a package is missing.
     """
-    listeners = list(others)
+    listeners = list(other_listeners)
     with ExitStack() as stack:
-        if stream.otlp_endpoint is not None:
-            endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
-            traces = otlp_module().EpochTraces(endpoint, name, clock)
-            stack.callback(traces.end)
-            listeners.append(traces)
-        if stream.webhook_url is not None:
+        if stream_config.otlp_endpoint is not None:
+            endpoint = (
+                None if stream_config.otlp_endpoint == ENVIRONMENT else stream_config.otlp_endpoint
+            )
+            tracer = otlp_module().EpochTracer(endpoint, name, clock)
+            stack.callback(tracer.end)
+            listeners.append(tracer)
+        if stream_config.webhook_url is not None:
             webhook = Webhook(
-                Receiver(stream.webhook_url, stream.webhook_secret), name, clock, hide=hide
+                Receiver(stream_config.webhook_url, stream_config.webhook_secret),
+                name,
+                clock,
+                hide=hide,
             )
             webhook.begin()
             stack.callback(webhook.end)
