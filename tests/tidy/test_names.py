@@ -36,14 +36,6 @@ NAMED_BY_THEIR_CLASS = re.compile("(Counts|Metrics|Row|Overview|Compaction)$")
 PLURALS_STORED = frozenset({"HeldTable.tries"})
 """Numbers whose names are keys of files."""
 
-PLURALS_LEFT = frozenset(
-    [
-        *("app", "cdc", "demo", "filestore", "format", "mergetree"),
-        *("planning", "predicate", "table", "variants"),
-    ]
-)
-"""Packages that still name numbers by what they count: the list may only shrink."""
-
 _NAMED_WELL = ("stream_app", "bench", "tests")
 
 
@@ -113,7 +105,7 @@ def test_a_number_is_not_named_by_the_things_that_it_counts() -> None:
     plurals = [
         f"{module}: {name}"
         for module in modules("stream_app")
-        if "/compiled/" not in module and module.split("/")[1] not in PLURALS_LEFT
+        if "/compiled/" not in module
         for name in counted_things(tree_of(module))
         if name not in PLURALS_STORED
     ]

@@ -105,16 +105,11 @@ def test_modules_begin_with_what_they_are_for() -> None:
     assert [name for name in modules() if not ast.get_docstring(tree_of(name))] == []
 
 
-PURPOSES_LEFT = frozenset({"cdc", "filestore", "format", "kafka", "mergetree", "table"})
-"""Packages with classes that name a protocol before their purpose: the list may only shrink."""
-
-
 def test_classes_begin_with_what_they_are_for() -> None:
     """The protocol that a class implements comes after its purpose."""
     assert [
         f"{name}: {node.name}"
         for name in modules("stream_app")
-        if name.split("/")[1] not in PURPOSES_LEFT
         for node in ast.walk(tree_of(name))
         if isinstance(node, ast.ClassDef)
         and (ast.get_docstring(node) or "").startswith("Implements")
