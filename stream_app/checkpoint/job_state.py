@@ -160,10 +160,10 @@ class JobStateFile:
         """Replace the warnings of a reporter's previous call, because they end with their cause."""
         previous_warnings = self._transient_warnings.get(reporter, ())
         ended_warnings = [warning for warning in previous_warnings if warning not in warnings]
-        lasting_warnings = tuple(
+        remaining_warnings = tuple(
             warning for warning in self.state.warnings if warning not in ended_warnings
         )
-        self.update(replace(self.state, warnings=lasting_warnings))
+        self.update(replace(self.state, warnings=remaining_warnings))
         self.warn(warning for warning in warnings if warning not in previous_warnings)
         self._transient_warnings[reporter] = tuple(warnings)
 

@@ -118,13 +118,13 @@ def _scalar(variant: Variant) -> Any:
     if variant.basic_kind in (layout.OBJECT, layout.ARRAY):
         raise TypeError
     value = variant.scalar()
-    is_number = variant.basic_kind != layout.SHORT_TEXT and variant.kind in _NOT_NUMBERS
-    if isinstance(value, bytes) or is_number:
+    is_time = variant.basic_kind != layout.SHORT_TEXT and variant.kind in _TIME_KINDS
+    if isinstance(value, bytes) or is_time:
         raise TypeError
     return value
 
 
-_NOT_NUMBERS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
+_TIME_KINDS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
 """Kinds whose values are integers without being numbers."""
 
 

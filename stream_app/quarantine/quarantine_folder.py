@@ -213,7 +213,7 @@ class Quarantine:
             remaining_lines = [
                 line
                 for line in lines
-                if self._record(name, line).identity not in removed_identities
+                if line.strip() and self._record(name, line).identity not in removed_identities
             ]
             if not remaining_lines:
                 self.file_io.delete(path)

@@ -118,8 +118,8 @@ def _file_facts(table: FileStoreTable) -> Mapping[str, Fact]:
 
 
 _SIZES: Mapping[str, Fact] = {
-    "files": "files",
-    "rows": "rows",
+    "files": "file_count",
+    "rows": "row_count",
     "bytes": "bytes",
     "updated": _time_fact("updated_ms", zone=""),
 }
@@ -150,7 +150,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "options": _options_text,
         "comment": "comment",
     },
-    "partitions": {"partition": "partition_path", "buckets": "buckets", **_SIZES},
+    "partitions": {"partition": "partition_path", "buckets": "bucket_count", **_SIZES},
     "buckets": {"partition": "partition_path", "bucket": "bucket", **_SIZES},
     # A tag without `retained_ms` does not expire.
     "tags": {
@@ -172,7 +172,7 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
     # Buckets and levels are ranges, or None if the writer did not record them.
     "manifests": {
-        "part": "part",
+        "part": "list_kind",
         "manifest": "file_name",
         "bytes": "file_size",
         "added": "num_added_files",

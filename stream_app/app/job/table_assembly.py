@@ -1,4 +1,4 @@
-"""Makes the tables of a job, and the `RoundRunner` that bring epochs into them.
+"""Makes the tables of a job, and the `RoundRunner` that brings epochs into them.
 
 `ingest_job` calls it. An error of the table ends a job of one table. In a job of a whole database
 each table fails alone, and new tables appear with their first messages.

@@ -106,12 +106,12 @@ class ConsumerManager:
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[Consumer]:
         """Delete consumers without progress for longer than `expiration_ms`."""
-        expired_names = [
+        expired_consumers = [
             consumer for consumer in self.consumers() if consumer.has_expired(now_ms, expiration_ms)
         ]
-        if expired_names:
-            self._delete([consumer.consumer_id for consumer in expired_names])
-        return expired_names
+        if expired_consumers:
+            self._delete([consumer.consumer_id for consumer in expired_consumers])
+        return expired_consumers
 
     def _delete(self, consumer_ids: list[str]) -> None:
         for consumer_id in consumer_ids:

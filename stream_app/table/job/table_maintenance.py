@@ -68,7 +68,7 @@ class MaintenanceMetrics:
 
     @property
     def work_count(self) -> int:
-        """A number that grows with each deletion and each tag."""
+        """A number that grows with each expired snapshot or partition, and each deleted file."""
         return self.snapshots_expired + self.partitions_expired + self.files
 
     def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:

@@ -70,8 +70,7 @@ class TableState:
         commit_history: the known snapshot and this writer's commits.
         coordinator: the coordinator of the compactions, with the levels of its buckets.
         waiting_buckets: buckets with rows that wait for a compaction, which the coordinator may not
-            know.
-            It is an estimate, and may contain buckets without such rows.
+            know. It is an estimate, and may contain buckets without such rows.
         compaction_seen_s: the time when this process last saw another writer's COMPACT snapshot, in
             seconds of the steady clock.
     """
