@@ -91,11 +91,11 @@ class DatabaseSnapshotRecorder:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table
-            newest_snapshot = feed.table_job.newest_snapshot
+            latest_snapshot = feed.table_job.latest_snapshot
             if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
-            elif newest_snapshot is not None:
-                tables[feed.name] = TableAt(newest_snapshot.snapshot_id, newest_snapshot.time_ms)
+            elif latest_snapshot is not None:
+                tables[feed.name] = TableAt(latest_snapshot.snapshot_id, latest_snapshot.time_ms)
         return tables, left_out
 
     def _prune(self) -> None:

@@ -120,7 +120,7 @@ def table_page(
     )
     latest_snapshot = snapshots[0] if snapshots else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
-    expiring_ids = () if expiry is None else expiry.numbers
+    expiring_ids = () if expiry is None else expiry.snapshot_ids
     tags = parts.values("tags", table.tags.tags)
     consumers = parts.values("consumers", table.consumers.consumers)
     compactions = parts.values("compactions", lambda: _compactions(table, snapshots))

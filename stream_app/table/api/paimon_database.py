@@ -127,11 +127,11 @@ class PaimonDatabase:
         """
         with storage_errors(self.folder):
             snapshots = self._files.all()
-            earliest = {
+            earliest_ids = {
                 name: self._earliest_snapshot(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
             }
-        return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest)]
+        return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest_ids)]
 
     def as_of(self, *, transaction: str | None = None) -> DatabaseAsOf:
         """Return the tables as of one transaction.
@@ -172,13 +172,15 @@ class PaimonDatabase:
         return table.table.snapshots.earliest_id()
 
 
-def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
+def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) -> bool:
     """Return whether every table still has its snapshot.
 
     Args:
-        earliest: table → its earliest snapshot; None for a dropped table.
+        earliest_ids: table → its earliest snapshot; None for a dropped table.
     """
-    bounds = ((earliest.get(name), version.snapshot) for name, version in snapshot.tables.items())
+    bounds = (
+        (earliest_ids.get(name), version.snapshot) for name, version in snapshot.tables.items()
+    )
     return all(first is not None and first <= number for first, number in bounds)
 
 

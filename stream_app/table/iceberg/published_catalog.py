@@ -108,8 +108,8 @@ class PublishedCatalog:
         """
         if self._kind is None or not self._kind.names_files:
             return len(paths)
-        newest = self._newest and self.files.version_path(self._newest.version)
-        return paths.index(newest) if newest in paths else 0
+        newest_path = self._newest and self.files.version_path(self._newest.version)
+        return paths.index(newest_path) if newest_path in paths else 0
 
     def bring_up_to(self, metadata: IcebergMetadata | None) -> None:
         """Publish a version to the catalog unless it has it; does nothing without a catalog.

@@ -141,11 +141,11 @@ class IcebergPublisher:
         self._give_to_catalog(snapshot)
 
     def _catch_up(self) -> None:
-        latest = self.table.snapshots.latest()
-        if latest is not None:
-            self.bring_up_to(latest)
+        latest_snapshot = self.table.snapshots.latest()
+        if latest_snapshot is not None:
+            self.bring_up_to(latest_snapshot)
             self._refresh()
-            self._give_to_catalog(latest)
+            self._give_to_catalog(latest_snapshot)
 
     def _give_to_catalog(self, snapshot: Snapshot) -> None:
         """Publish the version in the catalog; retries once if the catalog has greater numbers."""

@@ -103,8 +103,8 @@ class RestCatalogTable:
         if table.metadata.location != self.table.location:
             raise another_table_error(".".join(self.identifier))
         older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
-        newest = table.metadata.current_snapshot_id
-        return CatalogState((table.metadata_location, *older), newest)
+        latest_snapshot_id = table.metadata.current_snapshot_id
+        return CatalogState((table.metadata_location, *older), latest_snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.

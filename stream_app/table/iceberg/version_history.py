@@ -43,11 +43,16 @@ class TaggedSnapshotReader:
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
-        tags, newest = self.read(), snapshots[-1]
-        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
-        retained_snapshots = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {snapshot.snapshot_id for snapshot in retained_snapshots}
-        kept_tags = {name: number for name, number in tags.items() if number in numbers}
+        tags, latest_snapshot = self.read(), snapshots[-1]
+        earliest_id = self.table.snapshots.earliest_id() or latest_snapshot.snapshot_id
+        retained_snapshots = (
+            *kept_snapshots(snapshots[:-1], earliest_id, tags.values()),
+            latest_snapshot,
+        )
+        snapshot_ids = {snapshot.snapshot_id for snapshot in retained_snapshots}
+        kept_tags = {
+            name: snapshot_id for name, snapshot_id in tags.items() if snapshot_id in snapshot_ids
+        }
         return retained_snapshots, kept_tags
 
 
@@ -60,8 +65,8 @@ def older_files(
     """Return the older metadata files that stay beside the next version's, oldest first."""
     if base_metadata is None:
         return ()
-    newest = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
-    older_versions = (*base_metadata.older_files, newest)
+    newest_file = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
+    older_versions = (*base_metadata.older_files, newest_file)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions
     surplus_count = max(0, len(older_versions) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])

@@ -140,14 +140,14 @@ class TagUpkeep:
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
         begin, next_begin = self._next_snapshot(rules)
-        latest = self.table.snapshots.latest()
-        if now_ms is None or latest is None:
+        latest_snapshot = self.table.snapshots.latest()
+        if now_ms is None or latest_snapshot is None:
             return False
-        if latest.snapshot_id + 1 < begin:
+        if latest_snapshot.snapshot_id + 1 < begin:
             return False  # the newest tag is ahead of the table, so a new snapshot would get no tag
-        is_untagged = latest.snapshot_id >= begin
-        newest = snapshot_time(self.table, latest) if is_untagged else None
-        return lacks_snapshot(rules, next_begin, newest, now_ms)
+        is_untagged = latest_snapshot.snapshot_id >= begin
+        latest_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
+        return lacks_snapshot(rules, next_begin, latest_time, now_ms)
 
     def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
         """Return the number of the next snapshot to examine, and the begin of the next period."""
