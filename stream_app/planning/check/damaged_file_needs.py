@@ -68,8 +68,8 @@ def next_step(
         if not version.branch and version.kind is not VersionKind.CHANGELOG
     ]
     snapshots = [version for version in main_versions if version.kind is VersionKind.SNAPSHOT]
-    newest_version = max(snapshots, key=lambda version: version.number or 0, default=None)
-    if newest_version not in dependents:
+    latest_version = max(snapshots, key=lambda version: version.number or 0, default=None)
+    if latest_version not in dependents:
         has_rows = any(not dependent.is_changes for dependent in dependents)
         verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (

@@ -184,8 +184,10 @@ class TableReplay:
             ]
             for bucket_id, files in files_of_buckets(added_entries).items():
                 earlier_files = changes.setdefault(bucket_id, [])
-                newest = max((file.max_sequence_number for file in earlier_files), default=-1)
-                if min(file.min_sequence_number for file in files) <= newest:
+                max_earlier_number = max(
+                    (file.max_sequence_number for file in earlier_files), default=-1
+                )
+                if min(file.min_sequence_number for file in files) <= max_earlier_number:
                     backward_buckets.add(bucket_id)
                 earlier_files += files
         return changes, backward_buckets

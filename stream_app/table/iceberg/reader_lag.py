@@ -66,7 +66,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         where, state = "the Iceberg catalog", PublishedCatalog(table, files).state()
         published = None if state is None else state.snapshot_id
     else:
-        where, version = "Iceberg's metadata", files.newest_version()
+        where, version = "Iceberg's metadata", files.latest_version()
         metadata = None if version is None else files.read_version(version)
         published = None if metadata is None else metadata.current.snapshot_id
     latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)

@@ -26,18 +26,18 @@ class TaggedSnapshotReader:
     """A reader of the snapshots that a table's tags keep; it reads each tag once."""
 
     table: FileStoreTable
-    _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
+    _snapshot_ids: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
         """Return each tag with the number of its snapshot."""
-        earlier_numbers, self._numbers = self._numbers, {}
+        earlier_ids, self._snapshot_ids = self._snapshot_ids, {}
         for key in self.table.tags.statuses().items():
-            number = earlier_numbers.get(key)
-            if number is None and (tag := self.table.tags.tag(key[0])) is not None:
-                number = tag.snapshot.snapshot_id
-            if number is not None:
-                self._numbers[key] = number
-        return {name: number for (name, _), number in self._numbers.items()}
+            snapshot_id = earlier_ids.get(key)
+            if snapshot_id is None and (tag := self.table.tags.tag(key[0])) is not None:
+                snapshot_id = tag.snapshot.snapshot_id
+            if snapshot_id is not None:
+                self._snapshot_ids[key] = snapshot_id
+        return {name: snapshot_id for (name, _), snapshot_id in self._snapshot_ids.items()}
 
     def retain(
         self, snapshots: Sequence[IcebergSnapshot]
@@ -126,8 +126,8 @@ def schemas_of(
         table.known_schemas(),
     )
     return {
-        number: published_schemas[number]
-        if number in published_schemas
-        else schema_json(schema_of(number))
-        for number in sorted({snapshot.schema_id for snapshot in snapshots})
+        schema_id: published_schemas[schema_id]
+        if schema_id in published_schemas
+        else schema_json(schema_of(schema_id))
+        for schema_id in sorted({snapshot.schema_id for snapshot in snapshots})
     }

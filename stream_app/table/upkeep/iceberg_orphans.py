@@ -47,7 +47,7 @@ class IcebergMetadataFiles:
         Raises:
             CorruptFileError: a version cannot be read, so its files cannot be determined.
         """
-        version = self.files.newest_version()
+        version = self.files.latest_version()
         latest_metadata = None if version is None else self.files.read_version(version)
         if latest_metadata is None:
             return set(names)  # the next commit reads the folder

@@ -167,14 +167,14 @@ class TagUpkeep:
                 "no tags are made: they follow the watermark, but no snapshot has one, because "
                 "stream_app writes none: set 'tag.automatic-creation' = 'process-time'"
             )
-        by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
+        by_snapshot_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created_names = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
         for due_tag in due_tags(rules, next_begin, times):
             created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
             tag = Tag(
                 name=due_tag.name,
-                snapshot=by_number[due_tag.snapshot_id],
+                snapshot=by_snapshot_id[due_tag.snapshot_id],
                 create_time_ms=created_ms,
                 time_retained_ms=retained_ms,
             )
@@ -186,7 +186,7 @@ class TagUpkeep:
             # The created tags determine what is due next.
             self._is_due_known = not created_names
             self._examined_id = (
-                max(self._examined_id, *by_number) if by_number else self._examined_id
+                max(self._examined_id, *by_snapshot_id) if by_snapshot_id else self._examined_id
             )
         return tuple(created_names)
 
