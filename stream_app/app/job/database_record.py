@@ -115,7 +115,9 @@ class DatabaseSnapshotRecorder:
             table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
             ids = map_in_threads(COMMIT_THREADS, _earliest_id, feeds)
-            earliest_ids = {feed.name: number for feed, number in zip(feeds, ids, strict=True)}
+            earliest_ids = {
+                feed.name: earliest_id for feed, earliest_id in zip(feeds, ids, strict=True)
+            }
             expired = [
                 name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest_ids)
             ]

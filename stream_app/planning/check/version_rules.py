@@ -73,15 +73,15 @@ def compaction_findings(snapshot: Snapshot, row_change: int, where: str) -> Iter
 
 
 def chain_findings(
-    numbers: Sequence[int], latest_hint: int | None, earliest_hint: int | None, where: str
+    snapshot_ids: Sequence[int], latest_hint: int | None, earliest_hint: int | None, where: str
 ) -> Iterator[Finding]:
     """Yield problems with the numbers of existing snapshots, ascending, and with the hints.
 
     Args:
         latest_hint, earliest_hint: the numbers in the hints; None if absent or unreadable.
     """
-    for gap in number_gaps(numbers):
-        retained_count = sum(number >= gap.right for number in numbers)
+    for gap in number_gaps(snapshot_ids):
+        retained_count = sum(snapshot_id >= gap.right for snapshot_id in snapshot_ids)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             problem=f"{gap.text('snapshot')} missing between {gap.left} and {gap.right}",
@@ -89,7 +89,7 @@ def chain_findings(
             fix="restore it from a backup; or expire the snapshots before the gap: "
             f"stream-app expire-snapshots --retain-max {retained_count}",
         )
-    yield from hint_findings("snapshot", numbers, (latest_hint, earliest_hint), where)
+    yield from hint_findings("snapshot", snapshot_ids, (latest_hint, earliest_hint), where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,9 @@ def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
     return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 
-def nearest_numbers(expiring: int, remaining_numbers: Iterable[int]) -> list[int]:
+def nearest_ids(expiring: int, remaining_ids: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
-    ascending = sorted(remaining_numbers)
+    ascending = sorted(remaining_ids)
     earlier_ids = [snapshot_id for snapshot_id in ascending if snapshot_id < expiring]
     later_ids = [snapshot_id for snapshot_id in ascending if snapshot_id > expiring]
     return earlier_ids[-1:] + later_ids[:1]

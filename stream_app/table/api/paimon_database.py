@@ -128,7 +128,7 @@ class PaimonDatabase:
         with storage_errors(self.folder):
             snapshots = self._files.all()
             earliest_ids = {
-                name: self._earliest_snapshot(name)
+                name: self._earliest_id(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
             }
         return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest_ids)]
@@ -163,7 +163,7 @@ class PaimonDatabase:
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )
 
-    def _earliest_snapshot(self, name: str) -> int | None:
+    def _earliest_id(self, name: str) -> int | None:
         options = self.file_io_options
         try:
             table = open_table(f"{self.folder}/{name}", file_io_options=options)
@@ -181,7 +181,7 @@ def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) 
     bounds = (
         (earliest_ids.get(name), version.snapshot) for name, version in snapshot.tables.items()
     )
-    return all(first is not None and first <= number for first, number in bounds)
+    return all(first is not None and first <= snapshot_id for first, snapshot_id in bounds)
 
 
 def open_database(

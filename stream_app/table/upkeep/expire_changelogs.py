@@ -24,7 +24,7 @@ from stream_app.table.upkeep.expire_snapshots import (
     add_changelog,
     add_dropped,
     commit_time_ms,
-    earliest_unread_snapshot,
+    earliest_unread_snapshot_id,
     read_with_advice,
     versions_before,
 )
@@ -83,7 +83,7 @@ class ExpireChangelogs:
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         """Return the number of the first retained version."""
         now_ms = self.table.clock.now_ms()
-        first_needed = earliest_unread_snapshot(self.table, now_ms)
+        first_needed = earliest_unread_snapshot_id(self.table, now_ms)
         if not config.is_changelog_longer:
             end = ids[-1] + 1
             return end if first_needed is None else min(end, first_needed)

@@ -24,7 +24,7 @@ from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import earliest_needed_snapshot
+from stream_app.planning.commit.job_epochs import earliest_needed_snapshot_id
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
@@ -247,7 +247,7 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        first_needed = earliest_unread_snapshot(self.table, self.table.clock.now_ms())
+        first_needed = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
         if first_needed is not None and first_needed < retained_id:
             raise UsageError(
                 f"snapshot {first_needed} was about to expire, and a consumer has just started "
@@ -267,14 +267,14 @@ class ExpireSnapshots:
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
             return expire_range
-        return limit_by_consumer(expire_range, earliest_unread_snapshot(self.table, now_ms))
+        return limit_by_consumer(expire_range, earliest_unread_snapshot_id(self.table, now_ms))
 
     def _without_newest_epochs(self, latest_id: int, expire_range: ExpireRange) -> ExpireRange:
         """Return the range without the snapshots that alone record a job's newest epoch."""
         if expire_range.is_empty:
             return expire_range
         snapshots = self.table.snapshots.backwards(begin=latest_id)
-        first_needed = earliest_needed_snapshot(recording(snapshots), self.table.clock.now_ms())
+        first_needed = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
         if first_needed is None or first_needed >= expire_range.end:
             return expire_range
         return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
@@ -364,7 +364,7 @@ def commit_time_ms(read: ReadVersion, snapshot_id: int) -> int | None:
         return None
 
 
-def earliest_unread_snapshot(table: FileStoreTable, now_ms: int) -> int | None:
+def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
     return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 

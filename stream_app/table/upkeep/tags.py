@@ -33,7 +33,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_period_rule
-from stream_app.planning.upkeep.unused_files import FileKey, nearest_numbers, unprotected_entries
+from stream_app.planning.upkeep.unused_files import FileKey, nearest_ids, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
 from stream_app.table.upkeep.file_deletion import (
@@ -222,7 +222,7 @@ def _files(
     neighbour_ids = {
         snapshot_id
         for version in versions
-        for snapshot_id in nearest_numbers(version.snapshot_id, snapshot_ids)
+        for snapshot_id in nearest_ids(version.snapshot_id, snapshot_ids)
     }
     neighbours = [
         protected.tags[snapshot_id]

@@ -15,7 +15,7 @@ from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import (
     carried_epochs,
-    earliest_needed_snapshot,
+    earliest_needed_snapshot_id,
     epoch_of_user,
     epochs_of,
 )
@@ -102,7 +102,7 @@ def _crowd(case: Case) -> str:
 
 def _needed(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    oldest = earliest_needed_snapshot(recording(walk), int(case.args["day"]) * DAY_MS)
+    oldest = earliest_needed_snapshot_id(recording(walk), int(case.args["day"]) * DAY_MS)
     return f"{'none' if oldest is None else oldest}, after {walk.looked_at}"
 
 
