@@ -21,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.bucket_state import bucket_state
-from stream_app.table.job.table_state import read_latest
+from stream_app.table.job.table_state import read_latest_snapshot
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
@@ -47,7 +47,7 @@ class SingleAppend:
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known_snapshot, _ = read_latest(table, constraints.read_live_files)
+        known_snapshot, _ = read_latest_snapshot(table, constraints.read_live_files)
         return cls(table, commit_user, known_snapshot, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:

@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
-def read_latest(
+def read_latest_snapshot(
     table: FileStoreTable, read_snapshot: Callable[[Snapshot | None], _Result]
 ) -> tuple[Snapshot | None, _Result]:
     """Return the newest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
@@ -107,7 +107,7 @@ class TableState:
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
-            latest_snapshot, _ = read_latest(self.table, self._read_live_files)
+            latest_snapshot, _ = read_latest_snapshot(self.table, self._read_live_files)
             commit_history = CommitHistory(self.table, self.commit_user, latest_snapshot)
             if self.last_identifier is not None:
                 return commit_history

@@ -80,7 +80,7 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         yield from _file_lines(changelogs.files)
 
 
-def _check_latest(table: FileStoreTable) -> None:
+def _check_latest_snapshot(table: FileStoreTable) -> None:
     """Check that the newest snapshot is readable: older ones may have the last readable rows."""
     try:
         FileStoreScan(table).live(table.snapshots.latest())
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         time_ms=None if args.older_than is None else _age_ms(table, args.older_than),
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
-    _check_latest(table)
+    _check_latest_snapshot(table)
     expire_snapshots = ExpireSnapshots(table)
     expire_changelogs = ExpireChangelogs(table)
     snapshots, changelogs = expire_snapshots.plan(config), expire_changelogs.plan(config)
