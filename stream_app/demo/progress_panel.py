@@ -50,10 +50,10 @@ class TableProgress:
         except TableNotFoundError:
             return  # the job has yet to make it
         snapshots = self._table.snapshots
-        for number in range(self.latest_id + 1, (snapshots.latest_id() or 0) + 1):
-            self.latest_id = number
+        for snapshot_id in range(self.latest_id + 1, (snapshots.latest_id() or 0) + 1):
+            self.latest_id = snapshot_id
             try:
-                self._add_snapshot(snapshots.snapshot(number))
+                self._add_snapshot(snapshots.snapshot(snapshot_id))
             except FileNotFoundError:
                 continue  # expired, in a long demo
 

@@ -25,7 +25,7 @@ _KIND_STYLES = {"+I": "green", "-U": "yellow", "+U": "yellow", "-D": "red"}
 def story(tables: Mapping[str, FileStoreTable]) -> Iterator[RenderableType]:
     """Yield all parts of the report. The log and the changes are those of the altered tables."""
     snapshots = {
-        name: [table.snapshots.snapshot(number) for number in table.snapshots.ids()]
+        name: [table.snapshots.snapshot(snapshot_id) for snapshot_id in table.snapshots.ids()]
         for name, table in tables.items()
     }
     yield _schemas(tables, snapshots)
@@ -50,19 +50,19 @@ def _schemas(
         "table", "schema", "from", "columns", right=("schema",),
     )  # fmt: skip
     for name, table in tables.items():
-        schemas = [table.schemas.schema(number) for number in table.schemas.ids()]
+        schemas = [table.schemas.schema(schema_id) for schema_id in table.schemas.ids()]
         for previous, schema in itertools.pairwise([None, *schemas]):
             assert schema is not None
-            numbers = (
+            snapshot_ids = (
                 snapshot.snapshot_id
                 for snapshot in snapshots[name]
                 if snapshot.schema_id == schema.schema_id
             )
-            first_number = next(numbers, None)
+            first_id = next(snapshot_ids, None)
             report.add_row(
                 "" if previous else name,
                 str(schema.schema_id),
-                f"snapshot {first_number}" if first_number else "–",
+                f"snapshot {first_id}" if first_id else "–",
                 _columns_text(previous, schema),
                 style="bold" if previous else None,
             )

@@ -107,7 +107,7 @@ class IcebergFiles:
         folder = iceberg_folder(table_location, options)
         return cls(file_io, folder, options[METADATA_ICEBERG_MANIFEST_COMPRESSION])
 
-    def newest_version(self) -> int | None:
+    def latest_version(self) -> int | None:
         """Return the number in the hint, or else the greatest; None before any publication."""
         version = hint_of(self.file_io, self._hint)
         if version is not None:

@@ -286,8 +286,8 @@ class FileStoreTable:
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Return a function from a schema's number to the schema, which reads each file once."""
         schemas = {self.schema.schema_id: self.schema}
-        return lambda number: (
-            schemas.get(number) or schemas.setdefault(number, self.schemas.schema(number))
+        return lambda schema_id: (
+            schemas.get(schema_id) or schemas.setdefault(schema_id, self.schemas.schema(schema_id))
         )
 
     def with_options(self, options: Mapping[str, str]) -> FileStoreTable:

@@ -19,39 +19,39 @@ class DatabaseFacts:
     """The database snapshots of a job.
 
     Attributes:
-        newest_snapshot: the newest database snapshot whose table snapshots all exist, or None.
+        latest_snapshot: the newest database snapshot whose table snapshots all exist, or None.
         count: the number of readable database snapshots.
         doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
             transaction ended in it.
     """
 
-    newest_snapshot: DatabaseSnapshot | None
+    latest_snapshot: DatabaseSnapshot | None
     count: int = 0
     doubt: str = ""
 
     def line(self) -> str:
         """Return the facts as one line of text."""
         doubt_text = f"; the newest epoch has none: {self.doubt}" if self.doubt else ""
-        if self.newest_snapshot is None:
+        if self.latest_snapshot is None:
             return f"no database snapshot{doubt_text}"
         sources = ", ".join(
             f"transaction {source.transaction} of {name} ({utc_text(source.time_ms)})"
-            for name, source in sorted(self.newest_snapshot.sources.items())
+            for name, source in sorted(self.latest_snapshot.sources.items())
         )
         omissions = ", ".join(
-            f"{name} ({reason})" for name, reason in sorted(self.newest_snapshot.left_out.items())
+            f"{name} ({reason})" for name, reason in sorted(self.latest_snapshot.left_out.items())
         )
         omission_text = f", without {omissions}" if omissions else ""
         return (
             f"newest of {self.count} database snapshots: {sources}, "
-            f"tables {len(self.newest_snapshot.tables)}{omission_text}{doubt_text}"
+            f"tables {len(self.latest_snapshot.tables)}{omission_text}{doubt_text}"
         )
 
     def document(self) -> dict[str, Any]:
         """Return the facts as a JSON document."""
-        newest_document = None if self.newest_snapshot is None else self.newest_snapshot.document()
+        latest_document = None if self.latest_snapshot is None else self.latest_snapshot.document()
         return {
-            "database_snapshot": newest_document,
+            "database_snapshot": latest_document,
             "kept": self.count,
             "doubt": self.doubt or None,
         }
@@ -70,5 +70,5 @@ def database_facts(job_tables: JobTables, checkpoint: JobFolder) -> DatabaseFact
     border = BorderLog(checkpoint).border(state_or_empty(checkpoint).epoch)
     doubt = "" if border is None or border.doubt is None else border.doubt.reason
     return DatabaseFacts(
-        newest_snapshot=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
+        latest_snapshot=snapshots[-1] if snapshots else None, count=len(snapshots), doubt=doubt
     )

@@ -79,7 +79,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]
-    earliest, proof = table.snapshots.earliest_id(), proof_of(snapshot)
+    earliest_id, proof = table.snapshots.earliest_id(), proof_of(snapshot)
     return Overview(
         table=table.version_root,
         schema=schema.schema_id,
@@ -88,7 +88,9 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         partition_keys=", ".join(schema.partition_keys),
         buckets=table.options.bucket,
         changelog_producer=schema.core_options.changelog_producer,
-        snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
+        snapshots=None
+        if earliest_id is None
+        else f"{earliest_id} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _snapshot_text(snapshot),
         rows_in_files=row_total(files, joins_files=table.schema.joins_files),
         files=len(files),

@@ -69,7 +69,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     Raises:
         CorruptFileError: a metadata file is missing or damaged.
     """
-    snapshots = newest_snapshots(table)
+    snapshots = latest_snapshots(table)
     if not snapshots:
         return TableFacts()
     latest_snapshot = snapshots[0]
@@ -91,7 +91,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     )
 
 
-def newest_snapshots(table: FileStoreTable) -> list[Snapshot]:
+def latest_snapshots(table: FileStoreTable) -> list[Snapshot]:
     """Return a few snapshots, newest first, which suffice to find the source's time."""
     return list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
 
@@ -141,13 +141,13 @@ class _CachedFacts:
     """The facts of a table at its newest snapshot, and the time at which they were read."""
 
     table: FileStoreTable
-    newest_id: int | None
+    latest_id: int | None
     facts: TableFacts
     read_at_s: float
 
     def is_valid(self, now_s: float) -> bool:
         is_recent = now_s - self.read_at_s < _VALID_S
-        return is_recent and self.table.snapshots.latest_id() == self.newest_id
+        return is_recent and self.table.snapshots.latest_id() == self.latest_id
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class FactsCache:
         self._cached.pop(path, None)
         table = self.open(path)
         # Read the number before the facts: if a snapshot follows, the next call reads again.
-        newest_id = table.snapshots.latest_id()
+        latest_id = table.snapshots.latest_id()
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
-        self._cached[path] = _CachedFacts(table, newest_id, facts, now_s)
+        self._cached[path] = _CachedFacts(table, latest_id, facts, now_s)
         return facts

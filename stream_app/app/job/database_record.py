@@ -91,11 +91,11 @@ class DatabaseSnapshotRecorder:
         tables = {}
         for feed in self.epoch_tables.ready():
             table = feed.table
-            newest_snapshot = feed.table_job.newest_snapshot
+            latest_snapshot = feed.table_job.latest_snapshot
             if table.skips_level_0 or table.kind_traits.postpones:
                 left_out[feed.name] = "its readers get rows only after a compaction"
-            elif newest_snapshot is not None:
-                tables[feed.name] = TableAt(newest_snapshot.snapshot_id, newest_snapshot.time_ms)
+            elif latest_snapshot is not None:
+                tables[feed.name] = TableAt(latest_snapshot.snapshot_id, latest_snapshot.time_ms)
         return tables, left_out
 
     def _prune(self) -> None:
@@ -115,7 +115,9 @@ class DatabaseSnapshotRecorder:
             table_names = {table for snapshot in snapshots.values() for table in snapshot.tables}
             feeds = [feed for feed in list(self.epoch_tables.feeds) if feed.name in table_names]
             ids = map_in_threads(COMMIT_THREADS, _earliest_id, feeds)
-            earliest_ids = {feed.name: number for feed, number in zip(feeds, ids, strict=True)}
+            earliest_ids = {
+                feed.name: earliest_id for feed, earliest_id in zip(feeds, ids, strict=True)
+            }
             expired = [
                 name for name, snapshot in snapshots.items() if not is_kept(snapshot, earliest_ids)
             ]

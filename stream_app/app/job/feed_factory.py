@@ -155,9 +155,9 @@ class FeedFactory:
         return TableFeed(
             name=name,
             table_job=table_job,
-            pipeline_of=lambda newest: job_pipeline(
+            pipeline_of=lambda latest_table: job_pipeline(
                 self.job_tables,
-                newest,
+                latest_table,
                 choice=None if source_check is None else source_check.choice,
                 restores=True,
                 quarantines_non_inserts=self.stream_config.non_insert_records

@@ -120,7 +120,7 @@ def table_page(
     )
     latest_snapshot = snapshots[0] if snapshots else None
     expiry = parts.value("expiry", lambda: next_expiry(table)) if snapshots else None
-    expiring_ids = () if expiry is None else expiry.numbers
+    expiring_ids = () if expiry is None else expiry.snapshot_ids
     tags = parts.values("tags", table.tags.tags)
     consumers = parts.values("consumers", table.consumers.consumers)
     compactions = parts.values("compactions", lambda: _compactions(table, snapshots))
@@ -227,22 +227,24 @@ def changes_of(
     latest_id = table.snapshots.latest_id()
     if latest_id is None:
         return [], []
-    first_number = max(latest_id - snapshot_count + 1, table.snapshots.earliest_id() or latest_id)
+    first_id = max(latest_id - snapshot_count + 1, table.snapshots.earliest_id() or latest_id)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
-    for number in range(latest_id, first_number - 1, -1):
-        batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))
+    for snapshot_id in range(latest_id, first_id - 1, -1):
+        batches = _last_changes(table, snapshot_id, QUERY_ROWS_MAX - len(rows))
         if batches:
             names = ["snapshot", *batches[0].schema.names]
-            rows[:0] = [[str(number), *row] for row in _texts(pa.Table.from_batches(batches))]
+            rows[:0] = [[str(snapshot_id), *row] for row in _texts(pa.Table.from_batches(batches))]
         if len(rows) == QUERY_ROWS_MAX or not goes_on():
             break
     return names, rows
 
 
-def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
+def _last_changes(table: FileStoreTable, snapshot_id: int, limit: int) -> list[pa.RecordBatch]:
     """Return the last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
     # Do not use the consumer of the table's options, because a page must not change the table.
-    settings = FollowSettings(start=stream_start("default", snapshot_id=number), end=number)
+    settings = FollowSettings(
+        start=stream_start("default", snapshot_id=snapshot_id), end=snapshot_id
+    )
     last_batches, row_count, read_count = deque[pa.RecordBatch](), 0, 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), settings))) as batches:
         for batch in batches:

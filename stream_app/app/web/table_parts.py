@@ -83,15 +83,15 @@ def next_expiry(table: FileStoreTable) -> SnapshotExpiry:
 class SchemaVersion:
     """One version of the schema, and its differences from the previous one; the first has none."""
 
-    number: int
+    schema_id: int
     time: str | None
     changes: tuple[str, ...]
 
 
 def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     """Return the newest versions, newest first."""
-    numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
-    schemas = [table.schemas.schema(number) for number in numbers]
+    schema_ids = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
+    schemas = [table.schemas.schema(schema_id) for schema_id in schema_ids]
     versions = []
     for previous_schema, schema in zip([None, *schemas], schemas, strict=False):
         if previous_schema is None and schema.schema_id > 0:
@@ -100,7 +100,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
             () if previous_schema is None else tuple(schema_differences(previous_schema, schema))
         )
         time = time_text(schema.time_ms)
-        versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
+        versions.append(SchemaVersion(schema_id=schema.schema_id, time=time, changes=changes))
     return versions[::-1]
 
 
@@ -169,8 +169,8 @@ def space_amplification(runs: Sequence[TreeRow]) -> float | None:
         list(bucket_runs)
         for _, bucket_runs in groupby(runs, key=lambda run: (run.partition, run.bucket))
     ]
-    oldest = sum(bucket_runs[-1].bytes for bucket_runs in buckets)
-    return sum(run.bytes for run in runs) / oldest if oldest else None
+    oldest_bytes = sum(bucket_runs[-1].bytes for bucket_runs in buckets)
+    return sum(run.bytes for run in runs) / oldest_bytes if oldest_bytes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

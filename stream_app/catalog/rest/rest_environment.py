@@ -59,9 +59,12 @@ class RestEnvironment:
         snapshot_with_totals = response.field("snapshot", dict)
         return decode_snapshot(orjson.dumps(snapshot_with_totals.get("snapshot")))
 
-    def roll_back(self, target: int, newest: int) -> None:
+    def roll_back(self, target: int, latest_snapshot_id: int) -> None:
         """See `SnapshotLoader.roll_back`."""
-        body = {"instant": {"type": "snapshot", "snapshotId": target}, "fromSnapshot": newest}
+        body = {
+            "instant": {"type": "snapshot", "snapshotId": target},
+            "fromSnapshot": latest_snapshot_id,
+        }
         response = self.api.post(*table_path(self.identifier, "rollback"), body=body)
         if response.is_missing("SNAPSHOT"):
             raise UsageError(
@@ -99,10 +102,10 @@ class RestEnvironment:
         """See `CatalogEnvironment.publish_schema`."""
         body = {"changes": [change_object(change) for change in changes]}
         response = self.api.post(*table_path(self.identifier), body=body)
-        newest_schema = schemas.latest()
+        latest_schema = schemas.latest()
         if response.is_success:
-            return newest_schema
-        if newest_schema is not None and newest_schema.schema_id >= schema.schema_id:
+            return latest_schema
+        if latest_schema is not None and latest_schema.schema_id >= schema.schema_id:
             return None  # another writer has just altered the table
         if response.status == EXISTS or response.is_missing("COLUMN"):
             raise UsageError(

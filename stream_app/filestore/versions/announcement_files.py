@@ -82,7 +82,7 @@ class RollbackAnnouncement:
 
     def encode(self) -> bytes:
         """Encode the announcement as the bytes of its file."""
-        lists = {str(number): delta for number, delta in sorted(self.delta_lists.items())}
+        lists = {str(snapshot_id): delta for snapshot_id, delta in sorted(self.delta_lists.items())}
         return encode_object({"target": self.target, "deltaManifestLists": lists})
 
     @classmethod
@@ -96,7 +96,7 @@ class RollbackAnnouncement:
         lists = json.text_map("deltaManifestLists") or {}
         return cls(
             target=json.integer("target"),
-            delta_lists={int(number): delta for number, delta in lists.items()},
+            delta_lists={int(snapshot_id): delta for snapshot_id, delta in lists.items()},
         )
 
 

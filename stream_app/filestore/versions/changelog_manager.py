@@ -59,9 +59,11 @@ class ChangelogManager:
         """
         if not snapshot_ids:
             return
-        self._write_hints([number for number in self.ids() if number not in snapshot_ids])
-        for number in snapshot_ids:
-            self.file_io.delete(self._path(number))
+        self._write_hints(
+            [snapshot_id for snapshot_id in self.ids() if snapshot_id not in snapshot_ids]
+        )
+        for snapshot_id in snapshot_ids:
+            self.file_io.delete(self._path(snapshot_id))
         self.sync_deletions()
 
     def sync_deletions(self) -> None:
@@ -85,8 +87,8 @@ class ChangelogManager:
     def hints(self) -> tuple[int | None, int | None]:
         """Return the numbers in LATEST and EARLIEST; None if a hint is absent or unreadable."""
         folder = f"{self.root}/changelog"
-        latest = hint_of(self.file_io, f"{folder}/{_LATEST}")
-        return latest, hint_of(self.file_io, f"{folder}/{_EARLIEST}")
+        latest_hint = hint_of(self.file_io, f"{folder}/{_LATEST}")
+        return latest_hint, hint_of(self.file_io, f"{folder}/{_EARLIEST}")
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/changelog/{_PREFIX}{snapshot_id}"

@@ -30,11 +30,12 @@ class SnapshotLoader(Protocol):
         """Return the newest snapshot; None without snapshots."""
         ...
 
-    def roll_back(self, target: int, newest: int) -> None:
+    def roll_back(self, target: int, latest_snapshot_id: int) -> None:
         """Make a snapshot the newest one, and delete later ones with their tags.
 
         Args:
-            newest: the newest snapshot so far; the catalog refuses if another one is the newest.
+            latest_snapshot_id: the newest snapshot so far; the catalog refuses if another one is
+                the newest.
 
         Raises:
             UsageError: the catalog does not have the target.
@@ -57,8 +58,8 @@ class SnapshotManager:
     def latest_id(self) -> int | None:
         """Return the number of the newest snapshot; None without snapshots."""
         if self.loader is not None:
-            newest = self.loader.latest()
-            return None if newest is None else newest.snapshot_id
+            latest_snapshot = self.loader.latest()
+            return None if latest_snapshot is None else latest_snapshot.snapshot_id
         hint = self._hint(_LATEST)
         # The hint is written after the snapshot, so it may be behind but never ahead.
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
@@ -99,10 +100,10 @@ class SnapshotManager:
             )
         return snapshot
 
-    def delta_list(self, number: int) -> str | None:
+    def delta_list(self, snapshot_id: int) -> str | None:
         """Return the delta manifest list of a snapshot; None if it is gone or unreadable."""
         try:
-            return self.snapshot(number).delta_manifest_list
+            return self.snapshot(snapshot_id).delta_manifest_list
         except (FileNotFoundError, CorruptFileError):
             return None
 
@@ -116,12 +117,12 @@ class SnapshotManager:
         if self.loader is not None:
             return self.loader.latest()
         for hint in (known_latest_id, None):
-            number = self._hint(_LATEST) if hint is None else hint
+            snapshot_id = self._hint(_LATEST) if hint is None else hint
             # Numbers are consecutive, so a snapshot without a successor is the newest, as with
             # LATEST.
-            if number is not None and not self.exists(number + 1):
+            if snapshot_id is not None and not self.exists(snapshot_id + 1):
                 try:
-                    return self.snapshot(number)
+                    return self.snapshot(snapshot_id)
                 except FileNotFoundError:
                     continue
         return self._latest_listed()

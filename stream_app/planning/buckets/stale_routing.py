@@ -28,7 +28,7 @@ class IndexReplacement:
 
 def is_routed_alike(
     routed_index: Index,
-    newest_index: Index,
+    latest_index: Index,
     open_buckets_of: Callable[[bytes], tuple[int, ...]],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
@@ -39,7 +39,7 @@ def is_routed_alike(
         open_buckets_of: returns a partition's open buckets, by which other rows got their buckets.
         replacements: name of the new file → the replacement; other writers' are missing.
     """
-    if not routed_index.keys() <= newest_index.keys():
+    if not routed_index.keys() <= latest_index.keys():
         return False
     return all(
         _grew_alike(
@@ -48,7 +48,7 @@ def is_routed_alike(
             open_buckets_of(bucket_id.partition),
             replacements,
         )
-        for bucket_id, file_name in newest_index.items()
+        for bucket_id, file_name in latest_index.items()
         if routed_index.get(bucket_id) != file_name
     )
 

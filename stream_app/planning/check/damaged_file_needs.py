@@ -23,14 +23,14 @@ class VersionName:
     """One version, or its changes.
 
     Attributes:
-        number: the number of its snapshot; None for an unreadable tag.
+        snapshot_id: the number of its snapshot; None for an unreadable tag.
         tag: the tag's name; empty unless it is a tag.
         branch: the branch's name; empty for the main branch.
         is_changes: whether it stands for the version's changes, rather than its rows.
     """
 
     kind: VersionKind
-    number: int | None
+    snapshot_id: int | None
     tag: str = ""
     branch: str = ""
     is_changes: bool = False
@@ -68,8 +68,8 @@ def next_step(
         if not version.branch and version.kind is not VersionKind.CHANGELOG
     ]
     snapshots = [version for version in main_versions if version.kind is VersionKind.SNAPSHOT]
-    newest_version = max(snapshots, key=lambda version: version.number or 0, default=None)
-    if newest_version not in dependents:
+    latest_version = max(snapshots, key=lambda version: version.snapshot_id or 0, default=None)
+    if latest_version not in dependents:
         has_rows = any(not dependent.is_changes for dependent in dependents)
         verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (
@@ -80,21 +80,21 @@ def next_step(
     lost_versions = {
         None,
         *(
-            version.number
+            version.snapshot_id
             for version in damaged_versions
             if not version.branch and not version.is_changes
         ),
     }
     target = max(
-        (version for version in main_versions if version.number not in lost_versions),
-        key=lambda version: (version.number or 0, version.kind is VersionKind.SNAPSHOT),
+        (version for version in main_versions if version.snapshot_id not in lost_versions),
+        key=lambda version: (version.snapshot_id or 0, version.kind is VersionKind.SNAPSHOT),
         default=None,
     )
     if target is None:
         return (
             "restore it from a backup: the newest version needs it, and no other version is whole"
         )
-    flag = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.number}"
+    flag = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.snapshot_id}"
     return (
         "the newest version needs it; restore it from a backup, or stop the table's writers and "
         f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {flag}"
@@ -105,19 +105,19 @@ def _names_text(names: Collection[VersionName]) -> str:
     """Return the names of versions, with consecutive numbers as a range."""
     texts = []
     for kind, noun in _NAMED_KINDS.items():
-        numbers = sorted(name.number or 0 for name in names if name.kind is kind)
-        if numbers:
-            texts.append(f"{noun}{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}")
+        snapshot_ids = sorted(name.snapshot_id or 0 for name in names if name.kind is kind)
+        if snapshot_ids:
+            texts.append(f"{noun}{'s' if len(snapshot_ids) > 1 else ''} {_ranges(snapshot_ids)}")
     tags = sorted(name.tag for name in names if name.kind is VersionKind.TAG)
     if tags:
         texts.append(f"tag{'s' if len(tags) > 1 else ''} {', '.join(map(repr, tags))}")
     return ", ".join(texts)
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges(snapshot_ids: Sequence[int]) -> str:
     texts = []
-    for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        first_number, *other_numbers = [number for _, number in run]
+    for _, run in groupby(enumerate(snapshot_ids), key=lambda item: item[1] - item[0]):
+        first_number, *other_numbers = [snapshot_id for _, snapshot_id in run]
         texts.append(
             f"{first_number} to {other_numbers[-1]}" if other_numbers else str(first_number)
         )

@@ -44,11 +44,11 @@ def count_findings(snapshot: Snapshot, file_counts: RecordCounts, where: str) ->
         ("changelogRecordCount", snapshot.changelog_record_count, file_counts.changelog),
     ):
         if None not in (claimed_count, file_count) and claimed_count != file_count:
-            number = snapshot.snapshot_id
+            snapshot_id = snapshot.snapshot_id
             yield Finding(
                 kind=FindingKind.RECORD_COUNT,
-                problem=f"snapshot {number} says {field_name} = {claimed_count}, its files have "
-                f"{file_count}",
+                problem=f"snapshot {snapshot_id} says {field_name} = {claimed_count}, its files "
+                f"have {file_count}",
                 where=where,
                 fix=f"{_ROLL_BACK}; a wrong count loses no rows, but the later snapshots continue "
                 "from it",
@@ -73,15 +73,15 @@ def compaction_findings(snapshot: Snapshot, row_change: int, where: str) -> Iter
 
 
 def chain_findings(
-    numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
+    snapshot_ids: Sequence[int], latest_hint: int | None, earliest_hint: int | None, where: str
 ) -> Iterator[Finding]:
     """Yield problems with the numbers of existing snapshots, ascending, and with the hints.
 
     Args:
-        latest, earliest: the numbers in the hints; None if absent or unreadable.
+        latest_hint, earliest_hint: the numbers in the hints; None if absent or unreadable.
     """
-    for gap in number_gaps(numbers):
-        retained_count = sum(number >= gap.right for number in numbers)
+    for gap in number_gaps(snapshot_ids):
+        retained_count = sum(snapshot_id >= gap.right for snapshot_id in snapshot_ids)
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             problem=f"{gap.text('snapshot')} missing between {gap.left} and {gap.right}",
@@ -89,7 +89,7 @@ def chain_findings(
             fix="restore it from a backup; or expire the snapshots before the gap: "
             f"stream-app expire-snapshots --retain-max {retained_count}",
         )
-    yield from hint_findings("snapshot", numbers, (latest, earliest), where)
+    yield from hint_findings("snapshot", snapshot_ids, (latest_hint, earliest_hint), where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +126,22 @@ def hint_findings(
         numbers: the numbers of the existing files, ascending.
         hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
     """
-    latest, earliest = hints
+    latest_hint, earliest_hint = hints
     # Paimon ignores hints that are not above 0, and writes -1 after the last changelog.
-    is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
-    if is_believed and latest not in numbers:
-        newest_number = numbers[-1] if numbers else "none"
+    is_believed = latest_hint is not None and latest_hint > 0 and latest_hint + 1 not in numbers
+    if is_believed and latest_hint not in numbers:
+        latest_number = numbers[-1] if numbers else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint LATEST says {latest}, but the newest {noun} is {newest_number}",
+            problem=f"the hint LATEST says {latest_hint}, but the newest {noun} is {latest_number}",
             where=f"{where}/LATEST",
             fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
             "and would miss the newest one; without the hint readers list the folder",
         )
-    if earliest is not None and earliest in numbers[1:]:
+    if earliest_hint is not None and earliest_hint in numbers[1:]:
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint EARLIEST says {earliest}, but {noun} {numbers[0]} is there",
+            problem=f"the hint EARLIEST says {earliest_hint}, but {noun} {numbers[0]} is there",
             where=f"{where}/EARLIEST",
             fix="delete the file: with this stale hint readers and expiry never find the older "
             f"{noun}s; without it they list the folder",
@@ -150,14 +150,14 @@ def hint_findings(
 
 def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
     """Yield findings about epochs that a commit user has committed twice, or out of order."""
-    newest_by_user: dict[str, Snapshot] = {}
+    latest_by_user: dict[str, Snapshot] = {}
     for snapshot in snapshots:
         if (
             snapshot.commit_kind is not CommitKind.APPEND
             or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
         ):
             continue
-        previous = newest_by_user.get(snapshot.commit_user)
+        previous = latest_by_user.get(snapshot.commit_user)
         if previous is not None and snapshot.commit_identifier <= previous.commit_identifier:
             yield Finding(
                 kind=FindingKind.SNAPSHOTS,
@@ -168,4 +168,4 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Fin
                 fix="use each checkpoint in one job only; rows of a table with a primary key "
                 f"are right nevertheless, else {_ROLL_BACK}",
             )
-        newest_by_user[snapshot.commit_user] = snapshot
+        latest_by_user[snapshot.commit_user] = snapshot

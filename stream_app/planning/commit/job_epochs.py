@@ -75,7 +75,7 @@ def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, Job
     return dict(newest_items[:JOBS_KEPT] + young_items)
 
 
-def oldest_needed_snapshot(recordings: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
+def earliest_needed_snapshot_id(recordings: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
     """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
 
     If only other engines commit, such a snapshot and its successors stay for at most 30 days,

@@ -20,25 +20,25 @@ _MAY_CHANGE = frozenset({"bucket"})
 """Options that may change: partitions record their bucket count, which a commit checks."""
 
 
-def schema_conflict(job_schema: TableSchema, newest_schema: TableSchema) -> str | None:
+def schema_conflict(job_schema: TableSchema, latest_schema: TableSchema) -> str | None:
     """Return the reason why files of this writer's schema must not be committed, else None."""
-    problem = adoption_conflict(job_schema, newest_schema)
+    problem = adoption_conflict(job_schema, latest_schema)
     if problem is not None:
         return problem
-    newest_columns = {column.field_id: column for column in newest_schema.fields}
+    latest_columns = {column.field_id: column for column in latest_schema.fields}
     for column in job_schema.fields:
-        newest_column = newest_columns.get(column.field_id, column)
-        if not keeps_values(column.data_type, newest_column.data_type, by_ids=True):
-            job_type, newest_type = (
-                column_type.data_type.as_nullable() for column_type in (column, newest_column)
+        latest_column = latest_columns.get(column.field_id, column)
+        if not keeps_values(column.data_type, latest_column.data_type, by_ids=True):
+            job_type, latest_type = (
+                column_type.data_type.as_nullable() for column_type in (column, latest_column)
             )
-            return f"column {newest_column.name!r} was {job_type} and is {newest_type}"
+            return f"column {latest_column.name!r} was {job_type} and is {latest_type}"
     return None
 
 
 def adoption_conflict(
     job_schema: TableSchema,
-    newest_schema: TableSchema,
+    latest_schema: TableSchema,
     configured_options: Mapping[str, str] | None = None,
 ) -> str | None:
     """Return the reason why a job of this schema cannot continue with the newest; None if it can.
@@ -47,37 +47,37 @@ def adoption_conflict(
         configured_options: the options of the job's configuration.
     """
     for noun, old, new in (
-        ("primary", job_schema.primary_keys, newest_schema.primary_keys),
-        ("partition", job_schema.partition_keys, newest_schema.partition_keys),
+        ("primary", job_schema.primary_keys, latest_schema.primary_keys),
+        ("partition", job_schema.partition_keys, latest_schema.partition_keys),
     ):
         if old != new:
             return f"the {noun} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    job_traits, newest_traits = job_schema.kind_traits, newest_schema.kind_traits
-    if job_traits != newest_traits:
+    job_traits, latest_traits = job_schema.kind_traits, latest_schema.kind_traits
+    if job_traits != latest_traits:
         return (
             f"its rows found their buckets {job_traits.bucket_mode}, and find them "
-            f"{newest_traits.bucket_mode}"
+            f"{latest_traits.bucket_mode}"
         )
     for key in ENDING_OPTIONS:
-        values = [OPTIONS[key].read(schema.options) for schema in (job_schema, newest_schema)]
+        values = [OPTIONS[key].read(schema.options) for schema in (job_schema, latest_schema)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
-    differences = option_differences(newest_schema, configured_options or {})
+    differences = option_differences(latest_schema, configured_options or {})
     if texts := [
         str(difference) for difference in differences if difference.key not in _MAY_CHANGE
     ]:
         return "; ".join(texts)
     try:
         check_writable(
-            newest_schema.options, newest_schema.primary_keys, newest_schema.partition_keys
+            latest_schema.options, latest_schema.primary_keys, latest_schema.partition_keys
         )
     except UnsupportedTableError as error:
         return error.problem
     problems = existing_problems(
-        newest_schema.fields,
-        newest_schema.primary_keys,
-        newest_schema.partition_keys,
-        newest_schema.options,
+        latest_schema.fields,
+        latest_schema.primary_keys,
+        latest_schema.partition_keys,
+        latest_schema.options,
     )
     return "; ".join(problems) or None
 

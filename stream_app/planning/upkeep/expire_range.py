@@ -85,10 +85,10 @@ def snapshot_range(
     begin, latest_id = ids[0], ids[-1]
     end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
     # Snapshots beyond `num_max` expire at any age. The newest snapshot has no successor.
-    for number in range(max(latest_id - retention.num_max + 1, begin), end):
-        next_time_ms = time_of(number + 1)
+    for snapshot_id in range(max(latest_id - retention.num_max + 1, begin), end):
+        next_time_ms = time_of(snapshot_id + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:
-            end, kept_by = number, "the time that is retained"
+            end, kept_by = snapshot_id, "the time that is retained"
             break
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
@@ -104,7 +104,7 @@ def changelog_range(
     ids: Sequence[int],
     retention: Retention,
     *,
-    latest_snapshot: int,
+    latest_snapshot_id: int,
     older_than_ms: int,
     limit: int,
     protected_from: int | None,
@@ -114,27 +114,32 @@ def changelog_range(
 
     Args:
         ids: the numbers of all long-lived changelogs, ascending; at least one.
-        latest_snapshot: the number of the table's newest snapshot, from which versions are counted.
+        latest_snapshot_id: the table's newest snapshot, from which versions are counted.
     """
     begin = ids[0]
     end, kept_by = _end_by_counts(
-        begin, latest_snapshot, retention, limit=limit, protected_from=protected_from
+        begin, latest_snapshot_id, retention, limit=limit, protected_from=protected_from
     )
     if end > ids[-1]:
         end, kept_by = ids[-1], "the newest long-lived changelog stays"
-    for number in range(max(latest_snapshot - retention.num_max + 1, begin), end):
-        created_ms = time_of(number)
+    for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, begin), end):
+        created_ms = time_of(snapshot_id)
         if created_ms is not None and older_than_ms <= created_ms:
-            end, kept_by = number, "the time that is retained"
+            end, kept_by = snapshot_id, "the time that is retained"
             break
     return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
 
 
 def _end_by_counts(
-    begin: int, latest: int, retention: Retention, *, limit: int, protected_from: int | None
+    begin: int,
+    latest_snapshot_id: int,
+    retention: Retention,
+    *,
+    limit: int,
+    protected_from: int | None,
 ) -> tuple[int, str]:
     """Return the end of the range by all rules except time, and the rule that set it."""
-    bounds = [(latest - retention.num_min + 1, "the number that is retained")]
+    bounds = [(latest_snapshot_id - retention.num_min + 1, "the number that is retained")]
     if protected_from is not None:
         bounds.append((protected_from, "a consumer"))
     bounds.append((begin + limit, "the limit of one expiry"))

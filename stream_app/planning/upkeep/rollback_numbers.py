@@ -47,15 +47,16 @@ def rollback_numbers(
     The newest are deleted first, so that the remaining snapshots are always consecutive. Only after
     an expired target there may be a gap, until the rollback is done.
     """
-    numbers = set(snapshots)
-    is_restored = target not in numbers
+    snapshot_ids = set(snapshots)
+    is_restored = target not in snapshot_ids
     # A restored snapshot needs no long-lived changelog.
     last_changelog = target - 1 if is_restored else target
-    later_changelogs = (number for number in changelogs if number > last_changelog)
+    later_ids = (snapshot_id for snapshot_id in snapshot_ids if snapshot_id > target)
+    later_changelogs = (snapshot_id for snapshot_id in changelogs if snapshot_id > last_changelog)
     later_tags = (name for name in tags if tags[name] > target)
     return RollbackNumbers(
         target=target,
-        snapshots=tuple(sorted((number for number in numbers if number > target), reverse=True)),
+        snapshots=tuple(sorted(later_ids, reverse=True)),
         changelogs=tuple(sorted(later_changelogs, reverse=True)),
         tags=tuple(sorted(later_tags, key=lambda name: (-tags[name], name))),
         is_restored=is_restored,

@@ -152,13 +152,13 @@ def due_ms(rules: TagRules, next_begin_ms: int | None) -> int | None:
 
 
 def lacks_snapshot(
-    rules: TagRules, next_begin_ms: int | None, newest_snapshot: SnapshotTime | None, now_ms: int
+    rules: TagRules, next_begin_ms: int | None, latest_snapshot: SnapshotTime | None, now_ms: int
 ) -> bool:
     """Return whether a period is over, but no snapshot can get its tag.
 
     Args:
         next_begin_ms: the start of the first period without a tag.
-        newest_snapshot: the newest snapshot without a tag of its period; None if all have one, or
+        latest_snapshot: the newest snapshot without a tag of its period; None if all have one, or
             precede one that has.
         now_ms: the wall-clock time.
     """
@@ -166,9 +166,9 @@ def lacks_snapshot(
     if tag_due_ms is None or now_ms < tag_due_ms:
         return False
     return (
-        newest_snapshot is None
-        or newest_snapshot.time_ms is None
-        or newest_snapshot.time_ms < tag_due_ms
+        latest_snapshot is None
+        or latest_snapshot.time_ms is None
+        or latest_snapshot.time_ms < tag_due_ms
     )
 
 

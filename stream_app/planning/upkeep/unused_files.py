@@ -59,7 +59,7 @@ def without_flushed_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntr
     return [entry for entry in entries if entry.file.file_source is FileSource.COMPACT]
 
 
-def newest_tag_before(tagged_ids: Sequence[int], snapshot_id: int) -> int | None:
+def latest_tag_before(tagged_ids: Sequence[int], snapshot_id: int) -> int | None:
     """Return the newest tagged snapshot before this one; `tagged_ids` is ascending."""
     count = bisect_left(tagged_ids, snapshot_id)
     return tagged_ids[count - 1] if count else None
@@ -74,9 +74,9 @@ def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
     return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 
-def nearest_numbers(expiring: int, remaining_numbers: Iterable[int]) -> list[int]:
+def nearest_ids(expiring: int, remaining_ids: Iterable[int]) -> list[int]:
     """Return the next smaller and the next larger number, if they exist."""
-    ascending = sorted(remaining_numbers)
-    earlier_numbers = [number for number in ascending if number < expiring]
-    later_numbers = [number for number in ascending if number > expiring]
-    return earlier_numbers[-1:] + later_numbers[:1]
+    ascending = sorted(remaining_ids)
+    earlier_ids = [snapshot_id for snapshot_id in ascending if snapshot_id < expiring]
+    later_ids = [snapshot_id for snapshot_id in ascending if snapshot_id > expiring]
+    return earlier_ids[-1:] + later_ids[:1]

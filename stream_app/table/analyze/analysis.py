@@ -73,7 +73,7 @@ def analyze(
         CorruptFileError: a file is missing or damaged.
         CommitError: other writers won every race; nothing has changed.
     """
-    find = partial(_newest_version, table)
+    find = partial(_latest_version, table)
     with protected_version(find, _RETAINED_MS, retries=True) as (_, snapshot):
         if snapshot is None:
             return None
@@ -114,5 +114,5 @@ def statistics_of(
     )
 
 
-def _newest_version(table: FileStoreTable) -> TableVersion:
+def _latest_version(table: FileStoreTable) -> TableVersion:
     return table, table.snapshots.latest()

@@ -23,7 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.upkeep.read_protection import TableVersion, protected_version
 from stream_app.table.versions.read_sum_record import base_sum_record
-from stream_app.table.versions.waiting_row_count import newest_at_rest
+from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 _RETAINED_MS = 6 * 3_600_000
 """The longest life of the tag: only a process that dies leaves it behind."""
@@ -60,8 +60,8 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         earlier_record = base_sum_record(table, snapshot)
         read_record = sum_record_of_rows(table, snapshot, threads=threads)
 
-    def joined_record(newest: SumRecord) -> SumRecord:
-        sums = rebase(read_record, earlier_record, newest)
+    def joined_record(newest_record: SumRecord) -> SumRecord:
+        sums = rebase(read_record, earlier_record, newest_record)
         if sums is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",
@@ -74,7 +74,7 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
 
 
 def _snapshot_at_rest(table: FileStoreTable) -> TableVersion:
-    snapshot = newest_at_rest(table)
+    snapshot = latest_snapshot_at_rest(table)
     if snapshot is None and table.snapshots.latest() is not None:
         raise UsageError(
             "rows of every version wait for a compaction, so no version has all rows to sum",

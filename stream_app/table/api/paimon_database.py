@@ -127,11 +127,11 @@ class PaimonDatabase:
         """
         with storage_errors(self.folder):
             snapshots = self._files.all()
-            earliest = {
-                name: self._earliest_snapshot(name)
+            earliest_ids = {
+                name: self._earliest_id(name)
                 for name in {name for snapshot in snapshots for name in snapshot.tables}
             }
-        return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest)]
+        return [snapshot for snapshot in snapshots if is_kept(snapshot, earliest_ids)]
 
     def as_of(self, *, transaction: str | None = None) -> DatabaseAsOf:
         """Return the tables as of one transaction.
@@ -163,7 +163,7 @@ class PaimonDatabase:
             fix="a snapshot has all transactions up to its own: choose the next later one",
         )
 
-    def _earliest_snapshot(self, name: str) -> int | None:
+    def _earliest_id(self, name: str) -> int | None:
         options = self.file_io_options
         try:
             table = open_table(f"{self.folder}/{name}", file_io_options=options)
@@ -172,14 +172,16 @@ class PaimonDatabase:
         return table.table.snapshots.earliest_id()
 
 
-def is_kept(snapshot: DatabaseSnapshot, earliest: Mapping[str, int | None]) -> bool:
+def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) -> bool:
     """Return whether every table still has its snapshot.
 
     Args:
-        earliest: table → its earliest snapshot; None for a dropped table.
+        earliest_ids: table → its earliest snapshot; None for a dropped table.
     """
-    bounds = ((earliest.get(name), version.snapshot) for name, version in snapshot.tables.items())
-    return all(first is not None and first <= number for first, number in bounds)
+    bounds = (
+        (earliest_ids.get(name), version.snapshot) for name, version in snapshot.tables.items()
+    )
+    return all(first is not None and first <= snapshot_id for first, snapshot_id in bounds)
 
 
 def open_database(

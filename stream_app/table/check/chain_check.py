@@ -25,7 +25,7 @@ from stream_app.table.versions.version_files import NamedVersion
 
 def changelog_findings(
     changelogs: Sequence[int],
-    earliest_snapshot: int | None,
+    earliest_snapshot_id: int | None,
     hints: tuple[int | None, int | None],
     where: str,
 ) -> Iterator[Finding]:
@@ -35,13 +35,17 @@ def changelog_findings(
 
     Args:
         changelogs: their numbers in ascending order.
-        earliest_snapshot: the number of the table's earliest snapshot; None without snapshots.
+        earliest_snapshot_id: the number of the table's earliest snapshot; None without snapshots.
         hints: as `hint_findings`.
     """
-    numbers = list(changelogs)
-    if numbers and earliest_snapshot is not None and earliest_snapshot > numbers[-1]:
-        numbers.append(earliest_snapshot)
-    for gap in number_gaps(numbers):
+    snapshot_ids = list(changelogs)
+    if (
+        snapshot_ids
+        and earliest_snapshot_id is not None
+        and earliest_snapshot_id > snapshot_ids[-1]
+    ):
+        snapshot_ids.append(earliest_snapshot_id)
+    for gap in number_gaps(snapshot_ids):
         yield Finding(
             kind=FindingKind.SNAPSHOTS,
             problem=f"the changelog{gap.plural} of {gap.text('snapshot')} missing",

@@ -128,10 +128,10 @@ def _version_name(version: NamedVersion, branch: str) -> VersionName:
     kind, snapshot = version.kind, version.snapshot
     file = version.path.rpartition("/")[2].removeprefix(f"{kind.value}-")
     if kind is VersionKind.TAG:
-        number = None if snapshot is None else snapshot.snapshot_id
-        return VersionName(kind=kind, number=number, tag=file, branch=branch)
+        snapshot_id = None if snapshot is None else snapshot.snapshot_id
+        return VersionName(kind=kind, snapshot_id=snapshot_id, tag=file, branch=branch)
     is_changes = kind is VersionKind.CHANGELOG
-    return VersionName(kind=kind, number=int(file), branch=branch, is_changes=is_changes)
+    return VersionName(kind=kind, snapshot_id=int(file), branch=branch, is_changes=is_changes)
 
 
 def _read_unless_damaged(read: Callable[[str], list[_T]], name: str) -> list[_T]:

@@ -258,15 +258,15 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
         UnsupportedTableError: a data file has a format that stream_app does not read.
     """
     try:
-        latest = table.snapshots.latest()
+        latest_snapshot = table.snapshots.latest()
     except CorruptFileError:
         return  # the check of snapshots reports it
-    if latest is None:
+    if latest_snapshot is None:
         return
     files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))
     try:
-        index = index_manifest(table, latest.index_manifest).hashes
-        for entry in FileStoreScan(table).live(latest):
+        index = index_manifest(table, latest_snapshot.index_manifest).hashes
+        for entry in FileStoreScan(table).live(latest_snapshot):
             files[entry.partition][entry.bucket].append(entry.file)
         for partition in sorted(files.keys() | index.keys()):
             hashes = {
@@ -277,7 +277,7 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
             yield from _repeated_hash_findings(hashes, where)
             yield from _unknown_hash_findings(table, partition, files[partition], hashes)
     except CorruptFileError as error:
-        if table.snapshots.exists(latest.snapshot_id):
+        if table.snapshots.exists(latest_snapshot.snapshot_id):
             yield unreadable(error, table.location)
 
 

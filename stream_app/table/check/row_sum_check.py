@@ -10,7 +10,7 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
 from stream_app.table.versions.read_sum_record import base_sum_record
-from stream_app.table.versions.waiting_row_count import newest_at_rest
+from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 
 def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
     reason = why_unsummed(table.schema)
     if reason == NOT_ASKED:
         return
-    snapshot = newest_at_rest(table)
+    snapshot = latest_snapshot_at_rest(table)
     if reason or snapshot is None:
         left_out.append(f"checksum of the rows: {reason or 'rows of every version wait'}")
         return

@@ -198,10 +198,10 @@ class TableCheck:
         self._checked_paths |= {*metadata.files, *metadata.index_files}
         # The checks above report such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
-            if (latest := table.snapshots.latest()) is not None:
-                yield from file_index_findings(table, latest, self.report.left_out)
-                yield from DoubledKeySearch(table, latest).findings()
-                doubled_findings = cross_partition_findings(table, latest)
+            if (latest_snapshot := table.snapshots.latest()) is not None:
+                yield from file_index_findings(table, latest_snapshot, self.report.left_out)
+                yield from DoubledKeySearch(table, latest_snapshot).findings()
+                doubled_findings = cross_partition_findings(table, latest_snapshot)
                 yield from file_check.findings_if_supported(
                     "keys in several partitions", doubled_findings
                 )

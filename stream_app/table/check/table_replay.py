@@ -184,8 +184,10 @@ class TableReplay:
             ]
             for bucket_id, files in files_of_buckets(added_entries).items():
                 earlier_files = changes.setdefault(bucket_id, [])
-                newest = max((file.max_sequence_number for file in earlier_files), default=-1)
-                if min(file.min_sequence_number for file in files) <= newest:
+                max_earlier_number = max(
+                    (file.max_sequence_number for file in earlier_files), default=-1
+                )
+                if min(file.min_sequence_number for file in files) <= max_earlier_number:
                     backward_buckets.add(bucket_id)
                 earlier_files += files
         return changes, backward_buckets
@@ -219,10 +221,10 @@ def _reason_unrecorded(
     """
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE without a changelog"
-    number, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
-    if not producer.writes or number != min(versions[VersionKind.SNAPSHOT], default=0):
+    snapshot_id, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
+    if not producer.writes or snapshot_id != min(versions[VersionKind.SNAPSHOT], default=0):
         return ""
-    tag = versions[VersionKind.TAG].get(number)
+    tag = versions[VersionKind.TAG].get(snapshot_id)
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
     elif (
@@ -241,7 +243,9 @@ def _recorded_changes(by_kind: dict[VersionKind, dict[int, Snapshot]]) -> dict[i
     snapshots = by_kind[VersionKind.SNAPSHOT]
     earliest_id = min(snapshots, default=0)
     changelogs = by_kind[VersionKind.CHANGELOG].items()
-    expired_snapshots = {number: changes for number, changes in changelogs if number < earliest_id}
+    expired_snapshots = {
+        snapshot_id: changes for snapshot_id, changes in changelogs if snapshot_id < earliest_id
+    }
     return dict(sorted((expired_snapshots | snapshots).items()))
 
 
@@ -271,19 +275,19 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
-        number: schema_of(snapshot.schema_id).core_options.changelog_producer
-        for number, snapshot in changes.items()
+        snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
+        for snapshot_id, snapshot in changes.items()
     }
     snapshot_range = replay_range(  # step 3
         [
             VersionChanges(
-                snapshot_id=number,
+                snapshot_id=snapshot_id,
                 unrecorded=_reason_unrecorded(
-                    table, snapshot, by_kind, producer_traits(producers[number])
+                    table, snapshot, by_kind, producer_traits(producers[snapshot_id])
                 ),
-                producer=producers[number],
+                producer=producers[snapshot_id],
             )
-            for number, snapshot in changes.items()
+            for snapshot_id, snapshot in changes.items()
         ],
         bases.keys(),
     )
@@ -299,8 +303,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         base_snapshot=bases.get(snapshot_range.base_id),
         changes=tuple(
             snapshot
-            for number, snapshot in changes.items()
-            if snapshot_range.base_id < number <= snapshot_range.last
+            for snapshot_id, snapshot in changes.items()
+            if snapshot_range.base_id < snapshot_id <= snapshot_range.last
         ),
         last=changes[snapshot_range.last],
     )

@@ -39,7 +39,11 @@ class CommitConflictCheck:
     _checked_schemas: set[int] = field(init=False, default_factory=set)
 
     def check(
-        self, commit_kind: CommitKind, changes: CommitChanges, latest: Snapshot, known_id: int
+        self,
+        commit_kind: CommitKind,
+        changes: CommitChanges,
+        latest_snapshot: Snapshot,
+        known_id: int,
     ) -> None:
         """Check that changes do not conflict with a snapshot.
 
@@ -52,18 +56,20 @@ class CommitConflictCheck:
         if commit_kind is CommitKind.OVERWRITE:
             return  # the deletes of an overwrite were computed from this snapshot
         current_entries = (
-            self._files_added_since(known_id, latest) if commit_kind is CommitKind.APPEND else None
+            self._files_added_since(known_id, latest_snapshot)
+            if commit_kind is CommitKind.APPEND
+            else None
         )
         if current_entries is None:
             partitions = {entry.partition for entry in changes.entries}
-            current_entries = FileStoreScan(self.table).live_in(latest, partitions)
+            current_entries = FileStoreScan(self.table).live_in(latest_snapshot, partitions)
         conflicts = find_conflicts(
             current_entries, changes.entries, self.table.key_of, changes.look_ups
         )
         if not conflicts:
             return
         first_conflict = conflicts[0]
-        problem, fix = cause_and_fix(first_conflict, self._deltas_newest_first(latest))
+        problem, fix = cause_and_fix(first_conflict, self._deltas_latest_first(latest_snapshot))
         more_text = f" (and {len(conflicts) - 1} more)" if len(conflicts) > 1 else ""
         where = self.table.paths.bucket_folder(*first_conflict.change.bucket_id)
         error = CommitConflictError(
@@ -73,7 +79,7 @@ class CommitConflictCheck:
         )
         raise error.about_files(conflict.change.file.file_name for conflict in conflicts)
 
-    def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:
+    def check_index(self, changes: CommitChanges, latest_snapshot: Snapshot | None) -> None:
         """Check that the changed index files do not conflict with a snapshot.
 
         Raises:
@@ -86,7 +92,7 @@ class CommitConflictCheck:
             entry.partition for entry in changes.index_entries if entry.holds_deletion_vectors
         }
         current_entries = (
-            FileStoreScan(self.table).live_in(latest, partitions) if partitions else []
+            FileStoreScan(self.table).live_in(latest_snapshot, partitions) if partitions else []
         )
         resulting_entries = live_entries([*current_entries, *changes.entries])
         deleted_entries, added_entries = (
@@ -94,7 +100,9 @@ class CommitConflictCheck:
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
-            index_manifest(self.table, latest.index_manifest if latest else None).entries,
+            index_manifest(
+                self.table, latest_snapshot.index_manifest if latest_snapshot else None
+            ).entries,
             changes.index_entries,
             deleted_files=deleted_entries - added_entries,
             live_files={entry.file.file_name for entry in resulting_entries},
@@ -125,7 +133,7 @@ class CommitConflictCheck:
         else:
             problem = schema_conflict(schema, self.table.schemas.schema(ids[-1]))
         if problem is not None:
-            later_ids = [number for number in ids if number > schema.schema_id]
+            later_ids = [schema_id for schema_id in ids if schema_id > schema.schema_id]
             raise self._schema_error(problem, later_ids)
         self._checked_schemas.add(ids[-1])
         return ids[-1]
@@ -140,8 +148,8 @@ class CommitConflictCheck:
             if schema_conflict(schema, later_schema) is None:
                 break
             cause = later_schema
-        newest_id = self.table.snapshots.latest_id() or 0
-        window = self.table.snapshots.backwards(down_to=max(1, newest_id - HISTORY_MAX + 1))
+        latest_id = self.table.snapshots.latest_id() or 0
+        window = self.table.snapshots.backwards(down_to=max(1, latest_id - HISTORY_MAX + 1))
         return CommitConflictError(
             f"the table got schema {cause.schema_id} under a job that began with schema "
             f"{schema.schema_id}: {problem}; {schema_origin_text(cause, window)}",
@@ -150,23 +158,25 @@ class CommitConflictCheck:
             "take the change back",
         )
 
-    def _files_added_since(self, known_id: int, latest: Snapshot) -> list[ManifestEntry] | None:
+    def _files_added_since(
+        self, known_id: int, latest_snapshot: Snapshot
+    ) -> list[ManifestEntry] | None:
         """Return live files that other writers added; None if snapshots since then have expired.
 
         An append deletes nothing, so it cannot conflict with older files. Reading only the
         additions is cheap, even if the table has very many files.
         """
         deltas: list[SnapshotDelta] = []
-        for delta in self._deltas_newest_first(latest):
+        for delta in self._deltas_latest_first(latest_snapshot):
             if delta.snapshot_id <= known_id:
                 return live_entries(entry for delta in reversed(deltas) for entry in delta.entries)
             deltas.append(delta)
         return None
 
-    def _deltas_newest_first(self, latest: Snapshot) -> Iterator[SnapshotDelta]:
+    def _deltas_latest_first(self, latest_snapshot: Snapshot) -> Iterator[SnapshotDelta]:
         scan = FileStoreScan(self.table)
-        oldest = max(1, latest.snapshot_id - HISTORY_MAX + 1)
-        for snapshot in self.table.snapshots.backwards(down_to=oldest):
+        earliest_id = max(1, latest_snapshot.snapshot_id - HISTORY_MAX + 1)
+        for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             try:
                 entries = scan.delta(snapshot)
             except CorruptFileError:  # the snapshot has just expired

@@ -126,23 +126,23 @@ class CommitFiles:
 
     def write(
         self,
-        latest: Snapshot | None,
+        latest_snapshot: Snapshot | None,
         changes: CommitChanges,
         computed_index: tuple[IndexManifestEntry, ...] = (),
     ) -> CommitLists:
-        """Write the files that a snapshot on top of `latest` names.
+        """Write the files that a snapshot on top of `latest_snapshot` names.
 
         Args:
-            computed_index: changes of index files that are valid on top of `latest` only;
+            computed_index: changes of index files that are valid on top of `latest_snapshot` only;
                 `delete_attempt_files` deletes the added files.
         """
         self._computed_index = computed_index
         previous_changes, self._changes = self._changes, changes
         if previous_changes is None or previous_changes.entries != changes.entries:
             self._write_changes(changes)
-        base = self._write_base_list(latest)
+        base = self._write_base_list(latest_snapshot)
         index_changes = (*changes.index_entries, *computed_index)
-        index = new_index_manifest(self.table, latest, index_changes)
+        index = new_index_manifest(self.table, latest_snapshot, index_changes)
         if index_changes and index is not None:
             self._attempt_files.append(index)
         return CommitLists(
@@ -186,8 +186,10 @@ class CommitFiles:
             manifest_list[0] for manifest_list in (self._delta, self._changelog) if manifest_list
         ]
 
-    def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
-        metas = self.manifest_cache.manifests(self.table, latest) if latest else []
+    def _write_base_list(self, latest_snapshot: Snapshot | None) -> ManifestList:
+        metas = (
+            self.manifest_cache.manifests(self.table, latest_snapshot) if latest_snapshot else []
+        )
         self._base_metas = self._merge.manifests(metas)
         base = self.table.manifests.write_list(self._base_metas)
         self._attempt_files.append(base[0])

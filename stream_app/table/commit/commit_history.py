@@ -40,7 +40,7 @@ class CommitHistory:
         init=False, default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT)
     )
     _newest_epoch: JobEpoch | None = field(init=False, default=None)
-    _newest_created: Snapshot | None = field(init=False, default=None)
+    _latest_created_snapshot: Snapshot | None = field(init=False, default=None)
 
     @property
     def known_id(self) -> int:
@@ -48,9 +48,9 @@ class CommitHistory:
         return 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
 
     @property
-    def newest(self) -> Snapshot | None:
+    def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot that this process has read or made."""
-        created_snapshot = self._newest_created
+        created_snapshot = self._latest_created_snapshot
         is_newer = created_snapshot is not None and created_snapshot.snapshot_id > self.known_id
         return created_snapshot if is_newer else self.known_snapshot
 
@@ -73,7 +73,7 @@ class CommitHistory:
         An overwrite never becomes known: a follower reads its changes like another writer's.
         """
         self._created_lists.append(snapshot.delta_manifest_list)
-        self._newest_created = snapshot
+        self._latest_created_snapshot = snapshot
         if snapshot.commit_kind is CommitKind.APPEND:
             self._newest_epoch = JobEpoch(
                 identifier=snapshot.commit_identifier, time_ms=snapshot.time_ms
@@ -87,7 +87,7 @@ class CommitHistory:
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
         return snapshot.delta_manifest_list in self._created_lists and not is_overwrite
 
-    def check_not_rolled_back(self, latest: Snapshot | None) -> None:
+    def check_not_rolled_back(self, latest_snapshot: Snapshot | None) -> None:
         """Check that the known snapshot and the newest of this writer are still in the table.
 
         This writer's snapshot is newer than the known one if other writers committed in between.
@@ -95,39 +95,42 @@ class CommitHistory:
         Raises:
             CheckpointError: the table was rolled back, or another snapshot has the same number.
         """
-        known_snapshot, created_snapshot = self.known_snapshot, self._newest_created
+        known_snapshot, created_snapshot = self.known_snapshot, self._latest_created_snapshot
         if known_snapshot is not None:
-            self._check_in_table(known_snapshot, latest)
+            self._check_in_table(known_snapshot, latest_snapshot)
         if created_snapshot is not None and created_snapshot is not known_snapshot:
-            self._check_in_table(created_snapshot, latest)
+            self._check_in_table(created_snapshot, latest_snapshot)
 
-    def _check_in_table(self, snapshot: Snapshot, latest: Snapshot | None) -> None:
+    def _check_in_table(self, snapshot: Snapshot, latest_snapshot: Snapshot | None) -> None:
         """Check that the table still has a snapshot, unless it has expired."""
-        number, latest_id = snapshot.snapshot_id, 0 if latest is None else latest.snapshot_id
-        if latest_id < number:
+        snapshot_id = snapshot.snapshot_id
+        latest_id = 0 if latest_snapshot is None else latest_snapshot.snapshot_id
+        if latest_id < snapshot_id:
             raise CheckpointError(
-                f"the table has gone back from snapshot {number} to {latest_id}",
+                f"the table has gone back from snapshot {snapshot_id} to {latest_id}",
                 where=self.table.location,
                 fix="it was rolled back or recreated under a running job: restart the job with a "
                 "new checkpoint",
             )
         try:
             current_snapshot = (
-                latest if latest_id == number else self.table.snapshots.snapshot(number)
+                latest_snapshot
+                if latest_id == snapshot_id
+                else self.table.snapshots.snapshot(snapshot_id)
             )
         except FileNotFoundError:  # expired
             return
         assert current_snapshot is not None
         if current_snapshot.delta_manifest_list != snapshot.delta_manifest_list:
             raise CheckpointError(
-                f"snapshot {number} of user {snapshot.commit_user} was replaced by one of user "
-                f"{current_snapshot.commit_user}",
+                f"snapshot {snapshot_id} of user {snapshot.commit_user} was replaced by one of "
+                f"user {current_snapshot.commit_user}",
                 where=self.table.location,
                 fix="it was rolled back under a running job, or another writer overwrote it, as "
                 "Paimon's Java can on a local file system: restart the job with a new checkpoint",
             )
 
-    def check_alone(self, latest: Snapshot | None) -> None:
+    def check_alone(self, latest_snapshot: Snapshot | None) -> None:
         """Check that no other process, such as a driver believed dead, uses this commit user.
 
         Two processes with one commit user would mistake each other's epochs for their own. Each
@@ -137,17 +140,17 @@ class CommitHistory:
             CommitConflictError: the table has, or had, a snapshot of this commit user that this
                 process did not create. Or it has an epoch whose commit seemed to fail.
         """
-        if latest is None:
+        if latest_snapshot is None:
             return
         self._check_snapshots()
         # The other process's snapshots may have expired; later snapshots still record its epoch.
-        newest = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
-        if newest and (
-            self._newest_epoch is None or newest.identifier > self._newest_epoch.identifier
+        recorded_epoch = epochs_as_of(self.table.snapshots, latest_snapshot).get(self.commit_user)
+        if recorded_epoch and (
+            self._newest_epoch is None or recorded_epoch.identifier > self._newest_epoch.identifier
         ):
             raise CommitConflictError(
                 "another process works with the same checkpoint: "
-                f"it made epoch {newest.identifier} "
+                f"it made epoch {recorded_epoch.identifier} "
                 f"for commit user {self.commit_user}",
                 where=self.table.location,
                 fix="run one job for each checkpoint; if the other one is gone, start this again: "

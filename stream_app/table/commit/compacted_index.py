@@ -21,7 +21,7 @@ from stream_app.table.versions.deletion_vectors import index_changes
 
 
 def compacted_index(
-    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[ManifestEntry]
+    table: FileStoreTable, latest_snapshot: Snapshot | None, changes: Sequence[ManifestEntry]
 ) -> tuple[IndexManifestEntry, ...]:
     """Write index files without the deletion vectors of the files that `changes` delete.
 
@@ -32,10 +32,10 @@ def compacted_index(
         CommitConflictError: rows of these files were deleted after the compaction read them. No
             index file remains.
     """
-    if latest is None or table.kind_traits.merges_by_key:
+    if latest_snapshot is None or table.kind_traits.merges_by_key:
         return ()
     # Check even without vectors: a rollback may have removed vectors that the compaction read.
-    name = latest.index_manifest
+    name = latest_snapshot.index_manifest
     live_entries = [] if name is None else table.manifests.read_index_manifest(name)
     index_entries: list[IndexManifestEntry] = []
     try:
@@ -44,7 +44,7 @@ def compacted_index(
             deleted_names = {
                 change.file.file_name for change in bucket_changes if change.kind is FileKind.DELETE
             }
-            _check_deleted(table, latest, live_entries, bucket_changes)
+            _check_deleted(table, latest_snapshot, live_entries, bucket_changes)
             index_entries += index_changes(
                 table, live_entries, bucket_id, deleted_files=deleted_names
             )
@@ -58,7 +58,7 @@ def compacted_index(
 
 def _check_deleted(
     table: FileStoreTable,
-    latest: Snapshot,
+    latest_snapshot: Snapshot,
     live_entries: Sequence[IndexManifestEntry],
     changes: Sequence[ManifestEntry],
 ) -> None:
@@ -73,8 +73,8 @@ def _check_deleted(
     )
     if deleted_count != omitted_row_count:
         error = CommitConflictError(
-            f"{deleted_count} rows of the files are deleted in snapshot {latest.snapshot_id}, "
-            f"the compaction left {omitted_row_count} out",
+            f"{deleted_count} rows of the files are deleted in snapshot "
+            f"{latest_snapshot.snapshot_id}, the compaction left {omitted_row_count} out",
             where=table.paths.bucket_folder(*bucket_id),
             fix="do nothing: the job compacts the files again",
         )

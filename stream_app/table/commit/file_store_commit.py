@@ -163,9 +163,9 @@ class FileStoreCommit:
         assert not any(change.changelog or change.removed for change in buckets)
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
-        def changes_on(latest: Snapshot | None) -> CommitChanges:
+        def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
             overwrite_changes = changes_of_overwrite(
-                self.table, latest, partitions, buckets, keeps_postponed=keeps_postponed
+                self.table, base_snapshot, partitions, buckets, keeps_postponed=keeps_postponed
             )
             if check is not None:
                 check(
@@ -245,9 +245,9 @@ class FileStoreCommit:
         start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
         # newest one only after a lost race.
-        latest = self.commit_history.newest
+        latest_snapshot = self.commit_history.latest_snapshot
         for retry in range(retries + 1):
-            snapshot = self._attempt(latest, plan, files)
+            snapshot = self._attempt(latest_snapshot, plan, files)
             if snapshot is not None:
                 return snapshot
             files.delete_attempt_files()
@@ -262,27 +262,27 @@ class FileStoreCommit:
                     name=files.name,
                 )
             )
-            latest = self.table.snapshots.latest()
+            latest_snapshot = self.table.snapshots.latest()
         races = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
         raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
 
     def _attempt(
-        self, latest: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
+        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot | None:
         """Try to commit on top of a snapshot; None if a newer snapshot exists."""
-        try:
-            snapshot = self._prepare_snapshot(latest, plan, files)
-        except CorruptFileError:
-            if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
-                raise
-            return None  # `latest` expired during the read, so a newer one exists
         snapshots = self.table.snapshots
-        if not base_exists(snapshots, latest):
-            return None  # `latest` expired during the write
+        try:
+            snapshot = self._prepare_snapshot(base_snapshot, plan, files)
+        except CorruptFileError:
+            if base_snapshot is None or snapshots.latest_id() == base_snapshot.snapshot_id:
+                raise
+            return None  # the base expired during the read, so a newer one exists
+        if not base_exists(snapshots, base_snapshot):
+            return None  # the base expired during the write
         self.commit_history.note_attempt(snapshot)
         if not _publish_if_free(self.table, snapshot, files.statistics):
             return None
-        check_follows_base(self.table, latest, snapshot)
+        check_follows_base(self.table, base_snapshot, snapshot)
         current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.
@@ -294,51 +294,52 @@ class FileStoreCommit:
         return snapshot
 
     def _prepare_snapshot(
-        self, latest: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
+        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
     ) -> Snapshot:
         """Write all files of a new snapshot except its own, and return the snapshot."""
-        self.commit_history.check_not_rolled_back(latest)
-        check_known(latest.unknown_fields if latest else (), self.table.location)
-        epochs = epochs_as_of(self.table.snapshots, latest)
+        self.commit_history.check_not_rolled_back(base_snapshot)
+        check_known(base_snapshot.unknown_fields if base_snapshot else (), self.table.location)
+        epochs = epochs_as_of(self.table.snapshots, base_snapshot)
         schema_id = self._conflict_check.check_schema()
-        changes = _changes_of(self.table, plan, latest)
-        if latest and (plan.is_outdated or latest.snapshot_id != self.commit_history.known_id):
+        changes = _changes_of(self.table, plan, base_snapshot)
+        known_id = self.commit_history.known_id
+        if base_snapshot and (plan.is_outdated or base_snapshot.snapshot_id != known_id):
             # If another process has committed a higher identifier, this snapshot would hide its
             # commit.
-            self.commit_history.check_alone(latest)
-            self._conflict_check.check(
-                plan.commit_kind, changes, latest, self.commit_history.known_id
-            )
+            self.commit_history.check_alone(base_snapshot)
+            self._conflict_check.check(plan.commit_kind, changes, base_snapshot, known_id)
         if plan.commit_kind is not CommitKind.OVERWRITE:
-            self._conflict_check.check_index(changes, latest)
+            self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
-        index = compacted_index(self.table, latest, changes.entries) if is_compact else ()
-        lists = files.write(latest, changes, index)
-        statistics = changes.statistics or self._statistics_reader.inherited_file(latest, schema_id)
-        base = CommitBase(self.table, latest, schema_id)
+        index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
+        lists = files.write(base_snapshot, changes, index)
+        reader = self._statistics_reader
+        statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
+        base = CommitBase(self.table, base_snapshot, schema_id)
         complete_changes = replace(changes, statistics=statistics)
         user = self.commit_history.commit_user
         snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
-        return with_row_sums(with_copied_proof(snapshot, latest), self.table, latest, changes)
+        snapshot = with_copied_proof(snapshot, base_snapshot)
+        return with_row_sums(snapshot, self.table, base_snapshot, changes)
 
 
 def _changes_of(
-    table: FileStoreTable, plan: PlannedSnapshot, latest: Snapshot | None
+    table: FileStoreTable, plan: PlannedSnapshot, base_snapshot: Snapshot | None
 ) -> CommitChanges:
-    """Return the changes on top of `latest`, with sequence numbers if snapshots order the rows."""
-    changes = plan.changes_on(latest)
+    """Return the changes on top of the base, with sequence numbers if snapshots order the rows."""
+    changes = plan.changes_on(base_snapshot)
     if not table.options[SEQUENCE_SNAPSHOT_ORDERING] or plan.commit_kind is CommitKind.COMPACT:
         return changes
-    next_id = 1 if latest is None else latest.snapshot_id + 1
+    next_id = 1 if base_snapshot is None else base_snapshot.snapshot_id + 1
     return replace(changes, entries=number_entries(changes.entries, next_id))
 
 
 def _changes_after_check(
-    changes: CommitChanges, check: BaseCheck | None, latest: Snapshot | None
+    changes: CommitChanges, check: BaseCheck | None, base_snapshot: Snapshot | None
 ) -> CommitChanges:
     """Return the changes, unless the check of their base forbids the commit."""
     if check is not None:
-        check(latest)
+        check(base_snapshot)
     return changes
 
 

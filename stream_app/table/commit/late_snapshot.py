@@ -34,25 +34,25 @@ class SnapshotStanding(Enum):
     """The snapshot is gone, with everything that could decide."""
 
 
-def snapshot_standing(number: int, existing_ids: Collection[int]) -> SnapshotStanding:
+def snapshot_standing(snapshot_id: int, existing_ids: Collection[int]) -> SnapshotStanding:
     """Return the standing of a snapshot that this writer has created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
     while the snapshot before exists, this one did not exist earlier.
 
     Args:
-        number: the number of this snapshot, which follows the previous number or is the first.
+        snapshot_id: the number of this snapshot, which follows the previous number or is the first.
         existing_ids: the numbers of all snapshots, listed after this one was created.
     """
-    if number - 1 in existing_ids:
+    if snapshot_id - 1 in existing_ids:
         return SnapshotStanding.IN_LINE
-    if any(other < number for other in existing_ids):
+    if any(other < snapshot_id for other in existing_ids):
         return SnapshotStanding.LATE
-    if number not in existing_ids:
+    if snapshot_id not in existing_ids:
         return SnapshotStanding.UNKNOWN
-    if number + 1 in existing_ids:
+    if snapshot_id + 1 in existing_ids:
         return SnapshotStanding.ASK_NEXT
-    return SnapshotStanding.IN_LINE if max(existing_ids) == number else SnapshotStanding.LATE
+    return SnapshotStanding.IN_LINE if max(existing_ids) == snapshot_id else SnapshotStanding.LATE
 
 
 def base_exists(snapshots: SnapshotManager, base_snapshot: Snapshot | None) -> bool:
@@ -92,15 +92,16 @@ def check_follows_base(
     if is_in_chain is False and is_in_table(table.snapshots, snapshot):
         table.snapshots.delete(snapshot.snapshot_id)
         table.snapshots.sync_deletions()
-    newest = table.snapshots.latest()  # read after the late snapshot was deleted
-    if newest is not None and _records_epoch_of(newest, snapshot):
+    latest_snapshot = table.snapshots.latest()  # read after the late snapshot was deleted
+    if latest_snapshot is not None and _records_epoch_of(latest_snapshot, snapshot):
         return  # a request that was sent twice
     commit = f"{snapshot.commit_kind.value} commit {snapshot.commit_identifier} of user "
     commit += f"{snapshot.commit_user} for snapshot {snapshot.snapshot_id}"
     outcome = "came too late" if is_in_chain is False else "may or may not have been committed"
     raise LateCommitError(
         f"{commit} {outcome}: the writer was delayed while others committed up to snapshot "
-        f"{newest.snapshot_id if newest else 0}, and the snapshot below it has expired",
+        f"{latest_snapshot.snapshot_id if latest_snapshot else 0}, and the snapshot below it has "
+        "expired",
         where=table.location,
         fix="start the job again, which continues from the table's newest snapshot; after a single "
         "command, check its result in the table and repeat it. If this happens often, keep "

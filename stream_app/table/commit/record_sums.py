@@ -22,26 +22,29 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.read_sum_record import base_sum_record
 
 
-def with_copied_proof(snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
+def with_copied_proof(snapshot: Snapshot, latest_snapshot: Snapshot | None) -> Snapshot:
     """Copy the previous snapshot's proof, unless the snapshot has its own."""
     properties = snapshot.properties or {}
-    proof = ((latest and latest.properties) or {}).get(PROOF_PROPERTY)
+    proof = ((latest_snapshot and latest_snapshot.properties) or {}).get(PROOF_PROPERTY)
     if PROOF_PROPERTY in properties or proof is None:
         return snapshot
     return replace(snapshot, properties={**properties, PROOF_PROPERTY: proof})
 
 
 def with_row_sums(
-    snapshot: Snapshot, table: FileStoreTable, latest: Snapshot | None, changes: CommitChanges
+    snapshot: Snapshot,
+    table: FileStoreTable,
+    latest_snapshot: Snapshot | None,
+    changes: CommitChanges,
 ) -> Snapshot:
     """Add the checksum of the table's rows to the snapshot, if the table keeps one.
 
     Args:
-        latest: the previous snapshot.
+        latest_snapshot: the previous snapshot.
     """
     if why_unsummed(table.schema):
         return snapshot
-    base_record = base_sum_record(table, latest)
+    base_record = base_sum_record(table, latest_snapshot)
     record: SumRecord | None
     if changes.row_sums is not None:
         record = changes.row_sums(base_record)

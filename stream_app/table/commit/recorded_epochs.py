@@ -36,7 +36,9 @@ def recording(snapshots: Iterable[Snapshot]) -> Iterator[RecordingSnapshot]:
     return (RecordingSnapshot(snapshot, recorded_epochs(snapshot)) for snapshot in snapshots)
 
 
-def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
+def epochs_as_of(
+    snapshots: SnapshotManager, latest_snapshot: Snapshot | None
+) -> dict[str, JobEpoch]:
     """Return the newest epoch of each job up to a snapshot, by commit user.
 
     It reads backwards only as far as stream_app's last snapshot.
@@ -44,10 +46,10 @@ def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[st
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
     """
-    if newest is None:
+    if latest_snapshot is None:
         return {}
-    older = snapshots.backwards(begin=newest.snapshot_id - 1)
-    return epochs_of(recording(chain([newest], older)))
+    older = snapshots.backwards(begin=latest_snapshot.snapshot_id - 1)
+    return epochs_of(recording(chain([latest_snapshot], older)))
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
@@ -56,12 +58,12 @@ def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | Non
     Raises:
         CorruptFileError: a snapshot on the way cannot be read.
     """
-    return epoch_of_user(commit_user, recording(_newest_first(snapshots)))
+    return epoch_of_user(commit_user, recording(_latest_first(snapshots)))
 
 
 def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     """Return the newest epoch of each job, by commit user; see `newest_epoch`."""
-    return epochs_of(recording(_newest_first(snapshots)))
+    return epochs_of(recording(_latest_first(snapshots)))
 
 
 def with_epochs(snapshot: Snapshot, epochs_before: Mapping[str, JobEpoch]) -> Snapshot:
@@ -78,7 +80,7 @@ def with_epochs(snapshot: Snapshot, epochs_before: Mapping[str, JobEpoch]) -> Sn
     return replace(snapshot, properties=properties)
 
 
-def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
+def _latest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
     """Return all snapshots, newest first; callers stop at the first one of stream_app.
 
     A snapshot may expire during the walk, but a newer one then records the same epochs. So a walk
@@ -86,13 +88,13 @@ def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
     """
     walked: list[Snapshot] = []
     walked_id = 0
-    while (newest_id := snapshots.latest_id()) is not None and newest_id > walked_id:
+    while (latest_id := snapshots.latest_id()) is not None and latest_id > walked_id:
         new_snapshots = []
-        for snapshot in snapshots.backwards(begin=newest_id, down_to=walked_id + 1):
+        for snapshot in snapshots.backwards(begin=latest_id, down_to=walked_id + 1):
             new_snapshots.append(snapshot)
             if EPOCHS_PROPERTY in (snapshot.properties or {}):
                 return chain(
                     new_snapshots, walked or snapshots.backwards(begin=snapshot.snapshot_id - 1)
                 )
-        walked, walked_id = [*new_snapshots, *walked], newest_id
+        walked, walked_id = [*new_snapshots, *walked], latest_id
     return walked

@@ -35,8 +35,8 @@ def expired_rows_check(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
 
     def check(file: DataFileMeta) -> bool:
         expire = record_level_expire(table)
-        oldest = _oldest_seconds(table, file)
-        return expire is not None and oldest is not None and oldest < expire.time_min_s
+        oldest_s = _oldest_seconds(table, file)
+        return expire is not None and oldest_s is not None and oldest_s < expire.time_min_s
 
     return check
 
@@ -61,11 +61,11 @@ def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:
     values = deserialize_row(
         file.value_stats.min_values, [field.data_type.as_nullable() for field in fields]
     )
-    oldest = values[column_index]
-    if not isinstance(oldest, int):
+    oldest_time = values[column_index]
+    if not isinstance(oldest_time, int):
         return None
     root = fields[column_index].data_type.root
     if root in TIMESTAMP_ROOTS:
-        return oldest // 1_000_000_000
-    has_milliseconds = root is TypeRoot.BIGINT and oldest >= MILLISECONDS_FROM
-    return oldest // 1000 if has_milliseconds else oldest
+        return oldest_time // 1_000_000_000
+    has_milliseconds = root is TypeRoot.BIGINT and oldest_time >= MILLISECONDS_FROM
+    return oldest_time // 1000 if has_milliseconds else oldest_time

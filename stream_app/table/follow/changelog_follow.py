@@ -107,8 +107,8 @@ class ChangelogFollow:
         self._written_ms = 0
         self._is_new_consumer = False
         if not settings.follow:
-            latest = self._table.snapshots.latest_id() or 0
-            self._end = latest if settings.end is None else min(settings.end, latest)
+            latest_id = self._table.snapshots.latest_id() or 0
+            self._end = latest_id if settings.end is None else min(settings.end, latest_id)
         self._position = self._start_position()
         self._last_name = snapshot_name(self._table.snapshots, self._position.last_read)
 
@@ -190,7 +190,7 @@ class ChangelogFollow:
             self._written_id = position.snapshot_id
             self._written_ms = now_ms
 
-    def _check_not_expiring(self, consumer_id: str, number: int) -> None:
+    def _check_not_expiring(self, consumer_id: str, snapshot_id: int) -> None:
         """Check that no expiry deletes the next snapshot.
 
         The caller has already written the consumer: an expiry first announces its deletions, and
@@ -199,26 +199,27 @@ class ChangelogFollow:
         try:
             # Long-lived changelogs stay when their snapshots expire.
             keeps_changelogs = expire_config(self._table.options).is_changelog_longer
-            is_expiring = not keeps_changelogs and is_announced(self._table, number)
+            is_expiring = not keeps_changelogs and is_announced(self._table, snapshot_id)
             # An older consumer protects intact snapshots, whatever a crashed expiry has announced.
-            if is_expiring and (self._is_new_consumer or not is_complete(self._table, number)):
+            if is_expiring and (self._is_new_consumer or not is_complete(self._table, snapshot_id)):
                 raise UsageError(
-                    f"snapshot {number}, where consumer {consumer_id!r} was to begin, is expiring",
+                    f"snapshot {snapshot_id}, where consumer {consumer_id!r} was to begin, is "
+                    "expiring",
                     where=self._table.location,
                     fix="begin at a later snapshot, or try again after the expiry (finish an "
                     "interrupted one: stream-app expire-snapshots); an older consumer needs "
                     "--ignore-progress (ignore_progress) for that",
                 )
-            if is_rolled_back(self._table, number - 1):  # another snapshot may get that number
+            if is_rolled_back(self._table, snapshot_id - 1):  # another snapshot may get that number
                 raise UsageError(
-                    f"snapshot {number}, where consumer {consumer_id!r} was to continue, follows "
-                    "one that a rollback deletes",
+                    f"snapshot {snapshot_id}, where consumer {consumer_id!r} was to continue, "
+                    "follows one that a rollback deletes",
                     where=self._table.location,
                     fix="try again after the rollback; or finish an interrupted one: stream-app "
                     "rollback-to; or let a job commit, which continues with the existing snapshots",
                 )
             # An announcement ends when the snapshots are deleted, so these checks come last.
-            check_progress(self._table, consumer_id, number)
+            check_progress(self._table, consumer_id, snapshot_id)
         except UsageError:
             if self._is_new_consumer:
                 self._table.consumers.delete(consumer_id)  # the consumer's snapshot is gone

@@ -16,12 +16,12 @@ def earliest_changes_id(table: FileStoreTable) -> int | None:
 
     If changelogs are kept longer than snapshots, it is a long-lived changelog.
     """
-    earliest = table.snapshots.earliest_id()
+    earliest_id = table.snapshots.earliest_id()
     changelog_ids = table.changelogs.ids()
-    return min(changelog_ids[0], earliest or changelog_ids[0]) if changelog_ids else earliest
+    return min(changelog_ids[0], earliest_id or changelog_ids[0]) if changelog_ids else earliest_id
 
 
-def snapshot_or_changelog(table: FileStoreTable, number: int) -> Snapshot:
+def snapshot_or_changelog(table: FileStoreTable, snapshot_id: int) -> Snapshot:
     """Return a snapshot, or the long-lived changelog of an expired one, which has only changes.
 
     Raises:
@@ -29,13 +29,13 @@ def snapshot_or_changelog(table: FileStoreTable, number: int) -> Snapshot:
         CorruptFileError: the file is not a snapshot.
     """
     try:
-        return table.snapshots.snapshot(number)
+        return table.snapshots.snapshot(snapshot_id)
     except FileNotFoundError:
-        return table.changelogs.changelog(number)
+        return table.changelogs.changelog(snapshot_id)
 
 
 def followed_snapshot(
-    table: FileStoreTable, number: int, *, all_rows: bool = False
+    table: FileStoreTable, snapshot_id: int, *, all_rows: bool = False
 ) -> Snapshot | None:
     """Return a snapshot by number; None while it is not committed yet.
 
@@ -48,59 +48,63 @@ def followed_snapshot(
     """
     try:
         return (
-            table.snapshots.snapshot(number) if all_rows else snapshot_or_changelog(table, number)
+            table.snapshots.snapshot(snapshot_id)
+            if all_rows
+            else snapshot_or_changelog(table, snapshot_id)
         )
     except FileNotFoundError:
         pass
-    latest, earliest = table.snapshots.latest_id(), table.snapshots.earliest_id()
-    if earliest is not None and not all_rows:
-        earliest = earliest_changes_id(table)
-    if latest is None or earliest is None:
+    latest_id, earliest_id = table.snapshots.latest_id(), table.snapshots.earliest_id()
+    if earliest_id is not None and not all_rows:
+        earliest_id = earliest_changes_id(table)
+    if latest_id is None or earliest_id is None:
         return None
     # Check again: the snapshot may have just been committed, and a follower must not wait forever.
-    if number <= latest and not _exists(table, number, all_rows=all_rows):
-        if number >= earliest:
+    if snapshot_id <= latest_id and not _exists(table, snapshot_id, all_rows=all_rows):
+        if snapshot_id >= earliest_id:
             raise UsageError(
-                f"snapshot {number} is missing among those from {earliest} to {latest}",
+                f"snapshot {snapshot_id} is missing among those from {earliest_id} to {latest_id}",
                 where=table.location,
                 fix="begin anew with all rows (latest-full), because followers have lost what the "
                 "snapshot changed; stream-app check shows which snapshots exist",
             )
         raise UsageError(
-            f"snapshot {number} has expired: the table has {earliest} to {latest}",
+            f"snapshot {snapshot_id} has expired: the table has {earliest_id} to {latest_id}",
             where=table.location,
             fix="begin with all rows (latest-full), because followers have lost earlier changes; "
-            f"or begin with {earliest}, the earliest that is left. A consumer protects the "
+            f"or begin with {earliest_id}, the earliest that is left. A consumer protects the "
             "snapshots that it has not read from expiry",
         )
-    if latest + 1 < number:
+    if latest_id + 1 < snapshot_id:
         raise UsageError(
-            f"snapshot {number} is ahead of the table, whose latest snapshot is {latest}",
+            f"snapshot {snapshot_id} is ahead of the table, whose latest snapshot is {latest_id}",
             where=table.location,
-            fix=f"begin with {latest + 1} or earlier; a table that was rolled back or recreated "
+            fix=f"begin with {latest_id + 1} or earlier; a table that was rolled back or recreated "
             "reuses its numbers",
         )
     return None
 
 
-def _exists(table: FileStoreTable, number: int, *, all_rows: bool) -> bool:
-    if table.snapshots.exists(number):
+def _exists(table: FileStoreTable, snapshot_id: int, *, all_rows: bool) -> bool:
+    if table.snapshots.exists(snapshot_id):
         return True
-    return not all_rows and number in table.changelogs.ids()
+    return not all_rows and snapshot_id in table.changelogs.ids()
 
 
-def snapshot_name(snapshots: SnapshotManager, number: int) -> str | None:
+def snapshot_name(snapshots: SnapshotManager, snapshot_id: int) -> str | None:
     """Return the name of a snapshot's delta manifest list; None if the snapshot does not exist.
 
     The name is unique, even if a later snapshot reuses the number.
     """
     try:
-        return snapshots.snapshot(number).delta_manifest_list
+        return snapshots.snapshot(snapshot_id).delta_manifest_list
     except FileNotFoundError:
         return None
 
 
-def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fix: str) -> None:
+def check_still_read(
+    table: FileStoreTable, snapshot_id: int, name: str | None, *, fix: str
+) -> None:
     """Check that the number of the snapshot that was read last still has the same snapshot.
 
     Args:
@@ -110,11 +114,11 @@ def check_still_read(table: FileStoreTable, number: int, name: str | None, *, fi
     Raises:
         CheckpointError: the table was rolled back to before the snapshot, and written again.
     """
-    stored_name = snapshot_name(table.snapshots, number)
+    stored_name = snapshot_name(table.snapshots, snapshot_id)
     if stored_name is not None and name is not None and stored_name != name:
         raise CheckpointError(
-            f"snapshot {number} is not the snapshot that was read: the table was rolled back, and "
-            "written again",
+            f"snapshot {snapshot_id} is not the snapshot that was read: the table was rolled back, "
+            "and written again",
             where=table.location,
             fix=fix,
         )
@@ -126,14 +130,14 @@ def check_progress(table: FileStoreTable, consumer_id: str, next_id: int) -> Non
     Raises:
         UsageError: the changes have expired; the error names the first readable changes.
     """
-    earliest = earliest_changes_id(table)
-    if earliest is not None and next_id < earliest:
+    earliest_id = earliest_changes_id(table)
+    if earliest_id is not None and next_id < earliest_id:
         raise UsageError(
             f"consumer {consumer_id!r} continues at snapshot {next_id}, which has expired; the "
-            f"first that it can still read is {earliest}",
+            f"first that it can still read is {earliest_id}",
             where=table.location,
             fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
-            f"a start: latest-full reads all rows first, from-snapshot {earliest} omits the lost "
-            "changes. A longer snapshot.time-retained or consumer.expiration-time gives the "
+            f"a start: latest-full reads all rows first, from-snapshot {earliest_id} omits the "
+            "lost changes. A longer snapshot.time-retained or consumer.expiration-time gives the "
             "consumer more time",
         )

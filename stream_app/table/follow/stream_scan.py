@@ -101,32 +101,33 @@ class StreamScan:
             UsageError: the snapshot for from-snapshot-full does not exist yet.
         """
         snapshots = self.table.snapshots
-        earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
-        if earliest is None or latest is None:
+        earliest_id, latest_id = snapshots.earliest_id(), snapshots.latest_id()
+        if earliest_id is None or latest_id is None:
             return StreamPosition(snapshot_id=max(start.snapshot_id or 1, 1))
         match start.mode:
             case StartMode.LATEST:
-                return StreamPosition(snapshot_id=latest + 1)
+                return StreamPosition(snapshot_id=latest_id + 1)
             case StartMode.LATEST_FULL:
-                return self._full_position(latest)
+                return self._full_position(latest_id)
             case StartMode.COMPACTED_FULL:
-                return self._full_position(self._newest_full_compaction(earliest, latest))
+                return self._full_position(self._newest_full_compaction(earliest_id, latest_id))
             case StartMode.FROM_TIMESTAMP:
                 assert start.timestamp_ms is not None
                 return StreamPosition(snapshot_id=self._first_snapshot_since(start.timestamp_ms))
             case StartMode.FROM_SNAPSHOT:
                 assert start.snapshot_id is not None
-                earliest_id = earliest_changes_id(self.table) or earliest
-                return StreamPosition(snapshot_id=max(start.snapshot_id, earliest_id))
+                first_changes_id = earliest_changes_id(self.table) or earliest_id
+                return StreamPosition(snapshot_id=max(start.snapshot_id, first_changes_id))
             case StartMode.FROM_SNAPSHOT_FULL:
                 assert start.snapshot_id is not None
-                if start.snapshot_id > latest:
+                if start.snapshot_id > latest_id:
                     raise UsageError(
-                        f"snapshot {start.snapshot_id} does not exist yet, the latest is {latest}",
+                        f"snapshot {start.snapshot_id} does not exist yet, the latest is "
+                        f"{latest_id}",
                         where=self.table.location,
                         fix="give an earlier one",
                     )
-                return self._full_position(max(start.snapshot_id, earliest))
+                return self._full_position(max(start.snapshot_id, earliest_id))
 
     def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
         """Return the splits to read from a position on.
@@ -240,27 +241,29 @@ class StreamScan:
     def _full_position(self, snapshot_id: int) -> StreamPosition:
         return StreamPosition(snapshot_id=snapshot_id, is_full=True)
 
-    def _newest_full_compaction(self, earliest: int, latest: int) -> int:
+    def _newest_full_compaction(self, earliest_id: int, latest_id: int) -> int:
         commits = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
         if self.table.options.producer.by_full_compaction and commits is None:
             commits = 1
-        for snapshot in self.table.snapshots.backwards(down_to=earliest):
+        for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             identifier = snapshot.commit_identifier
             is_full = (
                 not commits or identifier % commits == 0 or identifier == BATCH_COMMIT_IDENTIFIER
             )
             if snapshot.commit_kind is CommitKind.COMPACT and is_full:
                 return snapshot.snapshot_id
-        return latest
+        return latest_id
 
     def _first_snapshot_since(self, time_ms: int) -> int:
         """Return the number of the first snapshot that is not older than a time."""
-        earliest, latest = earliest_changes_id(self.table), self.table.snapshots.latest_id()
-        assert earliest is not None
-        assert latest is not None
-        numbers = range(earliest, latest + 1)
-        return earliest + bisect.bisect_left(
-            numbers, time_ms, key=lambda number: snapshot_or_changelog(self.table, number).time_ms
+        earliest_id, latest_id = earliest_changes_id(self.table), self.table.snapshots.latest_id()
+        assert earliest_id is not None
+        assert latest_id is not None
+        snapshot_ids = range(earliest_id, latest_id + 1)
+        return earliest_id + bisect.bisect_left(
+            snapshot_ids,
+            time_ms,
+            key=lambda snapshot_id: snapshot_or_changelog(self.table, snapshot_id).time_ms,
         )
 
 

@@ -90,7 +90,7 @@ class PublishedCatalog:
 
     table: FileStoreTable
     files: IcebergFiles
-    _newest: IcebergMetadata | None = field(init=False, default=None)
+    _latest_metadata: IcebergMetadata | None = field(init=False, default=None)
 
     def state(self) -> CatalogState | None:
         """Return the table's state in the catalog; None without a catalog or an entry.
@@ -108,8 +108,10 @@ class PublishedCatalog:
         """
         if self._kind is None or not self._kind.names_files:
             return len(paths)
-        newest = self._newest and self.files.version_path(self._newest.version)
-        return paths.index(newest) if newest in paths else 0
+        latest_path = self._latest_metadata and self.files.version_path(
+            self._latest_metadata.version
+        )
+        return paths.index(latest_path) if latest_path in paths else 0
 
     def bring_up_to(self, metadata: IcebergMetadata | None) -> None:
         """Publish a version to the catalog unless it has it; does nothing without a catalog.
@@ -121,10 +123,10 @@ class PublishedCatalog:
             UnsupportedTableError: a library is not installed, or a setting is missing.
             StreamAppError, OSError: the catalog refuses the version, or does not answer.
         """
-        if metadata is None or metadata == self._newest or self._client is None:
+        if metadata is None or metadata == self._latest_metadata or self._client is None:
             return
         self._client.bring_up_to(metadata)
-        self._newest = metadata
+        self._latest_metadata = metadata
 
     @property
     def _kind(self) -> CatalogKind | None:

@@ -141,11 +141,11 @@ class IcebergPublisher:
         self._give_to_catalog(snapshot)
 
     def _catch_up(self) -> None:
-        latest = self.table.snapshots.latest()
-        if latest is not None:
-            self.bring_up_to(latest)
+        latest_snapshot = self.table.snapshots.latest()
+        if latest_snapshot is not None:
+            self.bring_up_to(latest_snapshot)
             self._refresh()
-            self._give_to_catalog(latest)
+            self._give_to_catalog(latest_snapshot)
 
     def _give_to_catalog(self, snapshot: Snapshot) -> None:
         """Publish the version in the catalog; retries once if the catalog has greater numbers."""
@@ -190,7 +190,7 @@ class IcebergPublisher:
 
     def _try_to_publish(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
-        base = self._newest_metadata()
+        base = self._latest_metadata()
         update = None
         if base is not None and self._has_current_form(base) and self._planner.exists(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
@@ -222,8 +222,8 @@ class IcebergPublisher:
         if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
-    def _newest_metadata(self) -> IcebergMetadata | None:
-        version = self.files.newest_version()
+    def _latest_metadata(self) -> IcebergMetadata | None:
+        version = self.files.latest_version()
         if self._published is not None and self._published.version == version:
             return self._published
         return None if version is None else self.files.read_version(version)

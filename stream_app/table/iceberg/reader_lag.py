@@ -41,9 +41,13 @@ class ReaderLag:
     @property
     def text(self) -> str:
         """A clause that says which snapshot Iceberg's readers see."""
-        newest_there = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
-        newest = f"the table has snapshot {self.latest_id}"
-        return f"{self.where} has {newest_there}" + (f", and {newest}" if self.is_behind else "")
+        published_text = (
+            "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        )
+        table_text = f"the table has snapshot {self.latest_id}"
+        return f"{self.where} has {published_text}" + (
+            f", and {table_text}" if self.is_behind else ""
+        )
 
 
 def reader_lag(table: FileStoreTable) -> ReaderLag | None:
@@ -54,21 +58,21 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
         StreamAppError, OSError: the catalog does not answer, or has another table of the name.
         CorruptFileError: the newest version cannot be read.
     """
-    latest = table.snapshots.latest()
-    if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest is None:
+    latest_snapshot = table.snapshots.latest()
+    if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest_snapshot is None:
         return None
     files = IcebergFiles.of_table(table.file_io, table.location, table.options)
     if catalog_kind(table.options) is not None:
         where, state = "the Iceberg catalog", PublishedCatalog(table, files).state()
         published = None if state is None else state.snapshot_id
     else:
-        where, version = "Iceberg's metadata", files.newest_version()
+        where, version = "Iceberg's metadata", files.latest_version()
         metadata = None if version is None else files.read_version(version)
         published = None if metadata is None else metadata.current.snapshot_id
-    latest_age_ms = max(0, table.clock.now_ms() - latest.time_ms)
+    latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)
     return ReaderLag(
         where=where,
         snapshot_id=published,
-        latest_id=latest.snapshot_id,
+        latest_id=latest_snapshot.snapshot_id,
         latest_age_ms=latest_age_ms,
     )

@@ -103,8 +103,8 @@ class RestCatalogTable:
         if table.metadata.location != self.table.location:
             raise another_table_error(".".join(self.identifier))
         older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
-        newest = table.metadata.current_snapshot_id
-        return CatalogState((table.metadata_location, *older), newest)
+        latest_snapshot_id = table.metadata.current_snapshot_id
+        return CatalogState((table.metadata_location, *older), latest_snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.
@@ -185,9 +185,9 @@ class RestCatalogTable:
             if _must_be_sent(snapshot, published, metadata)
         }
         tags = {
-            name: number
-            for name, number in metadata.tags.items()
-            if number in common_ids | sent_ids
+            name: snapshot_id
+            for name, snapshot_id in metadata.tags.items()
+            if snapshot_id in common_ids | sent_ids
         }
         for name in sorted(metadata.tags.keys() - tags.keys() - self._reported_tags):
             _LOG.warning(
@@ -266,14 +266,16 @@ def _updates(
         if snapshot.snapshot_id not in common_ids
     ]
     # Removals come first: after a rollback another snapshot may have the removed number.
-    replaced_ids = [number for number in removed_ids if number in version_ids]
+    replaced_ids = [snapshot_id for snapshot_id in removed_ids if snapshot_id in version_ids]
     if replaced_ids:
         yield RemoveSnapshotsUpdate(snapshot_ids=replaced_ids)
     schemas = _schemas_in_catalog(published, metadata)
     yield from _schema_updates(published, metadata, schemas)
     yield from _snapshot_updates(published, metadata, schemas, common_ids)
     yield from _ref_updates(published, metadata, replaced_ids)
-    if expired_ids := [number for number in removed_ids if number not in version_ids]:
+    if expired_ids := [
+        snapshot_id for snapshot_id in removed_ids if snapshot_id not in version_ids
+    ]:
         yield RemoveSnapshotsUpdate(snapshot_ids=expired_ids)
     if dropped_keys := sorted(published.properties.keys() & {"comment"} - properties.keys()):
         yield RemovePropertiesUpdate(removals=dropped_keys)
@@ -289,11 +291,16 @@ def _schemas_in_catalog(
     schemas: dict[int, tuple[Schema, int]] = {}
     for schema_id, document in sorted(metadata.schemas.items()):
         schema = Schema.model_validate(document)
-        number = next((number for other, number in numbered_schemas if other == schema), None)
-        if number is None:
-            number = max(number for _, number in numbered_schemas) + 1
-            numbered_schemas.append((schema, number))
-        schemas[schema_id] = (schema, number)
+        catalog_schema_id = next(
+            (catalog_schema_id for other, catalog_schema_id in numbered_schemas if other == schema),
+            None,
+        )
+        if catalog_schema_id is None:
+            catalog_schema_id = (
+                max(catalog_schema_id for _, catalog_schema_id in numbered_schemas) + 1
+            )
+            numbered_schemas.append((schema, catalog_schema_id))
+        schemas[schema_id] = (schema, catalog_schema_id)
     return schemas
 
 
@@ -301,14 +308,14 @@ def _schema_updates(
     published: TableMetadata, metadata: IcebergMetadata, schemas: Mapping[int, tuple[Schema, int]]
 ) -> Iterator[TableUpdate]:
     """Yield updates that add new schemas and make the newest snapshot's schema current."""
-    known_numbers = {schema.schema_id for schema in published.schemas}
-    for schema, number in schemas.values():
-        if number not in known_numbers:
-            known_numbers.add(number)
-            yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": number}))
-    _, current_number = schemas[metadata.current.schema_id]
-    if current_number != published.current_schema_id:
-        yield SetCurrentSchemaUpdate(schema_id=current_number)
+    known_ids = {schema.schema_id for schema in published.schemas}
+    for schema, catalog_schema_id in schemas.values():
+        if catalog_schema_id not in known_ids:
+            known_ids.add(catalog_schema_id)
+            yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": catalog_schema_id}))
+    _, current_schema_id = schemas[metadata.current.schema_id]
+    if current_schema_id != published.current_schema_id:
+        yield SetCurrentSchemaUpdate(schema_id=current_schema_id)
 
 
 def _snapshot_updates(
@@ -350,6 +357,8 @@ def _ref_updates(
     }
     for name in tags.keys() - metadata.tags.keys():
         yield RemoveSnapshotRefUpdate(ref_name=name)
-    for name, number in metadata.tags.items():
-        if name != _MAIN and tags.get(name) != number:
-            yield SetSnapshotRefUpdate(ref_name=name, type=SnapshotRefType.TAG, snapshot_id=number)
+    for name, snapshot_id in metadata.tags.items():
+        if name != _MAIN and tags.get(name) != snapshot_id:
+            yield SetSnapshotRefUpdate(
+                ref_name=name, type=SnapshotRefType.TAG, snapshot_id=snapshot_id
+            )

@@ -26,28 +26,33 @@ class TaggedSnapshotReader:
     """A reader of the snapshots that a table's tags keep; it reads each tag once."""
 
     table: FileStoreTable
-    _numbers: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
+    _snapshot_ids: dict[tuple[str, FileStatus], int] = field(init=False, default_factory=dict)
 
     def read(self) -> dict[str, int]:
         """Return each tag with the number of its snapshot."""
-        earlier_numbers, self._numbers = self._numbers, {}
+        earlier_ids, self._snapshot_ids = self._snapshot_ids, {}
         for key in self.table.tags.statuses().items():
-            number = earlier_numbers.get(key)
-            if number is None and (tag := self.table.tags.tag(key[0])) is not None:
-                number = tag.snapshot.snapshot_id
-            if number is not None:
-                self._numbers[key] = number
-        return {name: number for (name, _), number in self._numbers.items()}
+            snapshot_id = earlier_ids.get(key)
+            if snapshot_id is None and (tag := self.table.tags.tag(key[0])) is not None:
+                snapshot_id = tag.snapshot.snapshot_id
+            if snapshot_id is not None:
+                self._snapshot_ids[key] = snapshot_id
+        return {name: snapshot_id for (name, _), snapshot_id in self._snapshot_ids.items()}
 
     def retain(
         self, snapshots: Sequence[IcebergSnapshot]
     ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
         """Return the snapshots that Paimon still keeps, always with the last, and their tags."""
-        tags, newest = self.read(), snapshots[-1]
-        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
-        retained_snapshots = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {snapshot.snapshot_id for snapshot in retained_snapshots}
-        kept_tags = {name: number for name, number in tags.items() if number in numbers}
+        tags, latest_snapshot = self.read(), snapshots[-1]
+        earliest_id = self.table.snapshots.earliest_id() or latest_snapshot.snapshot_id
+        retained_snapshots = (
+            *kept_snapshots(snapshots[:-1], earliest_id, tags.values()),
+            latest_snapshot,
+        )
+        snapshot_ids = {snapshot.snapshot_id for snapshot in retained_snapshots}
+        kept_tags = {
+            name: snapshot_id for name, snapshot_id in tags.items() if snapshot_id in snapshot_ids
+        }
         return retained_snapshots, kept_tags
 
 
@@ -60,8 +65,8 @@ def older_files(
     """Return the older metadata files that stay beside the next version's, oldest first."""
     if base_metadata is None:
         return ()
-    newest = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
-    older_versions = (*base_metadata.older_files, newest)
+    newest_file = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
+    older_versions = (*base_metadata.older_files, newest_file)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions
     surplus_count = max(0, len(older_versions) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX])
@@ -121,8 +126,8 @@ def schemas_of(
         table.known_schemas(),
     )
     return {
-        number: published_schemas[number]
-        if number in published_schemas
-        else schema_json(schema_of(number))
-        for number in sorted({snapshot.schema_id for snapshot in snapshots})
+        schema_id: published_schemas[schema_id]
+        if schema_id in published_schemas
+        else schema_json(schema_of(schema_id))
+        for schema_id in sorted({snapshot.schema_id for snapshot in snapshots})
     }

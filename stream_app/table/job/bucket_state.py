@@ -62,13 +62,13 @@ class BucketState(ABC):
 
     @abstractmethod
     def is_current(
-        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], latest_snapshot: Snapshot | None
     ) -> bool:
         """Return whether written rows do not conflict with the newest snapshot."""
 
     @abstractmethod
     def check(
-        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Check that changes can be committed on top of a snapshot.
 
@@ -113,13 +113,13 @@ class NoIndexState(BucketState):
         self,
         basis: BucketBasis,  # noqa: ARG002
         changes: Iterable[BucketChange],  # noqa: ARG002
-        newest: Snapshot | None,  # noqa: ARG002
+        latest_snapshot: Snapshot | None,  # noqa: ARG002
     ) -> bool:
         """See `BucketState.is_current`."""
         return True
 
     def check(
-        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Do nothing, because any changes can be committed."""
 
@@ -155,20 +155,20 @@ class BucketCountState(BucketState):
         return basis.bucket_counts == self.constraints.bucket_counts
 
     def is_current(
-        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], latest_snapshot: Snapshot | None
     ) -> bool:
         """Return whether each changed partition has its number of buckets, or no files."""
-        return self._rescaled_partition(basis, changes, newest) is None
+        return self._rescaled_partition(basis, changes, latest_snapshot) is None
 
     def check(
-        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """See `BucketState.check`.
 
         Raises:
             OutdatedRowsError: a changed partition was rescaled.
         """
-        if (rescaled := self._rescaled_partition(basis, changes, latest)) is not None:
+        if (rescaled := self._rescaled_partition(basis, changes, latest_snapshot)) is not None:
             partition, count = rescaled
             raise OutdatedRowsError(
                 f"another writer changed the partition to {count} buckets while its "
@@ -178,18 +178,18 @@ class BucketCountState(BucketState):
             )
 
     def _rescaled_partition(
-        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], latest_snapshot: Snapshot | None
     ) -> tuple[bytes, int] | None:
         """Return a changed partition that was rescaled, and its number of buckets; else None."""
         partitions = {change.partition for change in changes}
         default_count = self.table.options.bucket
-        if newest is None or newest.snapshot_id == self.commit_history.known_id:
+        if latest_snapshot is None or latest_snapshot.snapshot_id == self.commit_history.known_id:
             known_counts = self.constraints.bucket_counts
             counts = {
                 partition: known_counts.get(partition, default_count) for partition in partitions
             }
         else:
-            live_entries = FileStoreScan(self.table).live_in(newest, partitions)
+            live_entries = FileStoreScan(self.table).live_in(latest_snapshot, partitions)
             counts = {entry.partition: entry.total_buckets for entry in live_entries}
         for partition, count in counts.items():
             if count != basis.bucket_counts.get(partition, default_count):
@@ -216,8 +216,10 @@ class KeyIndexState(BucketState):
     @property
     def basis(self) -> BucketBasis:
         """See `BucketState.basis`."""
-        newest = self.commit_history.newest
-        return BucketBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
+        latest_snapshot = self.commit_history.latest_snapshot
+        return BucketBasis(
+            snapshot_id=0 if latest_snapshot is None else latest_snapshot.snapshot_id
+        )
 
     @property
     def properties(self) -> dict[str, str]:
@@ -228,19 +230,19 @@ class KeyIndexState(BucketState):
         self,
         basis: BucketBasis,
         changes: Iterable[BucketChange],  # noqa: ARG002
-        newest: Snapshot | None,
+        latest_snapshot: Snapshot | None,
     ) -> bool:
         """Return whether no other writer has committed rows since the basis."""
-        return self._row_changing_commit(basis, newest) is None
+        return self._row_changing_commit(basis, latest_snapshot) is None
 
     def check(
         self,
         basis: BucketBasis,
         changes: Sequence[BucketChange],  # noqa: ARG002
-        latest: Snapshot | None,
+        latest_snapshot: Snapshot | None,
     ) -> None:
         """See `BucketState.check`."""
-        if (commit := self._row_changing_commit(basis, latest)) is not None:
+        if (commit := self._row_changing_commit(basis, latest_snapshot)) is not None:
             raise CommitConflictError(
                 f"{commit} was committed while the job wrote the epoch: a key could "
                 "be in two partitions",
@@ -249,20 +251,22 @@ class KeyIndexState(BucketState):
                 "a table whose keys lack partition columns",
             )
 
-    def _row_changing_commit(self, basis: BucketBasis, latest: Snapshot | None) -> str | None:
+    def _row_changing_commit(
+        self, basis: BucketBasis, latest_snapshot: Snapshot | None
+    ) -> str | None:
         """Describe the commit that has changed rows since `basis`; None if no commit did."""
         known_id = basis.snapshot_id
         if known_id is None:
             return None
-        newest_id = known_id if latest is None else latest.snapshot_id
-        oldest_read_id = newest_id + 1
-        for snapshot in self.table.snapshots.backwards(begin=newest_id, down_to=known_id + 1):
+        latest_id = known_id if latest_snapshot is None else latest_snapshot.snapshot_id
+        earliest_read_id = latest_id + 1
+        for snapshot in self.table.snapshots.backwards(begin=latest_id, down_to=known_id + 1):
             if snapshot.commit_kind not in _ROW_PRESERVING_KINDS:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
-            oldest_read_id = snapshot.snapshot_id
-        if oldest_read_id == known_id + 1:
+            earliest_read_id = snapshot.snapshot_id
+        if earliest_read_id == known_id + 1:
             return None
-        return f"a snapshot before {oldest_read_id}, which has expired,"
+        return f"a snapshot before {earliest_read_id}, which has expired,"
 
 
 _EPOCHS_KEPT = 4
@@ -288,7 +292,7 @@ class HashIndexState(BucketState):
     @property
     def basis(self) -> BucketBasis:
         """The newest index that this process knows, by which rows are routed."""
-        return self._basis_of(self.commit_history.newest)
+        return self._basis_of(self.commit_history.latest_snapshot)
 
     def fits(self, basis: BucketBasis) -> bool:
         """Return whether the newest index gives rows the same buckets as `basis`."""
@@ -297,45 +301,46 @@ class HashIndexState(BucketState):
             return True
         try:
             routed_manifest = index_manifest(self.table, basis.routed_on)
-            newest_manifest = index_manifest(self.table, routed_on)
+            latest_manifest = index_manifest(self.table, routed_on)
         except CorruptFileError:
             return False  # the older index manifest may have expired
         return is_routed_alike(
             routed_manifest.hash_files,
-            newest_manifest.hash_files,
+            latest_manifest.hash_files,
             lambda partition: self._open_buckets(routed_manifest, partition),
             ChainMap(*self._epoch_replacements),
         )
 
     def is_current(
-        self, basis: BucketBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+        self, basis: BucketBasis, changes: Iterable[BucketChange], latest_snapshot: Snapshot | None
     ) -> bool:
         """Return whether the changes extend the current index of the changed partitions."""
-        written_on = self._basis_of(newest).written_on
+        written_on = self._basis_of(latest_snapshot).written_on
         if written_on == basis.written_on:
             return True
         written_hashes = index_manifest(self.table, basis.written_on).hashes
-        newest_hashes = index_manifest(self.table, written_on).hashes
+        latest_hashes = index_manifest(self.table, written_on).hashes
         partitions = {change.partition for change in changes}
         return all(
-            written_hashes.get(partition) == newest_hashes.get(partition)
+            written_hashes.get(partition) == latest_hashes.get(partition)
             for partition in partitions
         )
 
     def check(
-        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Check that changes can be committed on top of a snapshot.
 
         Raises:
             CommitConflictError: they cannot.
         """
-        if self.is_current(basis, changes, latest):
+        if self.is_current(basis, changes, latest_snapshot):
             return
-        assert latest is not None, "without a snapshot there is no index"
+        assert latest_snapshot is not None, "without a snapshot there is no index"
         raise CommitConflictError(
             "another writer has changed the index of the table's keys while the epoch was "
-            f"written, in snapshot {latest.snapshot_id} or before: a key would be in two buckets",
+            f"written, in snapshot {latest_snapshot.snapshot_id} or before: a key would be in "
+            "two buckets",
             where=self.table.location,
             fix="start the job again: it gives the epoch's rows their buckets anew. With "
             "bucket = -1 let only one job write a table at a time",
@@ -358,10 +363,10 @@ class HashIndexState(BucketState):
             )
         )
 
-    def _basis_of(self, newest: Snapshot | None) -> BucketBasis:
-        if newest is None:
+    def _basis_of(self, latest_snapshot: Snapshot | None) -> BucketBasis:
+        if latest_snapshot is None:
             return NO_BASIS
-        return BucketBasis(newest.index_manifest, newest.index_manifest)
+        return BucketBasis(latest_snapshot.index_manifest, latest_snapshot.index_manifest)
 
     def _index_replacements(
         self, routed_manifest: IndexManifest, change: BucketChange

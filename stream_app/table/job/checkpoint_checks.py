@@ -23,12 +23,12 @@ from stream_app.table.job.table_state import TableState
 _LOG = logging.getLogger(__name__)
 
 
-def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
+def check_not_behind(state: TableState, epoch: int, newest_epoch: int) -> None:
     """Check that the table has all epochs that Spark finished before this run.
 
     Args:
         epoch: the first epoch of this run.
-        newest: the newest epoch that the table must have; -1 if it need not have any.
+        newest_epoch: the newest epoch that the table must have; -1 if it need not have any.
 
     Raises:
         CheckpointError: epochs are missing, or the table has some that the checkpoint lacks.
@@ -43,7 +43,7 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
             fix="an older copy of the checkpoint was restored: restore the newest one, or give the "
             "job a new checkpoint, for which source.starting-offsets says where to begin",
         )
-    if newest < 0 or (table_epoch is not None and table_epoch >= newest):
+    if newest_epoch < 0 or (table_epoch is not None and table_epoch >= newest_epoch):
         return
     if table_epoch is None and (table.snapshots.earliest_id() or 1) > 1:
         _LOG.warning(
@@ -51,7 +51,7 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
             "the job continues without a proof that the table has its rows\n  where: %s\n"
             "  to fix: only if the table was rolled back, or an older copy of it was restored, "
             "give the job a new checkpoint",
-            newest,
+            newest_epoch,
             table.location,
         )
         return
@@ -59,7 +59,7 @@ def check_not_behind(state: TableState, epoch: int, newest: int) -> None:
         "none of its epochs" if table_epoch is None else f"only its epochs up to {table_epoch}"
     )
     raise CheckpointError(
-        f"the checkpoint has finished epoch {newest}, the table has {epochs_text}",
+        f"the checkpoint has finished epoch {newest_epoch}, the table has {epochs_text}",
         where=table.location,
         fix="the table was rolled back, or an older copy of it was restored: give the job a new "
         "checkpoint, with which it reads from source.starting-offsets, or restore the newer table",
@@ -145,7 +145,9 @@ def _effect_of_repeats(schema: TableSchema) -> str:
     )
 
 
-def check_no_replay(table: FileStoreTable, base_id: int | None, latest: Snapshot | None) -> None:
+def check_no_replay(
+    table: FileStoreTable, base_id: int | None, latest_snapshot: Snapshot | None
+) -> None:
     """Check that no quarantined records were replayed since an epoch's rows got sequence numbers.
 
     A replay takes sequence numbers above all rows that it knows, as the epoch's rows did. So both
@@ -154,15 +156,15 @@ def check_no_replay(table: FileStoreTable, base_id: int | None, latest: Snapshot
     Args:
         base_id: the number of the snapshot above which the rows took sequence numbers; None if it
             is unknown.
-        latest: the snapshot on top of which the epoch is committed.
+        latest_snapshot: the snapshot on top of which the epoch is committed.
 
     Raises:
         CommitConflictError: a snapshot above `base_id` is a replay.
     """
-    newest_id = 0 if latest is None else latest.snapshot_id
-    if base_id is None or newest_id == base_id:
+    latest_id = 0 if latest_snapshot is None else latest_snapshot.snapshot_id
+    if base_id is None or latest_id == base_id:
         return
-    for snapshot in table.snapshots.backwards(begin=newest_id, down_to=base_id + 1):
+    for snapshot in table.snapshots.backwards(begin=latest_id, down_to=base_id + 1):
         if REPLAY_PROPERTY in (snapshot.properties or {}):
             raise CommitConflictError(
                 f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "

@@ -104,13 +104,13 @@ class CompactionPublisher:
             self.published.reports += reports
             self.published.tally.add_compactions(reports)
             return outcome.snapshot
-        latest = self.table.snapshots.latest()
+        latest_snapshot = self.table.snapshots.latest()
         conflicting = [
             compaction
             for compaction in compactions
             if not outcome.conflicting_files.isdisjoint(_file_names(compaction))
         ]
-        self.coordinator.discard(conflicting or compactions, latest, outcome.conflict)
+        self.coordinator.discard(conflicting or compactions, latest_snapshot, outcome.conflict)
         remaining_compactions = [
             compaction for compaction in compactions if compaction not in conflicting
         ]

@@ -21,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.bucket_state import bucket_state
-from stream_app.table.job.table_state import read_newest
+from stream_app.table.job.table_state import read_latest_snapshot
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer, table_write
 from stream_app.table.versions.index_manifests import BucketBasis
 from stream_app.table.write.bucket_assigner import BucketRows
@@ -47,7 +47,7 @@ class SingleAppend:
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
         """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
-        known_snapshot, _ = read_newest(table, constraints.read_live_files)
+        known_snapshot, _ = read_latest_snapshot(table, constraints.read_live_files)
         return cls(table, commit_user, known_snapshot, constraints)
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
@@ -119,16 +119,16 @@ class SingleAppend:
             bucket_counts=self.constraints.bucket_counts,
         )
 
-    def _check_no_new_rows(self, latest: Snapshot | None) -> None:
+    def _check_no_new_rows(self, latest_snapshot: Snapshot | None) -> None:
         known_id = 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
-        newest_id = known_id if latest is None else latest.snapshot_id
-        snapshots = list(self.table.snapshots.backwards(begin=newest_id, down_to=known_id + 1))
+        latest_id = known_id if latest_snapshot is None else latest_snapshot.snapshot_id
+        snapshots = list(self.table.snapshots.backwards(begin=latest_id, down_to=known_id + 1))
         row_commits = (
             f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             for snapshot in snapshots
             if snapshot.commit_kind is not CommitKind.COMPACT
         )
-        have_expired = len(snapshots) < newest_id - known_id
+        have_expired = len(snapshots) < latest_id - known_id
         reason = next(row_commits, "snapshots have expired" if have_expired else None)
         if reason is not None:
             raise CommitConflictError(

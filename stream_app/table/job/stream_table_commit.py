@@ -208,11 +208,11 @@ class StreamTableCommit:
         return EpochOutcome(snapshots=tuple(snapshots), compactions=self.published.take_reports())
 
     def _check_fits(
-        self, basis: BucketBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+        self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Check that an epoch can be committed on top of a snapshot."""
-        check_no_replay(self.table, self._followed_id, latest)
-        self.bucket_state.check(basis, changes, latest)
+        check_no_replay(self.table, self._followed_id, latest_snapshot)
+        self.bucket_state.check(basis, changes, latest_snapshot)
 
     def finish_compactions(self) -> None:
         """Publish the running compactions and begin none, before the job takes a newer schema.

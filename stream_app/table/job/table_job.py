@@ -58,7 +58,7 @@ class IdleReport:
     metrics: CompactionMetrics
 
 
-def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
+def with_latest_schema(table: FileStoreTable) -> FileStoreTable:
     """Return the table with its newest schema; the same object if its schema is the newest.
 
     Raises:
@@ -68,22 +68,22 @@ def with_newest_schema(table: FileStoreTable) -> FileStoreTable:
     # One request suffices, because schema numbers have no gaps.
     if not table.file_io.exists(schemas.path(schema.schema_id + 1)):
         return table
-    newest = schemas.latest()
-    assert newest is not None, "a newer schema than the job's exists"
+    latest_schema = schemas.latest()
+    assert latest_schema is not None, "a newer schema than the job's exists"
     stored_schema = schemas.schema(schema.schema_id)
-    problem = adoption_conflict(stored_schema, newest, table.configured)
+    problem = adoption_conflict(stored_schema, latest_schema, table.configured)
     if problem is not None:
         raise UnsupportedTableError(
-            f"the job cannot continue with the table's schema {newest.schema_id}: {problem}",
-            where=schemas.path(newest.schema_id),
+            f"the job cannot continue with the table's schema {latest_schema.schema_id}: {problem}",
+            where=schemas.path(latest_schema.schema_id),
             fix="take the change back, or start the job again with a configuration that fits it",
         )
-    for difference in schema_differences(stored_schema, newest):
-        _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
-    options = with_configured(newest.options, table.configured)
+    for difference in schema_differences(stored_schema, latest_schema):
+        _LOG.info("schema %d of %s: %s", latest_schema.schema_id, table.location, difference)
+    options = with_configured(latest_schema.options, table.configured)
     if schema.kind_traits.looks_up_partition:  # the number of key shares is the number of buckets
         options[BUCKET.key] = schema.options[BUCKET.key]
-    return replace(table, schema=replace(newest, options=options))
+    return replace(table, schema=replace(latest_schema, options=options))
 
 
 @dataclass(slots=True)
@@ -131,17 +131,17 @@ class TableJob:
         self._stream_commit = self._new_stream_commit(commit_user)
         self._stream_commit.callbacks.catch_up()
 
-    def check_epochs(self, epoch: int, newest: int) -> None:
+    def check_epochs(self, epoch: int, newest_epoch: int) -> None:
         """Check that the table and the checkpoint fit together.
 
         Args:
             epoch: the job's next epoch.
-            newest: the newest epoch that the table must have; -1 if it need not have any.
+            newest_epoch: the newest epoch that the table must have; -1 if it need not have any.
 
         Raises:
             CheckpointError: they do not fit together.
         """
-        check_not_behind(self.stream_commit.state, epoch, newest)
+        check_not_behind(self.stream_commit.state, epoch, newest_epoch)
 
     def check_not_read_before(self, begin: Offsets) -> None:
         """Check, before the job's first epoch in the table, that the table lacks its records.
@@ -172,9 +172,9 @@ class TableJob:
         return self.stream_commit.state.constraints.next_sequence_number
 
     @property
-    def newest_snapshot(self) -> Snapshot | None:
+    def latest_snapshot(self) -> Snapshot | None:
         """The newest snapshot that the job knows; None for a table without snapshots."""
-        return self.stream_commit.state.commit_history.newest
+        return self.stream_commit.state.commit_history.latest_snapshot
 
     def seems_to_lack(self, epoch: int) -> bool:
         """Return whether the table is open and seems to lack the epoch. Any thread may call it."""
@@ -232,7 +232,7 @@ class TableJob:
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
         """
-        table = with_newest_schema(self.table)
+        table = with_latest_schema(self.table)
         if table is self.table:
             return False
         self.upkeep.adopt(table)

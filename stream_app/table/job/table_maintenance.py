@@ -312,13 +312,13 @@ def _expire_changelogs(
 ) -> Iterator[MaintenanceMetrics]:
     expiry = expire_changelogs.plan(config)
     expire_changelogs.execute(expiry)
-    if expiry.numbers:
+    if expiry.snapshot_ids:
         yield _expiry_metrics("changelogs", expiry)
 
 
 def _expiry_metrics(versions: str, expiry: Expiry) -> MaintenanceMetrics:
-    first, last = expiry.numbers[0], expiry.numbers[-1]
+    first, last = expiry.snapshot_ids[0], expiry.snapshot_ids[-1]
     count, size = expiry.files.count, expiry.files.byte_count
     _LOG.info("expired %s %d to %d: %d files, %.1f MB", versions, first, last, count, size / 1e6)
-    expired_count = len(expiry.numbers) if isinstance(expiry, SnapshotExpiry) else 0
+    expired_count = len(expiry.snapshot_ids) if isinstance(expiry, SnapshotExpiry) else 0
     return MaintenanceMetrics(snapshots_expired=expired_count, files=count, bytes=size)

@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
-def read_newest(
+def read_latest_snapshot(
     table: FileStoreTable, read_snapshot: Callable[[Snapshot | None], _Result]
 ) -> tuple[Snapshot | None, _Result]:
     """Return the newest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
@@ -47,11 +47,14 @@ def read_newest(
         CorruptFileError: `read_snapshot` raised it, although the snapshot is still the newest.
     """
     while True:
-        latest = table.snapshots.latest()
+        latest_snapshot = table.snapshots.latest()
         try:
-            return latest, read_snapshot(latest)
+            return latest_snapshot, read_snapshot(latest_snapshot)
         except CorruptFileError:
-            if latest is None or table.snapshots.latest_id() == latest.snapshot_id:
+            if (
+                latest_snapshot is None
+                or table.snapshots.latest_id() == latest_snapshot.snapshot_id
+            ):
                 raise
 
 
@@ -103,8 +106,8 @@ class TableState:
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
-            latest, _ = read_newest(self.table, self._read_live_files)
-            commit_history = CommitHistory(self.table, self.commit_user, latest)
+            latest_snapshot, _ = read_latest_snapshot(self.table, self._read_live_files)
+            commit_history = CommitHistory(self.table, self.commit_user, latest_snapshot)
             if self.last_identifier is not None:
                 return commit_history
             last_epoch = commit_history.last_epoch()
@@ -153,34 +156,35 @@ class TableState:
             UnsupportedTableError: another writer changed the columns.
         """
         snapshots = self.table.snapshots
-        latest = snapshots.latest(known_latest_id=self.commit_history.known_id or None)
-        self.commit_history.check_not_rolled_back(latest)
+        latest_snapshot = snapshots.latest(known_latest_id=self.commit_history.known_id or None)
+        self.commit_history.check_not_rolled_back(latest_snapshot)
         known_id = self.commit_history.known_id
-        latest_id = 0 if latest is None else latest.snapshot_id
+        latest_id = 0 if latest_snapshot is None else latest_snapshot.snapshot_id
         if latest_id == known_id:
-            return latest
-        self.commit_history.check_alone(latest)
+            return latest_snapshot
+        self.commit_history.check_alone(latest_snapshot)
         scan = FileStoreScan(self.table)
         try:
             new_snapshots = [
-                snapshots.snapshot(number) for number in range(known_id + 1, latest_id + 1)
+                snapshots.snapshot(snapshot_id)
+                for snapshot_id in range(known_id + 1, latest_id + 1)
             ]
             deltas = [(snapshot, list(scan.delta(snapshot))) for snapshot in new_snapshots]
             changed_buckets = {entry.bucket_id for _, delta in deltas for entry in delta}
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired, so the whole state may be stale.
-            self._read_live_files(latest)
+            self._read_live_files(latest_snapshot)
             deltas, changed_buckets = [], self.coordinator.known_buckets()
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot, _ in deltas):
             self.compaction_seen_s = self.table.clock.steady_seconds()
         self.constraints.follow_other_writers([entry for _, delta in deltas for entry in delta])
-        self.coordinator.reload(changed_buckets, latest)
+        self.coordinator.reload(changed_buckets, latest_snapshot)
         for snapshot, delta in deltas:
             if not self.commit_history.was_created(snapshot):
                 self.live_counts.follow(delta)
                 self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
-        self.commit_history.note_known(latest)
-        return latest
+        self.commit_history.note_known(latest_snapshot)
+        return latest_snapshot
 
     def follow_and_load(self, buckets: Collection[BucketId] | None) -> None:
         """Follow, and load buckets into the coordinator; None loads all buckets with files.
@@ -188,18 +192,18 @@ class TableState:
         Raises:
             CorruptFileError: the newest snapshot cannot be read.
         """
-        newest_id = -1
+        latest_id = -1
         while True:
             try:
-                latest = self.follow()
-                wanted_buckets = self._wanted_buckets(latest, buckets)
+                latest_snapshot = self.follow()
+                wanted_buckets = self._wanted_buckets(latest_snapshot, buckets)
                 self.coordinator.restore(
                     {bucket_id for bucket_id in wanted_buckets if bucket_id.bucket != POSTPONED},
-                    latest,
+                    latest_snapshot,
                 )
             except CorruptFileError:
-                earlier_id, newest_id = newest_id, self.table.snapshots.latest_id() or 0
-                if newest_id == earlier_id:
+                earlier_id, latest_id = latest_id, self.table.snapshots.latest_id() or 0
+                if latest_id == earlier_id:
                     raise
                 # The snapshot may have expired during the read; then a newer one exists.
             else:
@@ -236,8 +240,8 @@ class TableState:
         )
 
     def _wanted_buckets(
-        self, latest: Snapshot | None, buckets: Collection[BucketId] | None
+        self, latest_snapshot: Snapshot | None, buckets: Collection[BucketId] | None
     ) -> Collection[BucketId]:
         if buckets is not None:
             return buckets
-        return {entry.bucket_id for entry in FileStoreScan(self.table).live(latest)}
+        return {entry.bucket_id for entry in FileStoreScan(self.table).live(latest_snapshot)}

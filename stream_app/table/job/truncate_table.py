@@ -6,7 +6,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_state import read_newest
+from stream_app.table.job.table_state import read_latest_snapshot
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -22,10 +22,12 @@ def truncate_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
     Raises:
         CommitError: other writers won every race; nothing has changed.
     """
-    latest, live_entries = read_newest(table, FileStoreScan(table).live)
+    latest_snapshot, live_entries = read_latest_snapshot(table, FileStoreScan(table).live)
     # The index may still have keys whose rows compactions have dropped.
-    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    index = table.manifests.read_index_manifest(
+        latest_snapshot.index_manifest if latest_snapshot else None
+    )
     if not live_entries and not index:
         return None
-    commit_history = CommitHistory(table, f"{commit_user}-truncate", latest)
+    commit_history = CommitHistory(table, f"{commit_user}-truncate", latest_snapshot)
     return FileStoreCommit(table, commit_history).truncate(BATCH_COMMIT_IDENTIFIER)

@@ -186,7 +186,8 @@ class KeyIndexes:
             return key_index
         snapshots = self.table.snapshots
         snapshots_between = [
-            snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
+            snapshots.snapshot(snapshot_id)
+            for snapshot_id in range(begin.number + 1, target.snapshot_id)
         ]
         changing_snapshots = [
             snapshot

@@ -70,10 +70,10 @@ class BucketRowLookup:
                 return self._lookup(columns).rows(keys, [*files, *new_files])
             except CorruptFileError:
                 # The snapshot may have expired meanwhile.
-                latest = self.table.snapshots.latest()
-                if latest == self._snapshot:
+                latest_snapshot = self.table.snapshots.latest()
+                if latest_snapshot == self._snapshot:
                     raise
-                files = self._read_files(latest)
+                files = self._read_files(latest_snapshot)
 
     def _lookup(self, columns: Sequence[str]) -> KeyLookup | VersionLookup:
         bucket = self.partition, self.bucket

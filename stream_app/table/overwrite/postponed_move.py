@@ -68,7 +68,7 @@ def move_postponed(
         CorruptFileError: a file cannot be read; nothing has moved.
     """
     commit = batch_commit(table)
-    live_entries = FileStoreScan(table).live(commit.commit_history.newest)
+    live_entries = FileStoreScan(table).live(commit.commit_history.latest_snapshot)
     postponed_entries: dict[bytes, list[ManifestEntry]] = {}
     bucket_counts: dict[bytes, int] = {}
     for entry in live_entries:

@@ -106,11 +106,11 @@ class _PartitionRescale:
     def _attempt(self) -> Snapshot | None:
         """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
         commit = batch_commit(self.table)
-        latest = commit.commit_history.newest
+        latest_snapshot = commit.commit_history.latest_snapshot
         try:
-            self._split_new_files(latest)
+            self._split_new_files(latest_snapshot)
         except CorruptFileError:
-            if self.table.snapshots.latest() == latest:
+            if self.table.snapshots.latest() == latest_snapshot:
                 raise
             return None  # a file expired during the read
         if not self._split_ids:
@@ -124,11 +124,11 @@ class _PartitionRescale:
         except _OvertakenError:
             return None
 
-    def _split_new_files(self, latest: Snapshot | None) -> None:
+    def _split_new_files(self, latest_snapshot: Snapshot | None) -> None:
         """Split files that a snapshot has gained, and discard the splits of files that it lost."""
         live_entries = [
             entry
-            for entry in FileStoreScan(self.table).live_in(latest, [self.partition])
+            for entry in FileStoreScan(self.table).live_in(latest_snapshot, [self.partition])
             if entry.bucket != POSTPONED
         ]
         if len(bucket_counts := {entry.total_buckets for entry in live_entries}) > 1:
@@ -139,7 +139,11 @@ class _PartitionRescale:
                 "first such version",
             )
         buckets = {entry.bucket_id for entry in live_entries}
-        vectors = {} if latest is None else deletion_vectors(self.table, latest, buckets)
+        vectors = (
+            {}
+            if latest_snapshot is None
+            else deletion_vectors(self.table, latest_snapshot, buckets)
+        )
         split = BucketSplit(self.table, self.partition, self.bucket_count, vectors)
 
         def key_of(group: Sequence[ManifestEntry]) -> _GroupKey:

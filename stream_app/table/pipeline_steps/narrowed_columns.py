@@ -96,6 +96,6 @@ class NarrowedColumnStep:
 
 def column_times(table: FileStoreTable) -> Mapping[str, int]:
     """Return the time in ms at which each column got its type, from the older schemas."""
-    newest_first = reversed(table.schemas.ids())
-    older_ids = (number for number in newest_first if number <= table.schema.schema_id)
-    return type_times(table.schemas.schema(number) for number in older_ids)
+    latest_first = reversed(table.schemas.ids())
+    older_ids = (schema_id for schema_id in latest_first if schema_id <= table.schema.schema_id)
+    return type_times(table.schemas.schema(schema_id) for schema_id in older_ids)

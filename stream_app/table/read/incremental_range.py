@@ -17,8 +17,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import (
     Timestamp,
+    latest_snapshot_at,
     ms_since_1970,
-    newest_at,
     numbered_snapshot,
     tagged_snapshot,
 )
@@ -110,14 +110,14 @@ def between_timestamps(
         raise UsageError(
             f"the range ends ({end}) before it begins ({start})", fix="swap the two bounds"
         )
-    before, after = (newest_at(table.snapshots, time_ms) for time_ms in (start_ms, end_ms))
-    earliest = table.snapshots.earliest_id()
-    if after is None or earliest is None or before == after:
+    before, after = (latest_snapshot_at(table.snapshots, time_ms) for time_ms in (start_ms, end_ms))
+    earliest_id = table.snapshots.earliest_id()
+    if after is None or earliest_id is None or before == after:
         return None
     if mode is not ScanMode.DIFF:
-        return SnapshotRange(before.snapshot_id if before else earliest - 1, after.snapshot_id)
-    if before is None and earliest > 1:
-        before = table.snapshots.snapshot(earliest)
+        return SnapshotRange(before.snapshot_id if before else earliest_id - 1, after.snapshot_id)
+    if before is None and earliest_id > 1:
+        before = table.snapshots.snapshot(earliest_id)
     return SnapshotPair(before, after)
 
 
@@ -136,19 +136,20 @@ def _check_order(first: int, last: int) -> None:
 
 
 def _check_range_exists(table: FileStoreTable, first: int, last: int) -> None:
-    earliest, latest = table.snapshots.earliest_id(), table.snapshots.latest_id()
-    if earliest is None or latest is None:
+    earliest_id, latest_id = table.snapshots.earliest_id(), table.snapshots.latest_id()
+    if earliest_id is None or latest_id is None:
         raise UsageError(
             "the table has no snapshots yet",
             where=table.location,
             fix="wait for the job's first commit",
         )
-    if first < earliest - 1 or last > latest:
+    if first < earliest_id - 1 or last > latest_id:
         raise UsageError(
-            f"the read needs snapshots {first + 1} to {last}, the table has {earliest} to {latest}",
+            f"the read needs snapshots {first + 1} to {last}, the table has {earliest_id} to "
+            f"{latest_id}",
             where=table.location,
-            fix=f"begin with {earliest - 1} or later and end with {latest} or earlier; between "
-            "tags, scan mode diff needs no snapshots in between",
+            fix=f"begin with {earliest_id - 1} or later and end with {latest_id} or earlier; "
+            "between tags, scan mode diff needs no snapshots in between",
         )
 
 

@@ -122,12 +122,12 @@ _BRANCHES = SystemTable(
 
 def _progress(table: FileStoreTable) -> dict[str, Fact]:
     """Return facts about a consumer: its position relative to the table's snapshots."""
-    earliest = cache(lambda: table.snapshots.earliest_id() or 1)
-    latest = cache(lambda: table.snapshots.latest_id() or 0)
+    earliest_id = cache(lambda: table.snapshots.earliest_id() or 1)
+    latest_id = cache(lambda: table.snapshots.latest_id() or 0)
     return {
         "next_snapshot_id": "next_snapshot",
-        "behind": lambda consumer: max(latest() + 1 - consumer.next_snapshot, 0),
-        "has_expired": lambda consumer: consumer.next_snapshot < earliest(),
+        "behind": lambda consumer: max(latest_id() + 1 - consumer.next_snapshot, 0),
+        "has_expired": lambda consumer: consumer.next_snapshot < earliest_id(),
     }
 
 

@@ -48,7 +48,7 @@ def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
         UsageError: a change is not possible.
         TableNotFoundError: the table was deleted.
     """
-    return _altered_schema(table, _newest_schema(table), changes)
+    return _altered_schema(table, _latest_schema(table), changes)
 
 
 def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
@@ -66,10 +66,10 @@ def alter_by(
 ) -> TableSchema:
     """Alter a table as `alter_table` does, with changes that depend on the newest schema."""
     while True:
-        newest = _newest_schema(table)
-        changes = changes_of(newest)
-        schema = _altered_schema(table, newest, changes)
-        if schema is newest:
+        latest_schema = _latest_schema(table)
+        changes = changes_of(latest_schema)
+        schema = _altered_schema(table, latest_schema, changes)
+        if schema is latest_schema:
             return schema
         # A catalog knows only the main branch's schema.
         catalog_environment = NO_CATALOG if table.branch else table.catalog_environment
@@ -78,20 +78,20 @@ def alter_by(
             return published
 
 
-def _newest_schema(table: FileStoreTable) -> TableSchema:
-    newest = table.schemas.latest()
-    if newest is None:
+def _latest_schema(table: FileStoreTable) -> TableSchema:
+    latest_schema = table.schemas.latest()
+    if latest_schema is None:
         raise TableNotFoundError(
             "the table has no schema any more", where=table.location, fix="create it again"
         )
-    return newest
+    return latest_schema
 
 
 def _altered_schema(
-    table: FileStoreTable, newest: TableSchema, changes: Sequence[SchemaChange]
+    table: FileStoreTable, latest_schema: TableSchema, changes: Sequence[SchemaChange]
 ) -> TableSchema:
     return altered_schema(
-        newest,
+        latest_schema,
         changes,
         _CASTING,
         has_snapshots=table.snapshots.latest_id() is not None,
@@ -144,9 +144,9 @@ def evolve(
     """
     kept_columns: tuple[str, ...] = ()
 
-    def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
+    def changes_of(latest_schema: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept_columns
-        schema_evolution = evolution(newest, source_table, rules.options, rules.made_columns)
+        schema_evolution = evolution(latest_schema, source_table, rules.options, rules.made_columns)
         kept_columns = tuple(map(str, schema_evolution.kept_columns))
         return schema_evolution.changes
 

@@ -46,7 +46,9 @@ class TableRenaming:
 
     def apply(self) -> bool:
         """Rename the columns of the newest schema, and return whether the schema has changed."""
-        schema = alter_by(self.table, lambda newest: self._decide(newest).changes(newest))
+        schema = alter_by(
+            self.table, lambda latest_schema: self._decide(latest_schema).changes(latest_schema)
+        )
         return schema.schema_id != self.table.schema.schema_id
 
     def _decide(self, schema: TableSchema) -> RenameDecision:

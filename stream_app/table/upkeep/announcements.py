@@ -50,57 +50,62 @@ def expiry_applies(announcement: ExpiryAnnouncement, end_list: str | None) -> bo
 
 
 def expiry_is_over(
-    announcement: ExpiryAnnouncement, end_list: str | None, earliest: int | None
+    announcement: ExpiryAnnouncement, end_list: str | None, earliest_snapshot_id: int | None
 ) -> bool:
     """Return whether an expiry's announcement has become obsolete.
 
     Args:
         end_list: as `expiry_applies`.
-        earliest: the number of the first snapshot; None without snapshots.
+        earliest_snapshot_id: the number of the first snapshot; None without snapshots.
     """
-    is_done = earliest is None or earliest >= announcement.end
+    is_done = earliest_snapshot_id is None or earliest_snapshot_id >= announcement.end
     return is_done or not expiry_applies(announcement, end_list)
 
 
-def is_expiring(number: int, announcements: Iterable[ExpiryAnnouncement]) -> bool:
+def is_expiring(snapshot_id: int, announcements: Iterable[ExpiryAnnouncement]) -> bool:
     """Return whether a version may be half deleted, so that no new tag can keep it.
 
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
     return any(
-        announcement.begin <= number < announcement.end and number not in announcement.tagged_ids
+        announcement.begin <= snapshot_id < announcement.end
+        and snapshot_id not in announcement.tagged_ids
         for announcement in announcements
     )
 
 
 def rollback_applies(
-    announcement: RollbackAnnouncement, newest: int | None, newest_list: str | None
+    announcement: RollbackAnnouncement,
+    latest_snapshot_id: int | None,
+    latest_delta_list: str | None,
 ) -> bool:
     """Return whether a rollback is running, or crashed and no commit followed.
 
     Args:
-        newest: the number of the newest snapshot; None without snapshots.
-        newest_list: its delta manifest list; None if the snapshot is unreadable.
+        latest_snapshot_id: the number of the newest snapshot; None without snapshots.
+        latest_delta_list: its delta manifest list; None if the snapshot is unreadable.
     """
-    if newest is None or newest not in announcement.delta_lists:
+    if latest_snapshot_id is None or latest_snapshot_id not in announcement.delta_lists:
         return False
-    return newest_list in (None, announcement.delta_lists[newest])
+    return latest_delta_list in (None, announcement.delta_lists[latest_snapshot_id])
 
 
-def rollback_has_begun(announcement: RollbackAnnouncement, newest: int | None) -> bool:
+def rollback_has_begun(announcement: RollbackAnnouncement, latest_snapshot_id: int | None) -> bool:
     """Return whether a rollback whose announcement holds has deleted a snapshot.
 
     Args:
-        newest: as `rollback_applies`.
+        latest_snapshot_id: as `rollback_applies`.
     """
-    return newest is None or newest < max(announcement.delta_lists, default=0)
+    return latest_snapshot_id is None or latest_snapshot_id < max(
+        announcement.delta_lists, default=0
+    )
 
 
 def blocking_expiry(
     target: int,
     expiries: Iterable[ExpiryAnnouncement],
     rollbacks: Iterable[RollbackAnnouncement],
-    newest: int | None,
+    latest_snapshot_id: int | None,
 ) -> ExpiryAnnouncement | None:
     """Return the expiry that forbids a rollback, because it may delete the target's files.
 
@@ -109,10 +114,12 @@ def blocking_expiry(
 
     Args:
         expiries, rollbacks: the announcements that hold.
-        newest: as `rollback_applies`.
+        latest_snapshot_id: as `rollback_applies`.
     """
     begun_targets = [
-        rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)
+        rollback.target
+        for rollback in rollbacks
+        if rollback_has_begun(rollback, latest_snapshot_id)
     ]
     for expiry in expiries:
         if expiry.end > target and all(expiry.end <= begun for begun in begun_targets):
@@ -120,22 +127,22 @@ def blocking_expiry(
     return None
 
 
-def is_announced(table: FileStoreTable, number: int) -> bool:
+def is_announced(table: FileStoreTable, snapshot_id: int) -> bool:
     """Return whether an expiry may have half deleted a version, which then cannot be kept.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    return is_expiring(number, holding_announcements(table))
+    return is_expiring(snapshot_id, holding_announcements(table))
 
 
-def is_rolled_back(table: FileStoreTable, number: int) -> bool:
+def is_rolled_back(table: FileStoreTable, snapshot_id: int) -> bool:
     """Return whether a rollback deletes a version, or would have before it died.
 
     Raises:
         CorruptFileError: an announcement cannot be read.
     """
-    return any(number > rollback.target for rollback in holding_rollbacks(table))
+    return any(snapshot_id > rollback.target for rollback in holding_rollbacks(table))
 
 
 def tagged_versions_to_keep(
@@ -206,9 +213,9 @@ def withdraw_outdated(table: FileStoreTable, listed_names: Collection[str]) -> N
         OSError: the file system refused; the next expiry withdraws them.
     """
     expiries = table.expiry_announcements.announcements(listed_names)
-    earliest = table.snapshots.earliest_id() if expiries else None
+    earliest_snapshot_id = table.snapshots.earliest_id() if expiries else None
     for name, expiry in expiries.items():
-        if expiry_is_over(expiry, _end_list(table, expiry), earliest):
+        if expiry_is_over(expiry, _end_list(table, expiry), earliest_snapshot_id):
             table.expiry_announcements.withdraw(name)
     rollbacks = table.rollback_announcements.announcements(listed_names)
     if rollbacks and not holding_rollbacks(table):
@@ -240,11 +247,15 @@ def holding_rollbacks(
         CorruptFileError: an announcement cannot be read.
     """
     announced = table.rollback_announcements.announcements(listed_names).values()
-    newest = table.snapshots.latest_id() if announced else None
-    if newest is None:
+    latest_snapshot_id = table.snapshots.latest_id() if announced else None
+    if latest_snapshot_id is None:
         return []
-    newest_list = table.snapshots.delta_list(newest)
-    return [rollback for rollback in announced if rollback_applies(rollback, newest, newest_list)]
+    latest_delta_list = table.snapshots.delta_list(latest_snapshot_id)
+    return [
+        rollback
+        for rollback in announced
+        if rollback_applies(rollback, latest_snapshot_id, latest_delta_list)
+    ]
 
 
 def withdraw_rollbacks(table: FileStoreTable) -> None:
@@ -254,9 +265,9 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
         CorruptFileError: an announcement cannot be read.
         OSError: the file system refused; the next rollback or commit withdraws them.
     """
-    newest = table.snapshots.latest_id()
+    latest_snapshot_id = table.snapshots.latest_id()
     for name, rollback in table.rollback_announcements.announcements().items():
-        if not rollback_has_begun(rollback, newest):
+        if not rollback_has_begun(rollback, latest_snapshot_id):
             table.rollback_announcements.withdraw(name)
 
 
@@ -269,10 +280,10 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
         return announcement.end_list  # the snapshot may be unchanged
 
 
-def is_complete(table: FileStoreTable, number: int) -> bool:
+def is_complete(table: FileStoreTable, snapshot_id: int) -> bool:
     """Return whether all files that a snapshot needs exist."""
     try:
-        return _has_all_files(table, table.snapshots.snapshot(number))
+        return _has_all_files(table, table.snapshots.snapshot(snapshot_id))
     except FileNotFoundError:
         return False
 

@@ -42,17 +42,17 @@ class BranchFacts:
     """A branch with its earliest and latest snapshot, which are None without snapshots."""
 
     name: str
-    earliest: Snapshot | None
-    latest: Snapshot | None
+    earliest_snapshot: Snapshot | None
+    latest_snapshot: Snapshot | None
 
 
 def branch_facts(table: FileStoreTable) -> Iterator[BranchFacts]:
     """Yield the branches of a table, by name."""
     for name in branch_names(table.file_io, table.location):
         snapshots = replace(table, branch=name).snapshots
-        numbers = snapshots.ids()
-        earliest = snapshots.snapshot(numbers[0]) if numbers else None
-        yield BranchFacts(name, earliest, snapshots.latest())
+        snapshot_ids = snapshots.ids()
+        earliest_snapshot = snapshots.snapshot(snapshot_ids[0]) if snapshot_ids else None
+        yield BranchFacts(name, earliest_snapshot, snapshots.latest())
 
 
 def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag | None:
@@ -93,14 +93,14 @@ def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
         OSError: the file system refused; parts of a branch may exist.
     """
     branch = replace(table, branch=name)
-    newest = table.schema.schema_id
+    latest_schema_id = table.schema.schema_id
     if tag is not None:
-        newest = tag.snapshot.schema_id
+        latest_schema_id = tag.snapshot.schema_id
         branch.tags.create(tag)
         branch.snapshots.restore(without_lost_changelog(table, tag.snapshot))
-    for number in table.schemas.ids():
-        if number <= newest:
-            branch.schemas.create(table.schemas.schema(number))
+    for schema_id in table.schemas.ids():
+        if schema_id <= latest_schema_id:
+            branch.schemas.create(table.schemas.schema(schema_id))
     # The deletion of a tag then looks for branches, so one of the two sees the other.
     if tag is not None and table.tags.tag(tag.name) != tag:
         delete_branch(table, name)
@@ -166,7 +166,7 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
         CorruptFileError: a version cannot be read.
     """
     branch = named_branch(table, name)
-    snapshots = [branch.snapshots.snapshot(number) for number in branch.snapshots.ids()]
+    snapshots = [branch.snapshots.snapshot(snapshot_id) for snapshot_id in branch.snapshots.ids()]
     if not snapshots:
         raise UsageError(
             f"branch {name!r} has no snapshot",
@@ -174,36 +174,36 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
             fix="write to it first",
         )
     tags = tuple(branch.tags.tags())
-    numbers = table.snapshots.ids()
+    snapshot_ids = table.snapshots.ids()
     rollback = None
-    if numbers:
+    if snapshot_ids:
         # The branch keeps the tag at which it began, even after its first snapshots have expired.
         candidates = [snapshots[0], *(tag.snapshot for tag in tags)]
-        rollback = plan_rollback(table, _begin_of_branch(table, name, candidates, numbers[0]))
+        rollback = plan_rollback(table, _begin_of_branch(table, name, candidates, snapshot_ids[0]))
     return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
 
 
 def _begin_of_branch(
-    table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest: int
+    table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest_snapshot_id: int
 ) -> Snapshot:
     """Return the version of the main branch at which a branch began.
 
     Args:
         candidates: the versions of the branch at which it may have begun.
-        earliest: the number of the main branch's first snapshot.
+        earliest_snapshot_id: the number of the main branch's first snapshot.
     """
     main_versions = [tag.snapshot for tag in table.tags.tags()]
     main_versions += map(table.changelogs.changelog, table.changelogs.ids())
     for begin in candidates:
-        number, delta = begin.snapshot_id, begin.delta_manifest_list
+        snapshot_id, delta = begin.snapshot_id, begin.delta_manifest_list
         deltas = {
             main_version.delta_manifest_list
             for main_version in main_versions
-            if main_version.snapshot_id <= number
+            if main_version.snapshot_id <= snapshot_id
         }
         # The main branch's versions of that time must not belong to another history.
-        is_lost = number < earliest and not deltas
-        if is_lost or delta in deltas or table.snapshots.delta_list(number) == delta:
+        is_lost = snapshot_id < earliest_snapshot_id and not deltas
+        if is_lost or delta in deltas or table.snapshots.delta_list(snapshot_id) == delta:
             return begin
     raise UsageError(
         f"branch {name!r} does not begin at a snapshot of the main branch: a fast-forward would "
@@ -241,10 +241,10 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
         UsageError: an expiry is deleting them.
     """
     branch = plan.branch
-    newest = plan.snapshots[-1]
+    latest_snapshot = plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
-    delta_lists = {newest.snapshot_id: newest.delta_manifest_list}
-    announcement = RollbackAnnouncement(target=newest.snapshot_id, delta_lists=delta_lists)
+    delta_lists = {latest_snapshot.snapshot_id: latest_snapshot.delta_manifest_list}
+    announcement = RollbackAnnouncement(target=latest_snapshot.snapshot_id, delta_lists=delta_lists)
     announcement_name = branch.rollback_announcements.announce(announcement)
     try:
         has_first_snapshot = branch.snapshots.exists(plan.snapshots[0].snapshot_id)
@@ -264,26 +264,30 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
 def _copy_versions(table: FileStoreTable, plan: FastForwardPlan) -> None:
     """Copy the schemas, snapshots and tags of the plan's branch to the main branch."""
     branch = plan.branch
-    for number in branch.schemas.ids():
-        schema = branch.schemas.schema(number)
-        if not table.schemas.create(schema) and table.schemas.schema(number) != schema:
-            table.file_io.overwrite(table.schemas.path(number), encode_schema(schema))
-    for number in table.schemas.ids():
-        if number > branch.schema.schema_id:
-            table.file_io.delete(table.schemas.path(number))
+    for schema_id in branch.schemas.ids():
+        schema = branch.schemas.schema(schema_id)
+        if not table.schemas.create(schema) and table.schemas.schema(schema_id) != schema:
+            table.file_io.overwrite(table.schemas.path(schema_id), encode_schema(schema))
+    for schema_id in table.schemas.ids():
+        if schema_id > branch.schema.schema_id:
+            table.file_io.delete(table.schemas.path(schema_id))
     for snapshot in plan.snapshots:
         table.snapshots.restore(snapshot)
-    earliest, newest = plan.snapshots[0], plan.snapshots[-1]
-    older_numbers = [number for number in table.snapshots.ids() if number < earliest.snapshot_id]
+    earliest_snapshot, latest_snapshot = plan.snapshots[0], plan.snapshots[-1]
+    older_ids = [
+        snapshot_id
+        for snapshot_id in table.snapshots.ids()
+        if snapshot_id < earliest_snapshot.snapshot_id
+    ]
     changelogs = table.changelogs.ids()
-    if earliest.snapshot_id - 1 not in (*older_numbers, *changelogs):
-        for number in older_numbers:
-            table.snapshots.delete(number)
+    if earliest_snapshot.snapshot_id - 1 not in (*older_ids, *changelogs):
+        for snapshot_id in older_ids:
+            table.snapshots.delete(snapshot_id)
         table.changelogs.delete(changelogs)
-    table.snapshots.write_hint_and_reread(newest.snapshot_id)
+    table.snapshots.write_hint_and_reread(latest_snapshot.snapshot_id)
     for tag in plan.tags:
         table.tags.create(tag)
-    IcebergPublisher(replace(table, schema=branch.schema)).publish(newest)
+    IcebergPublisher(replace(table, schema=branch.schema)).publish(latest_snapshot)
 
 
 def _check_main(table: FileStoreTable) -> None:

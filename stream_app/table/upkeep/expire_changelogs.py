@@ -24,7 +24,7 @@ from stream_app.table.upkeep.expire_snapshots import (
     add_changelog,
     add_dropped,
     commit_time_ms,
-    oldest_unread_snapshot,
+    earliest_unread_snapshot_id,
     read_with_advice,
     versions_before,
 )
@@ -53,17 +53,19 @@ class ExpireChangelogs:
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
         """
         ids = self.table.changelogs.ids()
-        earliest = self.table.snapshots.earliest_id() if ids else None
+        earliest_id = self.table.snapshots.earliest_id() if ids else None
         files = FilesToDelete()
         versions: tuple[Snapshot, ...] = ()
         read = self.table.changelogs.changelog
-        if ids and earliest is not None:
+        if ids and earliest_id is not None:
             end = self._end(ids, config)
             versions = versions_before(end, ids, read, self.table)
-            retained_ids = [number for number in ids if number >= end]
-            next_changelogs = [read_with_advice(read, number) for number in retained_ids[:1]]
+            retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= end]
+            next_changelogs = [
+                read_with_advice(read, snapshot_id) for snapshot_id in retained_ids[:1]
+            ]
             if versions:
-                earliest_snapshot = self.table.snapshots.snapshot(earliest)
+                earliest_snapshot = self.table.snapshots.snapshot(earliest_id)
                 files = self._files(versions, next_changelogs, earliest_snapshot)
         return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)
 
@@ -73,45 +75,47 @@ class ExpireChangelogs:
         Raises:
             OSError: the file system refused; the next expiry finishes the rest.
         """
-        if not expiry.numbers:
+        if not expiry.snapshot_ids:
             return
         delete_files(self.table, expiry.files, cleans_folders=expiry.cleans_folders)
-        self.table.changelogs.delete(expiry.numbers)
+        self.table.changelogs.delete(expiry.snapshot_ids)
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         """Return the number of the first retained version."""
         now_ms = self.table.clock.now_ms()
-        first_needed = oldest_unread_snapshot(self.table, now_ms)
+        first_needed = earliest_unread_snapshot_id(self.table, now_ms)
         if not config.is_changelog_longer:
             end = ids[-1] + 1
             return end if first_needed is None else min(end, first_needed)
         return changelog_range(
             ids,
             config.changelogs,
-            latest_snapshot=self.table.snapshots.latest_id() or ids[-1],
+            latest_snapshot_id=self.table.snapshots.latest_id() or ids[-1],
             older_than_ms=now_ms - config.changelogs.time_ms,
             limit=config.limit,
             protected_from=first_needed,
-            time_of=lambda number: commit_time_ms(self.table.changelogs.changelog, number),
+            time_of=lambda snapshot_id: commit_time_ms(
+                self.table.changelogs.changelog, snapshot_id
+            ),
         ).end
 
     def _files(
         self,
         changelogs: Sequence[Snapshot],
         next_changelogs: Sequence[Snapshot],
-        earliest: Snapshot,
+        earliest_snapshot: Snapshot,
     ) -> FilesToDelete:
         """Return the files that only the expiring changelogs need.
 
         Args:
             next_changelogs: the first retained changelog, if there is one.
-            earliest: the earliest snapshot.
+            earliest_snapshot: the earliest snapshot.
         """
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestCache(self.table))
         begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
         tagged = protected.of_range(begin, end, and_next=True)
-        collector.keep_metadata_of([earliest, *tagged])
+        collector.keep_metadata_of([earliest_snapshot, *tagged])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected, self._cache)
         for changelog in changelogs:

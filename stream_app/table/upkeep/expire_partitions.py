@@ -148,8 +148,8 @@ class ExpirePartitions:
     def _drop(self, user: str, expiring: Sequence[DatedPartition]) -> DroppedPartitions | None:
         """Drop the partitions that are still too old; None if no partition is."""
         while expiring:
-            latest = self.table.snapshots.latest()
-            commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
+            latest_snapshot = self.table.snapshots.latest()
+            commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest_snapshot))
             try:
                 snapshot = commit.drop_partitions(
                     [partition.partition for partition in expiring],

@@ -24,7 +24,7 @@ from stream_app.filestore.versions.announcement_files import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.scan_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import oldest_needed_snapshot
+from stream_app.planning.commit.job_epochs import earliest_needed_snapshot_id
 from stream_app.planning.upkeep.expire_range import (
     ExpireConfig,
     ExpireRange,
@@ -71,7 +71,7 @@ class Expiry:
     cleans_folders: bool
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def snapshot_ids(self) -> tuple[int, ...]:
         """The numbers of the expiring versions, ascending."""
         return tuple(version.snapshot_id for version in self.versions)
 
@@ -132,8 +132,8 @@ class ExpireSnapshots:
             expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
         read = self.table.snapshots.snapshot
         versions = versions_before(expire_range.end, ids, read, self.table)
-        retained_id = next((number for number in ids if number >= expire_range.end), None)
-        retained = read_with_advice(read, retained_id) if retained_id and versions else None
+        retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= expire_range.end]
+        retained = read_with_advice(read, retained_ids[0]) if retained_ids and versions else None
         files = FilesToDelete()
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
@@ -149,7 +149,7 @@ class ExpireSnapshots:
                     raise
         return SnapshotExpiry(
             versions=versions,
-            retained_id=retained_id,
+            retained_id=retained_ids[0] if retained_ids else None,
             kept_by=expire_range.kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
@@ -193,10 +193,10 @@ class ExpireSnapshots:
         if latest_hint is not None and latest_hint < expiry.retained_id:
             # A writer that crashed before its hint left this one stale, and Paimon trusts hints.
             table.snapshots.write_hint_and_reread(table.snapshots.ids()[-1])
-        for number in expiry.numbers:
+        for snapshot_id in expiry.snapshot_ids:
             if table.snapshots.delta_list(expiry.retained_id) != expiry.announcement.end_list:
                 return  # another expiry has finished this one, and then the table was rolled back
-            table.snapshots.delete(number)
+            table.snapshots.delete(snapshot_id)
         # Without the sync, a snapshot could reappear after the announcement, and be tagged although
         # incomplete.
         table.snapshots.sync_deletions()
@@ -247,7 +247,7 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        first_needed = oldest_unread_snapshot(self.table, self.table.clock.now_ms())
+        first_needed = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
         if first_needed is not None and first_needed < retained_id:
             raise UsageError(
                 f"snapshot {first_needed} was about to expire, and a consumer has just started "
@@ -263,18 +263,18 @@ class ExpireSnapshots:
             config.snapshots,
             older_than_ms=now_ms - config.snapshots.time_ms,
             limit=config.limit,
-            time_of=lambda number: commit_time_ms(self.table.snapshots.snapshot, number),
+            time_of=lambda snapshot_id: commit_time_ms(self.table.snapshots.snapshot, snapshot_id),
         )
         if expire_range.is_empty or not config.consumers_keep_snapshots:
             return expire_range
-        return limit_by_consumer(expire_range, oldest_unread_snapshot(self.table, now_ms))
+        return limit_by_consumer(expire_range, earliest_unread_snapshot_id(self.table, now_ms))
 
-    def _without_newest_epochs(self, newest_id: int, expire_range: ExpireRange) -> ExpireRange:
+    def _without_newest_epochs(self, latest_id: int, expire_range: ExpireRange) -> ExpireRange:
         """Return the range without the snapshots that alone record a job's newest epoch."""
         if expire_range.is_empty:
             return expire_range
-        snapshots = self.table.snapshots.backwards(begin=newest_id)
-        first_needed = oldest_needed_snapshot(recording(snapshots), self.table.clock.now_ms())
+        snapshots = self.table.snapshots.backwards(begin=latest_id)
+        first_needed = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
         if first_needed is None or first_needed >= expire_range.end:
             return expire_range
         return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
@@ -333,9 +333,9 @@ def versions_before(
         CorruptFileError: a version cannot be read, so its files cannot be determined.
     """
 
-    def read_version(number: int) -> Snapshot | None:
+    def read_version(snapshot_id: int) -> Snapshot | None:
         try:
-            return read_with_advice(read, number)
+            return read_with_advice(read, snapshot_id)
         except FileNotFoundError:  # another expiry is running
             return None
 
@@ -343,10 +343,10 @@ def versions_before(
     return tuple(version for version in versions if version is not None)
 
 
-def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
+def read_with_advice(read: ReadVersion, snapshot_id: int) -> Snapshot:
     """Read a version; if it is damaged, the error's fix lets an expiry skip it."""
     try:
-        return read(number)
+        return read(snapshot_id)
     except CorruptFileError as error:
         raise CorruptFileError(
             error.problem,
@@ -356,15 +356,15 @@ def read_with_advice(read: ReadVersion, number: int) -> Snapshot:
         ) from error
 
 
-def commit_time_ms(read: ReadVersion, number: int) -> int | None:
+def commit_time_ms(read: ReadVersion, snapshot_id: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return read_with_advice(read, number).time_ms
+        return read_with_advice(read, snapshot_id).time_ms
     except FileNotFoundError:
         return None
 
 
-def oldest_unread_snapshot(table: FileStoreTable, now_ms: int) -> int | None:
+def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
     return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 

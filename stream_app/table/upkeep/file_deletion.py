@@ -20,7 +20,7 @@ from stream_app.fileio.recent_files import RecentFiles
 from stream_app.filestore.versions.branch_folders import version_roots
 from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot, VersionKind
-from stream_app.planning.upkeep.unused_files import FileKey, newest_tag_before, tags_of_range
+from stream_app.planning.upkeep.unused_files import FileKey, latest_tag_before, tags_of_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.manifest_cache import ManifestCache
@@ -82,10 +82,10 @@ class ProtectedVersions:
         Raises:
             CorruptFileError: a version's metadata is incomplete, so its files cannot be determined.
         """
-        tag_number = newest_tag_before(tuple(self.tags), snapshot_id)
+        tagged_id = latest_tag_before(tuple(self.tags), snapshot_id)
         needed_files = self.needed_by_others(manifest_cache, cache)
-        if tag_number is not None:
-            needed_files.append(_files_of_version(self.tags[tag_number], manifest_cache, cache))
+        if tagged_id is not None:
+            needed_files.append(_files_of_version(self.tags[tagged_id], manifest_cache, cache))
         return [version_files.data for version_files in needed_files]
 
     def needed_by_others(
@@ -110,10 +110,10 @@ class ProtectedVersions:
                 its metadata, and then its shared files are unknown.
         """
         tagged_ids = tuple(self.tags)
-        numbers = tags_of_range(tagged_ids, begin, end)
+        snapshot_ids = tags_of_range(tagged_ids, begin, end)
         if and_next:
-            numbers += [number for number in tagged_ids if number >= end][:1]
-        return [self.tags[number] for number in numbers]
+            snapshot_ids += [snapshot_id for snapshot_id in tagged_ids if snapshot_id >= end][:1]
+        return [self.tags[snapshot_id] for snapshot_id in snapshot_ids]
 
 
 def _files_of_branch(

@@ -47,22 +47,22 @@ class IcebergMetadataFiles:
         Raises:
             CorruptFileError: a version cannot be read, so its files cannot be determined.
         """
-        version = self.files.newest_version()
-        newest = None if version is None else self.files.read_version(version)
-        if newest is None:
+        version = self.files.latest_version()
+        latest_metadata = None if version is None else self.files.read_version(version)
+        if latest_metadata is None:
             return set(names)  # the next commit reads the folder
-        used_names = {_name(path) for path in self._used_paths(newest)}
+        used_names = {_name(path) for path in self._used_paths(latest_metadata)}
         index_files = self.table.file_io.list_names(self.table.paths.index_folder)
         used_names |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
         return used_names | self._names_in_catalog(names)
 
-    def _used_paths(self, newest: IcebergMetadata) -> Iterator[str]:
+    def _used_paths(self, latest_metadata: IcebergMetadata) -> Iterator[str]:
         """Yield the paths of the live versions' files, and of the files that they name."""
-        older_paths = [path for path, _ in newest.older_files]
-        yield from (self.files.version_path(newest.version), *older_paths)
+        older_paths = [path for path, _ in latest_metadata.older_files]
+        yield from (self.files.version_path(latest_metadata.version), *older_paths)
         numbers = [self.files.version_at(path) for path in older_paths]
         older = [self.files.read_version(number) for number in numbers if number is not None]
-        versions = [newest, *(version for version in older if version is not None)]
+        versions = [latest_metadata, *(version for version in older if version is not None)]
         lists = {snapshot.manifest_list for version in versions for snapshot in version.snapshots}
         for path in lists:
             yield path

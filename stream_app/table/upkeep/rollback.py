@@ -159,9 +159,9 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
 
 def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
     table.snapshots.delete_latest_hint()  # 4
-    for number in numbers.snapshots:  # 5
+    for snapshot_id in numbers.snapshots:  # 5
         _check_target(table, numbers.target)
-        table.snapshots.delete(number)
+        table.snapshots.delete(snapshot_id)
         table.snapshots.sync_deletions()  # otherwise a crash may restore snapshots after a gap
     _delete_latecomers(table, numbers.target)
     table.snapshots.write_latest_hint(numbers.target)
@@ -174,7 +174,8 @@ def _announce(
     announcement = RollbackAnnouncement(
         target=plan.numbers.target,
         delta_lists={
-            number: table.snapshots.delta_list(number) or "" for number in plan.numbers.snapshots
+            snapshot_id: table.snapshots.delta_list(snapshot_id) or ""
+            for snapshot_id in plan.numbers.snapshots
         },
     )
     announcement_name = table.rollback_announcements.announce(announcement)
@@ -203,9 +204,9 @@ def _restore_target(table: FileStoreTable, plan: RollbackPlan, numbers: Rollback
 
 def _check_alone(table: FileStoreTable, numbers: RollbackNumbers, announcement_name: str) -> None:
     """Check that no writer has committed since, and that the announcement still exists."""
-    newest_id = max((numbers.target, *numbers.snapshots))
+    latest_id = max((numbers.target, *numbers.snapshots))
     is_announced = announcement_name in table.rollback_announcements.announcements()
-    if table.snapshots.latest_id() != newest_id or not is_announced:
+    if table.snapshots.latest_id() != latest_id or not is_announced:
         raise UsageError(
             "another writer has committed or rolled back meanwhile: this rollback has deleted "
             "later tags and changelogs, but no snapshot",
@@ -243,9 +244,9 @@ def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
 
 
 def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
-    newest = table.snapshots.latest_id()
+    latest_id = table.snapshots.latest_id()
     rollbacks = holding_rollbacks(table)
-    expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, newest)
+    expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, latest_id)
     if expiry is not None:
         raise UsageError(
             f"snapshots {expiry.begin} to {expiry.end - 1} are expiring: an expiry is deleting "
@@ -282,11 +283,15 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
     A later committer sees that its base snapshot is gone, and deletes its own snapshot.
     """
-    while late_numbers := [number for number in table.snapshots.ids() if number > target]:
-        for number in reversed(late_numbers):
+    while late_ids := [
+        snapshot_id for snapshot_id in table.snapshots.ids() if snapshot_id > target
+    ]:
+        for snapshot_id in reversed(late_ids):
             _check_target(table, target)
-            _LOG.warning("snapshot %d was committed during the rollback, which deletes it", number)
-            table.snapshots.delete(number)
+            _LOG.warning(
+                "snapshot %d was committed during the rollback, which deletes it", snapshot_id
+            )
+            table.snapshots.delete(snapshot_id)
             table.snapshots.sync_deletions()
 
 
@@ -297,13 +302,17 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     needed_files = collector.keep_files_of_others(protected, needed_files_cache())
     needed_files.append(collector.manifest_cache.live_files(target))
     collector.keep_metadata_of([target])
-    readable = (_readable_snapshot(table, number) for number in reversed(numbers.snapshots))
+    readable = (
+        _readable_snapshot(table, snapshot_id) for snapshot_id in reversed(numbers.snapshots)
+    )
     snapshots = [snapshot for snapshot in readable if snapshot is not None]
-    tagged_snapshots = [tag for number, tag in protected.tags.items() if number > numbers.target]
+    tagged_snapshots = [
+        tag for snapshot_id, tag in protected.tags.items() if snapshot_id > numbers.target
+    ]
     changelogs = [
-        table.changelogs.changelog(number)
-        for number in numbers.changelogs
-        if number > numbers.target
+        table.changelogs.changelog(snapshot_id)
+        for snapshot_id in numbers.changelogs
+        if snapshot_id > numbers.target
     ]
     # The first deleted snapshot has the files that came between an expired target and it. Tags have
     # files whose snapshots have expired.
@@ -317,14 +326,14 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
     return collector.files
 
 
-def _readable_snapshot(table: FileStoreTable, number: int) -> Snapshot | None:
+def _readable_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
     """Read a snapshot to delete; None if it is damaged, and only its own file is deleted."""
     try:
-        return table.snapshots.snapshot(number)
+        return table.snapshots.snapshot(snapshot_id)
     except CorruptFileError as error:
         _LOG.warning(
             "files of snapshot %d are orphans for stream-app remove-orphan-files: %s",
-            number,
+            snapshot_id,
             error,
         )
         return None

@@ -140,14 +140,14 @@ class TagUpkeep:
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
         begin, next_begin = self._next_snapshot(rules)
-        latest = self.table.snapshots.latest()
-        if now_ms is None or latest is None:
+        latest_snapshot = self.table.snapshots.latest()
+        if now_ms is None or latest_snapshot is None:
             return False
-        if latest.snapshot_id + 1 < begin:
+        if latest_snapshot.snapshot_id + 1 < begin:
             return False  # the newest tag is ahead of the table, so a new snapshot would get no tag
-        is_untagged = latest.snapshot_id >= begin
-        newest = snapshot_time(self.table, latest) if is_untagged else None
-        return lacks_snapshot(rules, next_begin, newest, now_ms)
+        is_untagged = latest_snapshot.snapshot_id >= begin
+        latest_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
+        return lacks_snapshot(rules, next_begin, latest_time, now_ms)
 
     def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
         """Return the number of the next snapshot to examine, and the begin of the next period."""
@@ -167,14 +167,14 @@ class TagUpkeep:
                 "no tags are made: they follow the watermark, but no snapshot has one, because "
                 "stream_app writes none: set 'tag.automatic-creation' = 'process-time'"
             )
-        by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
+        by_snapshot_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created_names = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
         for due_tag in due_tags(rules, next_begin, times):
             created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
             tag = Tag(
                 name=due_tag.name,
-                snapshot=by_number[due_tag.snapshot_id],
+                snapshot=by_snapshot_id[due_tag.snapshot_id],
                 create_time_ms=created_ms,
                 time_retained_ms=retained_ms,
             )
@@ -186,7 +186,7 @@ class TagUpkeep:
             # The created tags determine what is due next.
             self._is_due_known = not created_names
             self._examined_id = (
-                max(self._examined_id, *by_number) if by_number else self._examined_id
+                max(self._examined_id, *by_snapshot_id) if by_snapshot_id else self._examined_id
             )
         return tuple(created_names)
 

@@ -33,7 +33,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.tag_creation import SnapshotTime, TagRules, tag_period_rule
-from stream_app.planning.upkeep.unused_files import FileKey, nearest_numbers, unprotected_entries
+from stream_app.planning.upkeep.unused_files import FileKey, nearest_ids, unprotected_entries
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import is_announced, is_rolled_back
 from stream_app.table.upkeep.file_deletion import (
@@ -48,13 +48,13 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 
 
 def new_tag(
-    table: FileStoreTable, name: str, number: int | None = None, retained_ms: int | None = None
+    table: FileStoreTable, name: str, snapshot_id: int | None = None, retained_ms: int | None = None
 ) -> Tag:
     """Return a tag that does not exist yet; `create_tag` creates it.
 
     Args:
-        number: the number of a snapshot, perhaps an expired one that another tag keeps; None: the
-            newest.
+        snapshot_id: the number of a snapshot, perhaps an expired one that another tag keeps;
+            None: the newest.
         retained_ms: the milliseconds after which the tag may be deleted; None:
             ``tag.default-time-retained``.
 
@@ -68,7 +68,7 @@ def new_tag(
             where=table.location,
             fix="give another name, or delete it first: stream-app delete-tag",
         )
-    snapshot = _snapshot_to_tag(table, number)
+    snapshot = _snapshot_to_tag(table, snapshot_id)
     _check_not_automatic(table, name, snapshot)
     if retained_ms is None:
         retained_ms = table.options[TAG_DEFAULT_TIME_RETAINED]
@@ -113,13 +113,13 @@ def _loss_reason(table: FileStoreTable, tag: Tag) -> str | None:
     An expiry withdraws its announcement after it has deleted the snapshots, so the function checks
     the snapshots last.
     """
-    number = tag.snapshot.snapshot_id
-    if is_announced(table, number):
+    snapshot_id = tag.snapshot.snapshot_id
+    if is_announced(table, snapshot_id):
         return "was expiring"
-    if is_rolled_back(table, number):
+    if is_rolled_back(table, snapshot_id):
         return "was being deleted by a rollback"
     # The deletion of the last other tag then looks for this one, so one side sees the other.
-    is_retained = table.snapshots.exists(number) or any(
+    is_retained = table.snapshots.exists(snapshot_id) or any(
         other.snapshot == tag.snapshot for other in table.tags.tags() if other.name != tag.name
     )
     return None if is_retained else "has expired"
@@ -218,13 +218,17 @@ def _files(
     """
     protected = protected_versions(table)
     collector = FileCollector(ManifestCache(table))
-    numbers = {*retained_ids, *table.snapshots.ids()}
+    snapshot_ids = {*retained_ids, *table.snapshots.ids()}
     neighbour_ids = {
-        number for version in versions for number in nearest_numbers(version.snapshot_id, numbers)
+        snapshot_id
+        for version in versions
+        for snapshot_id in nearest_ids(version.snapshot_id, snapshot_ids)
     }
     neighbours = [
-        protected.tags[number] if number in retained_ids else table.snapshots.snapshot(number)
-        for number in sorted(neighbour_ids)
+        protected.tags[snapshot_id]
+        if snapshot_id in retained_ids
+        else table.snapshots.snapshot(snapshot_id)
+        for snapshot_id in sorted(neighbour_ids)
     ]
     needed_files = collector.keep_files_of_others(protected, needed_files_cache())
     needed_files += _flushed_changelogs(table, collector.manifest_cache)
@@ -260,23 +264,23 @@ def _flushed_changelogs(
     return [manifest_cache.added_files(changelog, may_be_gone=True) for changelog in changelogs]
 
 
-def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:
+def _snapshot_to_tag(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
     """Return the snapshot of this number, perhaps from another tag; None names the newest."""
-    if number is None:
-        latest = table.snapshots.latest()
-        if latest is None:
+    if snapshot_id is None:
+        latest_snapshot = table.snapshots.latest()
+        if latest_snapshot is None:
             raise UsageError(
                 "the table has no snapshot to tag",
                 where=table.location,
                 fix="wait for the job's first commit",
             )
-        return latest
+        return latest_snapshot
     try:
-        return numbered_snapshot(table, number)
+        return numbered_snapshot(table, snapshot_id)
     except StreamAppError:
         tagged = {tag.snapshot.snapshot_id: tag.snapshot for tag in table.tags.tags()}
-        if number in tagged:
-            return tagged[number]
+        if snapshot_id in tagged:
+            return tagged[snapshot_id]
         raise
 
 

@@ -84,10 +84,10 @@ def index_changes(
 
 
 def new_index_manifest(
-    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
+    table: FileStoreTable, latest_snapshot: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
     """Write the next index manifest, and return its name; without changes the old name."""
-    previous_name = latest.index_manifest if latest else None
+    previous_name = latest_snapshot.index_manifest if latest_snapshot else None
     if not changes:
         return previous_name
     live_entries = index_manifest(table, previous_name).entries

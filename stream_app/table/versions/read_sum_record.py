@@ -22,16 +22,16 @@ def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
     return None if text is None else decode_record(text)
 
 
-def base_sum_record(table: FileStoreTable, latest: Snapshot | None) -> SumRecord:
+def base_sum_record(table: FileStoreTable, latest_snapshot: Snapshot | None) -> SumRecord:
     """Return the record on which a commit is based; a new one if the snapshot has none.
 
     Raises:
         CorruptFileError: the record cannot be read.
     """
-    if latest is None:
+    if latest_snapshot is None:
         return EMPTY_TABLE
-    record = sum_record_of(latest)
-    if record is not None and latest.schema_id != table.schema.schema_id:
-        older_schema = table.schemas.schema(latest.schema_id)
+    record = sum_record_of(latest_snapshot)
+    if record is not None and latest_snapshot.schema_id != table.schema.schema_id:
+        older_schema = table.schemas.schema(latest_snapshot.schema_id)
         record = record if have_same_texts(older_schema, table.schema) else None
-    return record or SumRecord(origin=latest.snapshot_id, partitions={})
+    return record or SumRecord(origin=latest_snapshot.snapshot_id, partitions={})

@@ -169,7 +169,7 @@ def with_schema(table: FileStoreTable, schema_id: int) -> FileStoreTable:
     return replace(table, schema=table.schemas.schema(schema_id))
 
 
-def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
+def numbered_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot:
     """Return the snapshot of a number.
 
     Raises:
@@ -177,17 +177,17 @@ def numbered_snapshot(table: FileStoreTable, number: int) -> Snapshot:
     """
     snapshots = table.snapshots
     try:
-        return snapshots.snapshot(number)
+        return snapshots.snapshot(snapshot_id)
     except FileNotFoundError:
         pass
-    earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
-    if earliest is None or latest is None:
-        raise _no_snapshot_error(table, f"snapshot {number}")
-    absence = "has expired" if 0 < number < earliest else "does not exist"
+    earliest_id, latest_id = snapshots.earliest_id(), snapshots.latest_id()
+    if earliest_id is None or latest_id is None:
+        raise _no_snapshot_error(table, f"snapshot {snapshot_id}")
+    absence = "has expired" if 0 < snapshot_id < earliest_id else "does not exist"
     raise UsageError(
-        f"snapshot {number} {absence}: the table has {earliest} to {latest}",
+        f"snapshot {snapshot_id} {absence}: the table has {earliest_id} to {latest_id}",
         where=table.location,
-        fix=f"give one from {earliest} to {latest}",
+        fix=f"give one from {earliest_id} to {latest_id}",
     )
 
 
@@ -208,16 +208,16 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
     )
 
 
-def newest_at(snapshots: SnapshotManager, time_ms: int) -> Snapshot | None:
+def latest_snapshot_at(snapshots: SnapshotManager, time_ms: int) -> Snapshot | None:
     """Return the newest snapshot that existed at a time (milliseconds, UTC); None without one."""
-    earliest, latest = snapshots.earliest_id(), snapshots.latest_id()
-    if earliest is None or latest is None:
+    earliest_id, latest_id = snapshots.earliest_id(), snapshots.latest_id()
+    if earliest_id is None or latest_id is None:
         return None
-    numbers = range(earliest, latest + 1)
+    snapshot_ids = range(earliest_id, latest_id + 1)
     count = bisect.bisect_right(
-        numbers, time_ms, key=lambda number: snapshots.snapshot(number).time_ms
+        snapshot_ids, time_ms, key=lambda snapshot_id: snapshots.snapshot(snapshot_id).time_ms
     )
-    return snapshots.snapshot(numbers[count - 1]) if count else None
+    return snapshots.snapshot(snapshot_ids[count - 1]) if count else None
 
 
 def ms_since_1970(timestamp: Timestamp) -> int:
@@ -243,15 +243,15 @@ def ms_since_1970(timestamp: Timestamp) -> int:
 
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     time_ms = ms_since_1970(timestamp)
-    snapshot = newest_at(table.snapshots, time_ms)
+    snapshot = latest_snapshot_at(table.snapshots, time_ms)
     if snapshot is not None:
         return snapshot
-    earliest = table.snapshots.earliest_id()
-    if earliest is None:
+    earliest_id = table.snapshots.earliest_id()
+    if earliest_id is None:
         raise _no_snapshot_error(table, f"a snapshot of {utc_text(time_ms)}")
-    begin = utc_text(table.snapshots.snapshot(earliest).time_ms)
+    begin = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest}, is of {begin}",
+        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {begin}",
         where=table.location,
         fix=f"give {begin} or later; or a tag, which outlives the expiry of snapshots",
     )
@@ -259,8 +259,8 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
 
 def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
     newest_watermark: int | None = None
-    for number in table.snapshots.ids():
-        snapshot = table.snapshots.snapshot(number)
+    for snapshot_id in table.snapshots.ids():
+        snapshot = table.snapshots.snapshot(snapshot_id)
         if snapshot.watermark is not None:
             newest_watermark = snapshot.watermark
             if newest_watermark >= watermark:

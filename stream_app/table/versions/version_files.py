@@ -54,8 +54,8 @@ def snapshot_restored_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | N
         if version.snapshot is not None:
             by_kind[version.kind].append(version.snapshot)
     snapshots = by_kind[VersionKind.SNAPSHOT]
-    oldest = min(snapshots, key=lambda snapshot: snapshot.snapshot_id, default=None)
-    return oldest if oldest in by_kind[VersionKind.TAG] else None
+    earliest_snapshot = min(snapshots, key=lambda snapshot: snapshot.snapshot_id, default=None)
+    return earliest_snapshot if earliest_snapshot in by_kind[VersionKind.TAG] else None
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:
@@ -90,8 +90,8 @@ def _paths(file_io: FileIO, root: str, version_kind: VersionKind) -> list[str]:
         return [f"{root}/tag/tag-{name}" for name in TagManager(file_io, root).names()]
     folder = f"{root}/{version_kind.value}"
     return [
-        f"{folder}/{version_kind.value}-{number}"
-        for number in file_numbers(file_io, folder, f"{version_kind.value}-")
+        f"{folder}/{version_kind.value}-{snapshot_id}"
+        for snapshot_id in file_numbers(file_io, folder, f"{version_kind.value}-")
     ]
 
 

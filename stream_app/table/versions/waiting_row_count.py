@@ -24,51 +24,52 @@ def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
     Args:
         committed: the command's snapshot; None if it committed nothing.
     """
-    rows = rows_that_wait(table, committed, counts_newest=True)
+    rows = rows_that_wait(table, committed, counts_newest_epoch=True)
     fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
     return f"{waiting_text(rows)}: {fix}" if rows else ""
 
 
 def rows_that_wait(
     table: FileStoreTable,
-    latest: Snapshot | None,
+    latest_snapshot: Snapshot | None,
     live_entries: Sequence[ManifestEntry] | None = None,
     *,
-    counts_newest: bool = False,
+    counts_newest_epoch: bool = False,
 ) -> int:
     """Count committed rows that readers or followers of the changelog do not see yet.
 
     Rows of a fresh epoch do not count, because its compaction is under way.
 
     Args:
-        latest: the newest snapshot.
-        live_entries: the live files of `latest`; None: read them if rows may wait.
-        counts_newest: whether rows of a fresh epoch count too, because no compaction is under way.
+        latest_snapshot: the newest snapshot.
+        live_entries: the live files of `latest_snapshot`; None: read them if rows may wait.
+        counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction is
+            under way.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.
     """
     visibility = table.visibility
-    if latest is None or visibility is Visibility.ANY_LEVEL:
+    if latest_snapshot is None or visibility is Visibility.ANY_LEVEL:
         return 0
     if live_entries is None:
-        live_entries = FileStoreScan(table).live(latest)
+        live_entries = FileStoreScan(table).live(latest_snapshot)
     row_count = sum(waiting_buckets(live_entries, visibility, table.options.num_levels).values())
-    is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
+    is_epoch = latest_snapshot.commit_kind is CommitKind.APPEND and not counts_newest_epoch
     return rows_to_report(
         row_count,
-        newest_count=max(0, latest.delta_record_count or 0) if is_epoch else 0,
-        age_s=(table.clock.now_ms() - latest.time_ms) / 1000,
+        newest_count=max(0, latest_snapshot.delta_record_count or 0) if is_epoch else 0,
+        age_s=(table.clock.now_ms() - latest_snapshot.time_ms) / 1000,
     )
 
 
-def newest_at_rest(table: FileStoreTable) -> Snapshot | None:
+def latest_snapshot_at_rest(table: FileStoreTable) -> Snapshot | None:
     """Return the newest snapshot without rows that wait for a compaction; None without one.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.
     """
     for snapshot in table.snapshots.backwards():
-        if not rows_that_wait(table, snapshot, counts_newest=True):
+        if not rows_that_wait(table, snapshot, counts_newest_epoch=True):
             return snapshot
     return None

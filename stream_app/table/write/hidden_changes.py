@@ -179,8 +179,10 @@ class HiddenChangesOfBucket:
     def _bucket_entries(self) -> Sequence[IndexManifestEntry]:
         """Return the bucket's index files in the newest snapshot, which has all earlier epochs."""
         if self._entries is None:
-            latest = None if self.table.is_emptied else self.table.snapshots.latest()
-            manifest = index_manifest(self.table, latest.index_manifest if latest else None)
+            latest_snapshot = None if self.table.is_emptied else self.table.snapshots.latest()
+            manifest = index_manifest(
+                self.table, latest_snapshot.index_manifest if latest_snapshot else None
+            )
             bucket_id = BucketId(self.partition, self.bucket)
             self._entries = [
                 entry

@@ -22,7 +22,7 @@ KINDS = {
 
 
 def waiting(table: FileStoreTable) -> int:
-    return rows_that_wait(table, table.snapshots.latest(), counts_newest=True)
+    return rows_that_wait(table, table.snapshots.latest(), counts_newest_epoch=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -19,7 +19,7 @@ from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_table_commit import StreamTableCommit
-from stream_app.table.job.table_job import TableJob, with_newest_schema
+from stream_app.table.job.table_job import TableJob, with_latest_schema
 from stream_app.table.schema.alter import alter_table
 from tests.support.engines.epoch_in_caller import EpochHere, Parts
 from tests.support.jobs.table_writer import by_content, read_rows
@@ -128,7 +128,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
     run(committer, tables, runner, 1)
     alter_table(tables.tables[1], [ChangeType("n", parse_data_type("STRING"))])
     if restarts:
-        tables.tables[1] = with_newest_schema(tables.tables[1])
+        tables.tables[1] = with_latest_schema(tables.tables[1])
         committer = tables.started(runner, holds_tables=True)
         filtered(committer)
         assert committer.round_runner.plan().tables.keys() == {0}

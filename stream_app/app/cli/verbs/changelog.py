@@ -264,13 +264,13 @@ def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> N
     Raises:
         UsageError: the snapshot has expired or, without `follow`, does not exist yet.
     """
-    number, latest_id = start.snapshot_id, table.snapshots.latest_id()
-    if not number or latest_id is None:
+    snapshot_id, latest_id = start.snapshot_id, table.snapshots.latest_id()
+    if not snapshot_id or latest_id is None:
         return
-    if number > latest_id and not follow:
+    if snapshot_id > latest_id and not follow:
         raise UsageError(
-            f"snapshot {number} does not exist yet, the latest is {latest_id}",
+            f"snapshot {snapshot_id} does not exist yet, the latest is {latest_id}",
             where=table.location,
             fix="give an earlier one, or wait for it with --follow",
         )
-    followed_snapshot(table, number)
+    followed_snapshot(table, snapshot_id)

@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import IO
 
-from stream_app.app.inspect.table_facts import newest_snapshots
+from stream_app.app.inspect.table_facts import latest_snapshots
 from stream_app.app.observe.channels.listener import Listeners
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.observe.events.event_texts import (
@@ -113,7 +113,7 @@ class EventLog:
         if self.metrics is None:
             return
         try:
-            snapshots = newest_snapshots(table)
+            snapshots = latest_snapshots(table)
         except (StreamAppError, OSError):  # an epoch that needs these files reports the error
             return
         self.metrics.note_open(snapshots, topics)

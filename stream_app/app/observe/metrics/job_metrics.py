@@ -199,16 +199,16 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.note_held(label, name, held_table)
 
-    def note_open(self, newest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
+    def note_open(self, latest_snapshots: Sequence[Snapshot], topics: Collection[str]) -> None:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            newest_snapshots: the table's newest snapshots, newest first.
+            latest_snapshots: the table's newest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
-        self.source.note_open(self.table, self.name, newest_source_ms(newest_snapshots), topics)
-        if newest_snapshots:
-            self._set_newest_snapshot(newest_snapshots[0])
+        self.source.note_open(self.table, self.name, newest_source_ms(latest_snapshots), topics)
+        if latest_snapshots:
+            self._set_latest_snapshot(latest_snapshots[0])
 
     def count_unassigned(self, report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
@@ -275,19 +275,19 @@ class JobMetrics:
         """Count published snapshots and their compactions."""
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
-            self._set_newest_snapshot(snapshot)
+            self._set_latest_snapshot(snapshot)
         for compaction in compactions:
             self._compaction_seconds.labels(self.table).observe(compaction.seconds)
 
-    def _set_newest_snapshot(self, snapshot: Snapshot) -> None:
+    def _set_latest_snapshot(self, snapshot: Snapshot) -> None:
         self._committed.labels(self.table).set(snapshot.time_ms / 1000)
         self.note_proof(snapshot)
         if snapshot.total_record_count is not None:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
-    def note_proof(self, newest_snapshot: Snapshot | None) -> None:
+    def note_proof(self, latest_snapshot: Snapshot | None) -> None:
         """Record the time of the newest snapshot's proof, if the snapshot has one."""
-        if (proof := proof_of(newest_snapshot)) is not None:
+        if (proof := proof_of(latest_snapshot)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 
     def note_decoder(self, decoder: str) -> None:

@@ -30,7 +30,7 @@ from stream_app.app.ops.doctor.table_examination import (
     database_observations,
     held_table_warnings,
     iceberg_reader_lag,
-    newest_snapshot_problems,
+    latest_snapshot_problems,
     refused_sources_warnings,
 )
 from stream_app.app.source.topic_checks import RECREATED_FIX, recreated_topics
@@ -228,7 +228,7 @@ class Examination:
             else f"snapshot {latest_snapshot.snapshot_id}"
         )
         yield good_observation("table", f"{table.location} fits the configuration: {snapshot_text}")
-        yield from newest_snapshot_problems(table)
+        yield from latest_snapshot_problems(table)
         yield from iceberg_reader_lag(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:

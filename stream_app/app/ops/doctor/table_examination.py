@@ -41,7 +41,7 @@ from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
-def newest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
+def latest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     """Yield problems with the files of the newest snapshot, from manifests and folder listings.
 
     Raises:
@@ -103,7 +103,7 @@ def database_observations(job_tables: JobTables, paths: Mapping[str, str]) -> It
             except TableNotFoundError:  # a new table is created with its first rows
                 return
             open_for_writing(table)
-            yield from newest_snapshot_problems(table)
+            yield from latest_snapshot_problems(table)
             yield from iceberg_reader_lag(table, table.name)
 
         for observation in guarded_observations("table", observations):

@@ -55,7 +55,7 @@ class TableSide:
         if not self.has_all or snapshot is None or why_unsummed(table.schema):
             return None
         record = base_sum_record(table, snapshot)
-        if not record.is_whole or rows_that_wait(table, snapshot, counts_newest=True):
+        if not record.is_whole or rows_that_wait(table, snapshot, counts_newest_epoch=True):
             return None
         return record.total
 

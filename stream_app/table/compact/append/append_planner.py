@@ -150,11 +150,11 @@ class AppendCompactPlanner:
         While a task waited, a round may have read the snapshot that deletes its files. No later
         round reads that snapshot again.
         """
-        latest = self.table.snapshots.latest() if failed_tasks else None
-        if latest is None:
+        latest_snapshot = self.table.snapshots.latest() if failed_tasks else None
+        if latest_snapshot is None:
             return {}
         partitions = {partition for partition, _ in failed_tasks}
-        live_entries = FileStoreScan(self.table).live_in(latest, partitions)
+        live_entries = FileStoreScan(self.table).live_in(latest_snapshot, partitions)
         live_names = {entry.file.file_name for entry in live_entries}
         small_files: dict[bytes, list[DataFileMeta]] = {}
         for partition, files in failed_tasks:
@@ -187,13 +187,13 @@ class AppendCompactPlanner:
         """Return the entries of the next snapshot; None if there is no further snapshot."""
         snapshots, scan = self.table.snapshots, FileStoreScan(self.table)
         if self._next_id is None:
-            latest = snapshots.latest()
-            if latest is None:
+            latest_snapshot = snapshots.latest()
+            if latest_snapshot is None:
                 return None
-            self._next_id = latest.snapshot_id + 1
-            self._index_manifest = latest.index_manifest
-            self._deletions = deletions_of(self.table.manifests, latest)
-            return scan.iterate_live(latest)
+            self._next_id = latest_snapshot.snapshot_id + 1
+            self._index_manifest = latest_snapshot.index_manifest
+            self._deletions = deletions_of(self.table.manifests, latest_snapshot)
+            return scan.iterate_live(latest_snapshot)
         if self._last_id is not None and self._next_id > self._last_id:
             return None
         if not snapshots.exists(self._next_id) and (snapshots.latest_id() or 0) < self._next_id:

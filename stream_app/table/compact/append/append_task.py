@@ -61,8 +61,12 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
     """
     files = request.unit.files
     bucket_id = request.bucket_id
-    latest = table.snapshots.latest()
-    vectors = deletion_vectors(table, latest, [bucket_id]).get(bucket_id, {}) if latest else {}
+    latest_snapshot = table.snapshots.latest()
+    vectors = (
+        deletion_vectors(table, latest_snapshot, [bucket_id]).get(bucket_id, {})
+        if latest_snapshot
+        else {}
+    )
     bucket_files = table.bucket_files(*bucket_id)
     writer = bucket_files.row_writer(
         first_sequence_number=files[0].min_sequence_number, source=FileSource.COMPACT

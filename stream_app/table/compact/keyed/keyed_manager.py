@@ -69,8 +69,8 @@ def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFile
 
 def _marked_files(table: FileStoreTable) -> frozenset[str]:
     """Return the names of files of which the newest snapshot's deletion vectors mark rows."""
-    latest = table.snapshots.latest()
-    if latest is None:
+    latest_snapshot = table.snapshots.latest()
+    if latest_snapshot is None:
         return frozenset()
-    entries = table.manifests.read_index_manifest(latest.index_manifest)
+    entries = table.manifests.read_index_manifest(latest_snapshot.index_manifest)
     return frozenset(name for entry in entries for name in entry.index_file.data_file_names)

@@ -15,9 +15,9 @@ from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import (
     carried_epochs,
+    earliest_needed_snapshot_id,
     epoch_of_user,
     epochs_of,
-    oldest_needed_snapshot,
 )
 from stream_app.table.commit.recorded_epochs import recording
 from tests.support.suite.datadriven import Case, run_file
@@ -102,7 +102,7 @@ def _crowd(case: Case) -> str:
 
 def _needed(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    oldest = oldest_needed_snapshot(recording(walk), int(case.args["day"]) * DAY_MS)
+    oldest = earliest_needed_snapshot_id(recording(walk), int(case.args["day"]) * DAY_MS)
     return f"{'none' if oldest is None else oldest}, after {walk.looked_at}"
 
 

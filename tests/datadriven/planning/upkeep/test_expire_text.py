@@ -22,7 +22,7 @@ from stream_app.planning.upkeep.partition_time import partition_time
 from stream_app.planning.upkeep.unused_files import (
     dropped_files,
     file_key,
-    newest_tag_before,
+    latest_tag_before,
     tags_of_range,
     unprotected_entries,
 )
@@ -67,7 +67,7 @@ def _range(case: Case) -> str:
     else:
         latest = int(fields["latest"])
         dropped_range = changelog_range(
-            numbers, retention, latest_snapshot=latest, protected_from=consumer, **arguments
+            numbers, retention, latest_snapshot_id=latest, protected_from=consumer, **arguments
         )
     times = f" (asked for the times of {len(timed_ids)})" if "time" in fields else ""
     going = (
@@ -88,7 +88,7 @@ def _dropped(case: Case) -> str:
 def _tags(case: Case) -> str:
     tagged = _numbers(case.args["tags"])
     begin, end = int(case.args["begin"]), int(case.args["end"])
-    befores = [f"{n}: {newest_tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
+    befores = [f"{n}: {latest_tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
     shared = " ".join(map(str, tags_of_range(tagged, begin, end))) or "none"
     return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
 

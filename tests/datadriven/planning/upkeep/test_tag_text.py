@@ -21,7 +21,7 @@ from stream_app.planning.upkeep.tag_creation import (
     surplus_tags,
     tag_period_rule,
 )
-from stream_app.planning.upkeep.unused_files import nearest_numbers
+from stream_app.planning.upkeep.unused_files import nearest_ids
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.numbered_snapshots import a_snapshot
 
@@ -121,7 +121,7 @@ def _numbers(text: str) -> list[int]:
 
 def _nearest(case: Case) -> str:
     numbers = _numbers(case.args["kept"])
-    return " ".join(map(str, nearest_numbers(int(case.args["going"]), numbers))) or "none"
+    return " ".join(map(str, nearest_ids(int(case.args["going"]), numbers))) or "none"
 
 
 def _rollback(case: Case) -> str:

@@ -24,7 +24,7 @@ from stream_app.errors import (
 )
 from stream_app.model.traits.kind_traits import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.table_job import with_newest_schema
+from stream_app.table.job.table_job import with_latest_schema
 from stream_app.table.opening import open_file_store_table
 from tests.support.jobs.examined_job import examination_of
 
@@ -109,9 +109,9 @@ def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
     assert main(advised) == 0
     assert table_of(other).schema.merge_rules.aggregates["v"].function == "min"
     # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
-    assert with_newest_schema(job_without).schema.merge_rules.aggregates["v"].function == "min"
+    assert with_latest_schema(job_without).schema.merge_rules.aggregates["v"].function == "min"
     with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
-        with_newest_schema(job)
+        with_latest_schema(job)
 
 
 def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_what_expires_next_is_what_the_expiry_would_delete(warehouse: Warehouse)
         orders.commit(*rows(key))
     table = open_file_store_table(orders.path, CLOCK)
     plan = ExpireSnapshots(table).plan(expire_config(table.options))
-    assert plan.numbers == (1, 2, 3)
+    assert plan.snapshot_ids == (1, 2, 3)
     words = warehouse.words(PAGE)
     assert f"The next expiry deletes snapshots 1 to 3, with {plan.files.count} files" in words
     assert warehouse.get(PAGE).count('<g class="going">') == 3

@@ -63,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
         return _run_checksum(args, table)
     names = None if args.columns is None else [part.strip() for part in args.columns.split(",")]
     columns = analyzed_columns(table.schema, names)
-    newest_snapshot = table.snapshots.latest()
+    latest_snapshot = table.snapshots.latest()
 
     def result_lines() -> Iterator[str]:
         snapshot = analyze(table, columns, threads=os.cpu_count() or 1)
         assert snapshot is not None, "a table keeps its newest snapshot"
         yield f"analyzed the table in snapshot {snapshot.snapshot_id}"
 
-    plan = _plan_lines(newest_snapshot, [column.name for column in columns])
-    return run_upkeep(args, plan, result_lines, is_empty=newest_snapshot is None)
+    plan = _plan_lines(latest_snapshot, [column.name for column in columns])
+    return run_upkeep(args, plan, result_lines, is_empty=latest_snapshot is None)
 
 
 def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
@@ -83,14 +83,14 @@ def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
         assert snapshot is not None, "a table keeps its newest snapshot"
         yield f"snapshot {snapshot.snapshot_id} has {base_sum_record(table, snapshot).total}"
 
-    newest_snapshot = table.snapshots.latest()
-    plan = ["the table has no snapshot" if newest_snapshot is None else "all rows are read"]
-    return run_upkeep(args, plan, result_lines, is_empty=newest_snapshot is None)
+    latest_snapshot = table.snapshots.latest()
+    plan = ["the table has no snapshot" if latest_snapshot is None else "all rows are read"]
+    return run_upkeep(args, plan, result_lines, is_empty=latest_snapshot is None)
 
 
-def _plan_lines(newest_snapshot: Snapshot | None, names: list[str]) -> Iterator[str]:
-    if newest_snapshot is None:
+def _plan_lines(latest_snapshot: Snapshot | None, names: list[str]) -> Iterator[str]:
+    if latest_snapshot is None:
         yield "the table has no snapshot"
         return
-    yield f"snapshot {newest_snapshot.snapshot_id} is read: {count_text(len(names), 'column')}"
+    yield f"snapshot {latest_snapshot.snapshot_id} is read: {count_text(len(names), 'column')}"
     yield f"  {', '.join(names)}"

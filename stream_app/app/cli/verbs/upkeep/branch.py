@@ -102,11 +102,12 @@ def _listing(table: FileStoreTable) -> Iterator[str]:
 
 
 def _versions(branch: BranchFacts) -> str:
-    if branch.earliest is None or branch.latest is None:
+    earliest_snapshot, latest_snapshot = branch.earliest_snapshot, branch.latest_snapshot
+    if earliest_snapshot is None or latest_snapshot is None:
         return "no snapshot yet"
     return (
-        f"snapshots {branch.earliest.snapshot_id} to {branch.latest.snapshot_id}, the newest of "
-        f"{time_text(branch.latest.time_ms)}"
+        f"snapshots {earliest_snapshot.snapshot_id} to {latest_snapshot.snapshot_id}, the newest "
+        f"of {time_text(latest_snapshot.time_ms)}"
     )
 
 

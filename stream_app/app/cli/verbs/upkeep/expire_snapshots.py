@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
-    snapshot_ids = snapshots.numbers
+    snapshot_ids = snapshots.snapshot_ids
     retained_text = (
         "none is left" if snapshots.retained_id is None else f"{snapshots.retained_id} stays"
     )
@@ -75,12 +75,12 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         yield from _file_lines(snapshots.files)
     else:
         yield f"no snapshot is deleted: {snapshots.kept_by}"
-    if changelogs.numbers:
-        yield _range_text("long-lived changelog", changelogs.numbers)
+    if changelogs.snapshot_ids:
+        yield _range_text("long-lived changelog", changelogs.snapshot_ids)
         yield from _file_lines(changelogs.files)
 
 
-def _check_newest(table: FileStoreTable) -> None:
+def _check_latest_snapshot(table: FileStoreTable) -> None:
     """Check that the newest snapshot is readable: older ones may have the last readable rows."""
     try:
         FileStoreScan(table).live(table.snapshots.latest())
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         time_ms=None if args.older_than is None else _age_ms(table, args.older_than),
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
-    _check_newest(table)
+    _check_latest_snapshot(table)
     expire_snapshots = ExpireSnapshots(table)
     expire_changelogs = ExpireChangelogs(table)
     snapshots, changelogs = expire_snapshots.plan(config), expire_changelogs.plan(config)
@@ -125,10 +125,10 @@ def run(args: argparse.Namespace) -> int:
         expire_changelogs.execute(changelogs)
         files = snapshots.files.count + changelogs.files.count
         freed = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
-        count = count_text(len(snapshots.numbers), "snapshot")
+        count = count_text(len(snapshots.snapshot_ids), "snapshot")
         yield f"expired {count}: {count_text(files, 'file')}, {freed}"
 
-    is_empty = not (snapshots.numbers or changelogs.numbers)
+    is_empty = not (snapshots.snapshot_ids or changelogs.snapshot_ids)
     return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
 
 
