@@ -118,10 +118,10 @@ class LowerCaseFormat:
             return self._decode_table(next(iter(origins.tables), None), messages)
         parts = []
         for code in np.unique(origins.codes).tolist():  # a loop over source tables
-            rows = np.flatnonzero(origins.codes == code)
+            indices = np.flatnonzero(origins.codes == code)
             origin = None if code == NO_TABLE else origins.tables[code]
-            part = self._decode_table(origin, messages.take(pa.array(rows)))
-            parts.append(results_in_batch(part, rows.astype(np.int32)))
+            part = self._decode_table(origin, messages.take(pa.array(indices)))
+            parts.append(results_in_batch(part, indices.astype(np.int32)))
         joined_batch = functools.reduce(join_results, parts)
         return replace(joined_batch, bad=joined_batch.bad.sort_by(BAD_RECORD_ORDER))
 

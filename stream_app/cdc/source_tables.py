@@ -47,15 +47,15 @@ def origins_of(
     """
     codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
     names = [_as_strings(column) for column in (database, schema, table)]
-    named_rows = np.flatnonzero(valid_of(names[2]))
-    if not len(named_rows):
+    named_indices = np.flatnonzero(valid_of(names[2]))
+    if not len(named_indices):
         return Origins(tables=(), codes=codes, unassigned_reasons=unassigned_reasons)
-    known_names = [column.take(pa.array(named_rows)) for column in names]
+    known_names = [column.take(pa.array(named_indices)) for column in names]
     joined_names = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
     tables = tuple(Origin(*text.split("\0")) for text in joined_names.dictionary.to_pylist())
-    codes[named_rows] = joined_names.indices.to_numpy()
+    codes[named_indices] = joined_names.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unassigned_reasons=unassigned_reasons)
 
 
@@ -120,24 +120,24 @@ def first_records(columns: Sequence[pa.Array], mask: Bools) -> dict[str, int]:
             schema and table, or dictionaries of them. Without columns the result is empty.
         mask: bool [n].
     """
-    records = np.flatnonzero(mask)
-    if not columns or not len(records):
+    record_indices = np.flatnonzero(mask)
+    if not columns or not len(record_indices):
         return {}
-    if len(records) < len(mask):
-        columns = [column.take(pa.array(records)) for column in columns]
+    if len(record_indices) < len(mask):
+        columns = [column.take(pa.array(record_indices)) for column in columns]
     if all(map(_is_constant, columns)):
-        first_rows = np.zeros(1, np.int64)
+        first_indices = np.zeros(1, np.int64)
     else:
         columns = [column.cast(pa.string()) for column in columns]
         joined_names = pc.binary_join_element_wise(
             *columns, "\0", null_handling="replace", null_replacement=""
         )
         codes = joined_names.dictionary_encode().indices.to_numpy()
-        first_rows = np.sort(np.unique(codes, return_index=True)[1])
+        first_indices = np.sort(np.unique(codes, return_index=True)[1])
     first_by_name: dict[str, int] = {}
-    for row in first_rows.tolist():  # a loop over tables
-        name = table_name(*(column[row].as_py() or "" for column in columns))
-        first_by_name.setdefault(name, int(records[row]))
+    for index in first_indices.tolist():  # a loop over tables
+        name = table_name(*(column[index].as_py() or "" for column in columns))
+        first_by_name.setdefault(name, int(record_indices[index]))
     return first_by_name
 
 

@@ -41,19 +41,19 @@ def next_held_state(
     Args:
         earlier_table: the held state before; None if the table was not held.
     """
-    tries = 1 if earlier_table is None else earlier_table.tries + 1
-    pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
+    try_count = 1 if earlier_table is None else earlier_table.tries + 1
+    pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (try_count - 1), LONGEST_PAUSE_S)
     if isinstance(error, CompactionWaitError):
-        tries = pause_ms = 0
+        try_count = pause_ms = 0
     retry_ms = now_ms + pause_ms if is_temporary(error) else None
     reason = str(error) or type(error).__name__
     if earlier_table is not None:
-        return replace(earlier_table, reason=reason, retry_ms=retry_ms, tries=tries)
+        return replace(earlier_table, reason=reason, retry_ms=retry_ms, tries=try_count)
     return HeldTable(
         since_epoch=epoch,
         begin=begin,
         reason=reason,
         since_ms=now_ms,
         retry_ms=retry_ms,
-        tries=tries,
+        tries=try_count,
     )

@@ -93,7 +93,7 @@ def _snapshots_and_files(
     )  # fmt: skip
     for name, table in tables.items():
         log = snapshots[name]
-        compacts = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
+        compact_count = sum(snapshot.commit_kind is CommitKind.COMPACT for snapshot in log)
         scan = FileStoreScan(table)
         largest = max(
             len(scan.live(snapshot))
@@ -101,8 +101,8 @@ def _snapshots_and_files(
             if next_snapshot is None or next_snapshot.commit_kind is CommitKind.COMPACT
         )
         at_end = len(scan.live(log[-1]))
-        appends = str(len(log) - compacts)
-        report.add_row(name, appends, str(compacts), _files_text(largest), _files_text(at_end))
+        appends = str(len(log) - compact_count)
+        report.add_row(name, appends, str(compact_count), _files_text(largest), _files_text(at_end))
     return report
 
 

@@ -302,12 +302,12 @@ def _copy_text(text: TextWords, flat: Words, targets: Int64s) -> None:
         flat: uint64 [words of all rows], changed in place.
         targets: int64 [n], positions in `flat`.
     """
-    rows = np.flatnonzero(text.lengths > INLINE_BYTES_MAX)
-    lengths = text.lengths[rows]
+    indices = np.flatnonzero(text.lengths > INLINE_BYTES_MAX)
+    lengths = text.lengths[indices]
     counts = (lengths + 7) // WORD
     ends = np.cumsum(counts)
     # One entry per word: `within` counts 0, 1, 2 … within each row.
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
-    source = np.repeat(text.starts[rows], counts) + within * WORD
+    source = np.repeat(text.starts[indices], counts) + within * WORD
     bytes_left = np.minimum(np.repeat(lengths, counts) - within * WORD, WORD)
-    flat[np.repeat(targets[rows], counts) + within] = text.words_at[source] & _MASKS[bytes_left]
+    flat[np.repeat(targets[indices], counts) + within] = text.words_at[source] & _MASKS[bytes_left]

@@ -153,8 +153,8 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
         words = texts.words_at[starts[:active_count] + 4 * index].astype(np.uint32)
         _mix(state[:active_count], words, np.empty_like(words))
     for index in range(3):
-        rows = np.flatnonzero(lengths % 4 > index)
-        positions = starts[rows] + 4 * counts[rows] + index
+        indices = np.flatnonzero(lengths % 4 > index)
+        positions = starts[indices] + 4 * counts[indices] + index
         # Java's bytes have signs.
         words = (
             texts.words_at[positions]
@@ -163,9 +163,9 @@ def murmur_hashes(texts: TextWords) -> npt.NDArray[np.int32]:
             .astype(np.int32)
             .view(np.uint32)
         )
-        mixed = state[rows]
+        mixed = state[indices]
         _mix(mixed, words, np.empty_like(words))
-        state[rows] = mixed
+        state[indices] = mixed
     _finish(state, np.empty_like(state), lengths.astype(np.uint32))
     hashes = np.empty_like(state)
     hashes[order] = state

@@ -48,8 +48,8 @@ class TimestampReader:
         if self._word is None:
             return self._by_calls(pointers)
         stamps = words_of(pointers, self._word)
-        checked_rows = np.array([0, -1]) if self._is_verified else np.arange(len(pointers))
-        if not np.array_equal(self._by_calls(pointers[checked_rows]), stamps[checked_rows]):
+        checked_indices = np.array([0, -1]) if self._is_verified else np.arange(len(pointers))
+        if not np.array_equal(self._by_calls(pointers[checked_indices]), stamps[checked_indices]):
             _LOG.warning("librdkafka's timestamps are read one by one: word %d differs", self._word)
             self._word = None
             return self._by_calls(pointers)

@@ -62,14 +62,14 @@ def _header_values(lists: Int64s, name: bytes) -> pa.Array:
     """Return the newest header of a name in each list; null without one."""
     values: Int64s = np.zeros(len(lists), np.int64)
     lengths: Int64s = np.zeros(len(lists), np.int64)
-    rows = np.flatnonzero(lists)
+    indices = np.flatnonzero(lists)
     deque(
         map(
             library().header_get_last,
-            lists[rows].tolist(),
+            lists[indices].tolist(),
             repeat(name),
-            _addresses(values)[rows].tolist(),
-            _addresses(lengths)[rows].tolist(),
+            _addresses(values)[indices].tolist(),
+            _addresses(lengths)[indices].tolist(),
         ),
         maxlen=0,
     )

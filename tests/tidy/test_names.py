@@ -26,7 +26,10 @@ EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
 
 UNITS = frozenset(
-    {"bits", "bytes", "cores", "days", "digits", "letters", "micros", "microseconds", "threads"}
+    [
+        *("bits", "bytes", "cents", "days", "digits", "letters", "micros", "microseconds"),
+        *("cores", "seconds", "threads"),
+    ]
 )
 """Plurals that name a number: units, and the cores and threads that options name so."""
 
@@ -116,18 +119,52 @@ def test_counted_things_are_seen() -> None:
     tree = ast.parse(
         "class Split:\n    files: int\n    status: int\n    row_count: int\n    bytes: int\n"
         "class OpenMetrics:\n    files: int\n"
-        "def f(a: int, rows: int | None, keys: list[int], *, max_rows: int = 3): tasks: int = 1"
+        "def f(a: int, rows: int | None, keys: list[int], *, max_rows: int = 3): tasks: int = 1\n"
+        "blocks, row_count, restores, names = 0, 1, True, []\n"
+        "errors = self.tries = sum(sizes)\nstatus, seconds = len(a), 2\npages += 1"
     )
-    assert sorted(counted_things(tree)) == ["Split.files", "f.rows"]
+    things = ["Split.files", "blocks", "errors", "f.rows", "tries"]
+    assert sorted(counted_things(tree)) == things
 
 
 def counted_things(tree: ast.Module) -> Iterator[str]:
-    """Numbers among the fields and parameters that have a plural alone for their name."""
+    """Numbers among the fields, parameters and values that have a plural alone for their name."""
     for owner, name, annotation in annotated_names(tree):
         is_number = annotation is not None and ast.unparse(annotation) in ("int", "int | None")
-        is_plural = re.fullmatch(r"_?[a-z]*[a-hj-rtv-z]s", name) is not None
-        if is_number and is_plural and name.lstrip("_") not in UNITS:
+        if is_number and _is_plural(name):
             yield f"{owner}.{name}"
+    for target, value in assignments(tree):
+        match target:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if _is_number(value):
+                if _is_plural(name):
+                    yield name
+
+
+def _is_number(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(value=bool()):
+            return False
+        case ast.Constant(value=int()) | ast.Call(func=ast.Name(id="sum" | "len" | "int")):
+            return True
+    return False
+
+
+def _is_plural(name: str) -> bool:
+    is_plural = re.fullmatch(r"_?[a-z]*[a-hj-rtv-z]s", name) is not None
+    return is_plural and name.lstrip("_") not in UNITS
+
+
+def assignments(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Single targets with their values; tuples of targets with the items of a tuple."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    match target, value:
+                        case ast.Tuple(elts=items), ast.Tuple(elts=values):
+                            yield from zip(items, values, strict=False)
+                        case _:
+                            yield target, value
 
 
 def annotated_names(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:

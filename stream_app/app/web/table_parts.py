@@ -132,10 +132,10 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
 
 def trait_texts(schema: TableSchema) -> list[str]:
     """Return the kind of table in few words, the most important first."""
-    options, columns = schema.core_options, len(schema.fields)
+    options, column_count = schema.core_options, len(schema.fields)
     keys = ", ".join(schema.primary_keys)
     traits = [
-        f"{columns:,} column{'' if columns == 1 else 's'}",
+        f"{column_count:,} column{'' if column_count == 1 else 's'}",
         f"primary key {keys}" if keys else "no primary key",
     ]
     if schema.partition_keys:

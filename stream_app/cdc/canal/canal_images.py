@@ -54,26 +54,28 @@ class _PairedRows(NamedTuple):
 
     Attributes:
         message_index: int64 [m]; the message of each record.
-        old_rows: int64 [m]; the position of each record's row of `old`, or -1 without one.
+        old_indices: int64 [m]; the index of each record's row of `old`, or -1 without one.
     """
 
     data: _ListRows
     old: _ListRows
     message_index: Int64s
-    old_rows: Int64s
+    old_indices: Int64s
 
     @classmethod
     def of(cls, data: _ListRows, old: _ListRows, is_paired: Bools) -> _PairedRows:
         """Pair the rows of the messages that `is_paired` marks: bool [n]."""
         message_index = np.repeat(np.arange(len(is_paired)), data.counts)
         list_position = np.arange(len(message_index)) - data.starts[message_index]
-        old_rows = np.where(is_paired[message_index], old.starts[message_index] + list_position, -1)
-        return cls(data, old, message_index, old_rows)
+        old_indices = np.where(
+            is_paired[message_index], old.starts[message_index] + list_position, -1
+        )
+        return cls(data, old, message_index, old_indices)
 
     def are_objects(self) -> Bools:
         """Mark the records whose rows, of `data` and of `old`, are objects: bool [m]."""
-        has_object = np.append(valid_of(self.old.values), False)[self.old_rows]
-        is_object: Bools = valid_of(self.data.values) & ((self.old_rows < 0) | has_object)
+        has_object = np.append(valid_of(self.old.values), False)[self.old_indices]
+        is_object: Bools = valid_of(self.data.values) & ((self.old_indices < 0) | has_object)
         return is_object
 
     def explicit_nulls(
@@ -92,8 +94,8 @@ class _PairedRows(NamedTuple):
                 lambda document, row: enumerate(document["old"], int(self.data.starts[row])),
             )
         record_of_row: Int64s = np.full(len(self.old.values), -1, np.int64)
-        paired_records = np.flatnonzero(self.old_rows >= 0)
-        record_of_row[self.old_rows[paired_records]] = paired_records
+        paired_records = np.flatnonzero(self.old_indices >= 0)
+        record_of_row[self.old_indices[paired_records]] = paired_records
         null_records = (record_of_row[rows] for rows in messages.nulls["old"])
         return [records[records >= 0] for records in null_records], ()
 
@@ -108,7 +110,7 @@ def images_of(
         data           [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
         old            [[{a: 7}, {b: 8}], null]
         message_index  [0, 0, 1]
-        old_rows       [0, 1, -1]
+        old_indices    [0, 1, -1]
         before         [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
         after          [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
@@ -122,7 +124,7 @@ def images_of(
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
     message_index, after = paired_rows.message_index, children_of(data_rows.values)
     previous_columns = [
-        values_at(column, paired_rows.old_rows) for column in children_of(old_rows.values)
+        values_at(column, paired_rows.old_indices) for column in children_of(old_rows.values)
     ]
     null_records, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
     before = fill_up(previous_columns, after, null_records)

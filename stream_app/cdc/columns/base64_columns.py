@@ -199,9 +199,9 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     data, offsets = own_bytes(texts)
     wide_bytes = np.flatnonzero(data > 0xC3)
     if len(wide_bytes):
-        rows = np.searchsorted(offsets, wide_bytes, side="right") - 1
+        indices = np.searchsorted(offsets, wide_bytes, side="right") - 1
         failed: Bools = np.zeros(len(texts), np.bool_)
-        failed[rows] = True
+        failed[indices] = True
         return decode_latin_1(null_where(texts, failed))[0], failed
     is_second = data & 0xC0 == 0x80
     if not is_second.any():

@@ -87,14 +87,14 @@ def _sign_extend(values: pa.Array) -> Bytes:
     for length in np.flatnonzero(np.bincount(lengths, minlength=1)):
         if length == 0:
             continue
-        rows = np.flatnonzero(lengths == length)
-        starts = offsets[rows]
+        indices = np.flatnonzero(lengths == length)
+        starts = offsets[indices]
         first_bytes = data[starts]
-        part = np.empty((len(rows), _DECIMAL128_BYTES), np.uint8)
+        part = np.empty((len(indices), _DECIMAL128_BYTES), np.uint8)
         part[:, length:] = np.where(first_bytes & 0x80, 0xFF, 0)[:, None]
         for index in range(length):
             part[:, index] = data[starts + (length - 1 - index)]
-        numbers[rows] = part
+        numbers[indices] = part
     return numbers
 
 
@@ -238,18 +238,18 @@ def convert_by_scale(
     scale_numbers = pc.fill_null(scales, 0).to_numpy()
     is_usable = valid_of(scales) & valid_of(values)
     is_usable &= (scale_numbers >= -SCALE_MAX) & (scale_numbers <= SCALE_MAX)
-    rows = np.flatnonzero(is_usable)
-    if not len(rows):
+    usable_indices = np.flatnonzero(is_usable)
+    if not len(usable_indices):
         return pa.nulls(len(values), target)
-    rows = rows[np.argsort(scale_numbers[rows], kind="stable")]
-    ends = [*(np.flatnonzero(np.diff(scale_numbers[rows])) + 1), len(rows)]
+    usable_indices = usable_indices[np.argsort(scale_numbers[usable_indices], kind="stable")]
+    ends = [*(np.flatnonzero(np.diff(scale_numbers[usable_indices])) + 1), len(usable_indices)]
     parts, start = [], 0
     for end in ends:  # one pass for each scale, of which at most 2,001 are usable
-        part = values.take(pa.array(rows[start:end]))
-        parts.append(convert(part, int(scale_numbers[rows[start]]))[0])
+        part = values.take(pa.array(usable_indices[start:end]))
+        parts.append(convert(part, int(scale_numbers[usable_indices[start]]))[0])
         start = end
     indices = np.zeros(len(values), np.int64)
-    indices[rows] = np.arange(len(rows))
+    indices[usable_indices] = np.arange(len(usable_indices))
     return pa.concat_arrays(parts).take(pa.array(indices, mask=~is_usable))
 
 

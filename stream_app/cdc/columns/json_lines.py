@@ -75,10 +75,12 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
     positions = _possible_misreads(data, has_decimals=has_decimals)
-    rows = np.unique(np.searchsorted(offsets, positions, side="right") - 1)
-    if len(rows):
+    indices = np.unique(np.searchsorted(offsets, positions, side="right") - 1)
+    if len(indices):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
-        is_suspect[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
+        is_suspect[indices] = bools_of(
+            pc.match_substring_regex(values.take(pa.array(indices)), pattern)
+        )
     return is_suspect
 
 

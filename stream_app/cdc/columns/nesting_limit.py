@@ -40,7 +40,9 @@ def are_too_deep(values: pa.Array, levels_max: int = NESTING_MAX) -> Bools:
     is_too_deep: Bools = np.zeros(len(values), np.bool_)
     # Few values have so many brackets; they are examined one by one.
     openings = _openings(values)
-    for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels_max):
+    for row in _indices_of_many_brackets(
+        offsets_of(values), openings, lengths_of(values), levels_max
+    ):
         is_too_deep[row] = nests_too_deeply(values[row].as_py(), levels_max)
     return is_too_deep
 
@@ -57,7 +59,7 @@ def _openings(values: pa.Array) -> Int64s:
     return np.concatenate([np.empty(0, np.int64), *positions])
 
 
-def _rows_of_many_brackets(
+def _indices_of_many_brackets(
     offsets: Int32s, openings: Int64s, lengths: Int32s, levels_max: int
 ) -> list[int]:
     if len(openings) <= levels_max:
@@ -65,6 +67,8 @@ def _rows_of_many_brackets(
     # Two brackets of one value are at most as far apart as the longest value is long.
     distances = openings[levels_max:] - openings[:-levels_max]
     starts = np.flatnonzero(distances < lengths.max())
-    rows = np.searchsorted(offsets, openings[starts], side="right")
-    are_of_one_value = rows == np.searchsorted(offsets, openings[starts + levels_max], side="right")
-    return [int(row) - 1 for row in np.unique(rows[are_of_one_value])]
+    indices = np.searchsorted(offsets, openings[starts], side="right")
+    are_of_one_value = indices == np.searchsorted(
+        offsets, openings[starts + levels_max], side="right"
+    )
+    return [int(index) - 1 for index in np.unique(indices[are_of_one_value])]

@@ -97,18 +97,21 @@ class _OriginSearch:
 
     def read(self, values: pa.Array, message_index: Int32s) -> None:
         """Read messages, binary [m]; `message_index` has their positions."""
-        unread_rows = np.arange(len(values))
+        unread_indices = np.arange(len(values))
         data = _MessageBytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
-            if not len(unread_rows):
+            if not len(unread_indices):
                 return
-            unread_count = len(unread_rows)
-            unread_rows = self._assign_similar(data, values, message_index, unread_rows)
-            if _WORTHWHILE_SHARE * (unread_count - len(unread_rows)) < unread_count:
-                unread_rows = self._assign_runs(data, values, message_index, unread_rows)
+            unread_count = len(unread_indices)
+            unread_indices = self._assign_similar(data, values, message_index, unread_indices)
+            if _WORTHWHILE_SHARE * (unread_count - len(unread_indices)) < unread_count:
+                unread_indices = self._assign_runs(data, values, message_index, unread_indices)
                 break
-        if len(unread_rows):
-            values, message_index = values.take(pa.array(unread_rows)), message_index[unread_rows]
+        if len(unread_indices):
+            values, message_index = (
+                values.take(pa.array(unread_indices)),
+                message_index[unread_indices],
+            )
             is_candidate = looks_like_object(values) & ~are_too_deep(values)
             self._read_in_columns(
                 values.filter(pa.array(is_candidate)), message_index[is_candidate]
@@ -118,50 +121,52 @@ class _OriginSearch:
             )
 
     def _assign_similar(
-        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
+        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_indices: Int64s
     ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
         # The sample is from the middle: numbers after the name grow, so the first may have another
         # length.
-        return unread_rows[
-            ~self._read_sample(data, values, message_index, unread_rows, len(unread_rows) // 2)
+        return unread_indices[
+            ~self._read_sample(
+                data, values, message_index, unread_indices, len(unread_indices) // 2
+            )
         ]
 
     def _assign_runs(
-        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_rows: Int64s
+        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_indices: Int64s
     ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
         Return the messages after the runs, where the tables' messages alternate.
         """
         begin, width, run_count = 0, _RUN_MIN, 0
-        while begin < len(unread_rows) and begin >= _RUN_MIN * (run_count - _SHORT_RUNS):
+        while begin < len(unread_indices) and begin >= _RUN_MIN * (run_count - _SHORT_RUNS):
             has_table = self._read_sample(
-                data, values, message_index, unread_rows[begin : begin + width], 0
+                data, values, message_index, unread_indices[begin : begin + width], 0
             )
             run_length = len(has_table) if has_table.all() else int(np.argmin(has_table))
             begin += run_length
             width = max(_RUN_MIN, 2 * run_length)
             run_count += 1
-        return unread_rows[begin:]
+        return unread_indices[begin:]
 
     def _read_sample(
         self,
         data: _MessageBytes,
         values: pa.Array,
         message_index: Int32s,
-        rows: Int64s,
+        indices: Int64s,
         sample: int,
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, row = values[int(rows[sample])].as_py(), int(message_index[rows[sample]])
+        value, row = values[int(indices[sample])].as_py(), int(message_index[indices[sample]])
         self._read_message(value, row)
         code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-        has_table = np.zeros(len(rows), np.bool_)
+        has_table = np.zeros(len(indices), np.bool_)
         if pieces:
-            has_table = data.have_pieces(rows, pieces)
-            self._codes[message_index[rows[has_table]]] = code
+            has_table = data.have_pieces(indices, pieces)
+            self._codes[message_index[indices[has_table]]] = code
         has_table[sample] = True
         return has_table
 
@@ -216,12 +221,12 @@ class _MessageBytes:
         offsets = offsets_of(values)
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
-    def have_pieces(self, rows: Int64s, pieces: Sequence[_Piece]) -> Bools:
-        """Return the mask of values at `rows` that have all the pieces: bool [len(rows)]."""
+    def have_pieces(self, indices: Int64s, pieces: Sequence[_Piece]) -> Bools:
+        """Return the mask of values at `indices` that have all the pieces: bool [len(indices)]."""
         farthest = max(piece.distance for piece in pieces)
-        has_pieces: Bools = self._lengths[rows] >= farthest
+        has_pieces: Bools = self._lengths[indices] >= farthest
         for piece in pieces:
-            starts = self._ends[rows[has_pieces]] - piece.distance
+            starts = self._ends[indices[has_pieces]] - piece.distance
             has_piece: Bools = np.ones(len(starts), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):

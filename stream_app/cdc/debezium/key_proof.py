@@ -214,8 +214,8 @@ class KeyCheck:
         is_answered = np.array(
             [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
-        failed_rows = np.flatnonzero(~is_answered[codes, questions])
-        if not len(failed_rows):
+        failed_indices = np.flatnonzero(~is_answered[codes, questions])
+        if not len(failed_indices):
             return {}
         cases = {
             (code, question): (question, names)
@@ -224,7 +224,7 @@ class KeyCheck:
             if not is_answered[code, question]
         }
         if not self.quarantines:
-            first_failed = failed_rows[np.argmin(message_index[failed_rows])]
+            first_failed = failed_indices[np.argmin(message_index[failed_indices])]
             case = cases[codes[first_failed], questions[first_failed]]
             raise _uncertain_error(messages, int(message_index[first_failed]), self.rules, *case)
         reasons = {
@@ -232,7 +232,10 @@ class KeyCheck:
             for failure, case in cases.items()
         }
         # A loop over bad records.
-        return {int(message_index[row]): reasons[codes[row], questions[row]] for row in failed_rows}
+        return {
+            int(message_index[index]): reasons[codes[index], questions[index]]
+            for index in failed_indices
+        }
 
     def _fields(
         self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]

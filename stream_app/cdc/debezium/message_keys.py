@@ -96,24 +96,24 @@ class MessageKeys:
         """
         code_of_names: dict[KeyFields, int] = {NO_KEY: 0, None: 1}
         codes: Int32s = valid_of(keys).astype(np.int32)
-        unread_rows = np.flatnonzero(_may_be_object(keys))
+        unread_indices = np.flatnonzero(_may_be_object(keys))
         for known_shape, known_names in list(self._shapes.items()):
-            unread_rows = _assign_same_shape(
-                keys, unread_rows, known_shape, codes, _code(code_of_names, known_names)
+            unread_indices = _assign_same_shape(
+                keys, unread_indices, known_shape, codes, _code(code_of_names, known_names)
             )
-        while len(unread_rows) and len(self._shapes) < _SHAPES_MAX:
-            names, shape = _names_and_pattern(keys[int(unread_rows[0])].as_py())
-            codes[unread_rows[0]] = _code(code_of_names, names)
-            unread_rows = unread_rows[1:]
+        while len(unread_indices) and len(self._shapes) < _SHAPES_MAX:
+            names, shape = _names_and_pattern(keys[int(unread_indices[0])].as_py())
+            codes[unread_indices[0]] = _code(code_of_names, names)
+            unread_indices = unread_indices[1:]
             if shape is None or names is None or shape in self._shapes:
                 break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
-            unread_rows = _assign_same_shape(
-                keys, unread_rows, shape, codes, _code(code_of_names, names)
+            unread_indices = _assign_same_shape(
+                keys, unread_indices, shape, codes, _code(code_of_names, names)
             )
         # A loop over keys that resemble no other.
-        for row in unread_rows.tolist():
-            codes[row] = _code(code_of_names, _names_and_pattern(keys[row].as_py())[0])
+        for index in unread_indices.tolist():
+            codes[index] = _code(code_of_names, _names_and_pattern(keys[index].as_py())[0])
         return codes, list(code_of_names)
 
 
@@ -125,16 +125,16 @@ def _may_be_object(keys: pa.Array) -> Bools:
 
 
 def _assign_same_shape(
-    keys: pa.Array, unread_rows: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
+    keys: pa.Array, unread_indices: npt.NDArray[np.int64], shape: _Shape, codes: Int32s, code: int
 ) -> npt.NDArray[np.int64]:
     """Assign the code to the keys with this shape, and return the other keys."""
-    if not len(unread_rows):
-        return unread_rows
+    if not len(unread_indices):
+        return unread_indices
     has_shape = shape.fits(
-        keys if len(unread_rows) == len(keys) else keys.take(pa.array(unread_rows))
+        keys if len(unread_indices) == len(keys) else keys.take(pa.array(unread_indices))
     )
-    codes[unread_rows[has_shape]] = code
-    return unread_rows[~has_shape]
+    codes[unread_indices[has_shape]] = code
+    return unread_indices[~has_shape]
 
 
 def _code(code_of_names: dict[KeyFields, int], names: KeyFields) -> int:

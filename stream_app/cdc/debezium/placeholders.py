@@ -70,14 +70,14 @@ class Placeholder:
         """
         forms = (self.raw,) if pa.types.is_binary(texts.type) else self._forms(reading)
         lengths = lengths_of(texts)
-        rows = np.flatnonzero(np.isin(lengths, sorted({_bytes_of(form) for form in forms})))
-        if not len(rows):
+        indices = np.flatnonzero(np.isin(lengths, sorted({_bytes_of(form) for form in forms})))
+        if not len(indices):
             return None
-        has_form = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
+        has_form = bools_of(pc.is_in(texts.take(pa.array(indices)), value_set=pa.array(forms)))
         if not has_form.any():
             return None
         is_placeholder: Bools = np.zeros(len(texts), np.bool_)
-        is_placeholder[rows[has_form]] = True
+        is_placeholder[indices[has_form]] = True
         return is_placeholder
 
     def in_lists(self, lists: pa.Array) -> Bools:
@@ -86,19 +86,21 @@ class Placeholder:
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
             elements = json.loads(form)
-            rows = np.flatnonzero(lengths == len(elements))
-            if not len(rows) or not isinstance(elements, list):
+            indices = np.flatnonzero(lengths == len(elements))
+            if not len(indices) or not isinstance(elements, list):
                 continue
             try:
                 element_values = pa.array(elements, lists.type.value_type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # a form of arrays of another type
-            actual = lists.take(pa.array(rows)).flatten()
+            actual = lists.take(pa.array(indices)).flatten()
             if pa.types.is_nested(actual.type):
                 continue
-            repeated = element_values.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
+            repeated = element_values.take(
+                pa.array(np.tile(np.arange(len(elements)), len(indices)))
+            )
             is_equal = bools_of(pc.equal(actual, repeated))
-            is_placeholder[rows] |= is_equal.reshape(len(rows), -1).all(axis=1)
+            is_placeholder[indices] |= is_equal.reshape(len(indices), -1).all(axis=1)
         return is_placeholder
 
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
@@ -225,12 +227,12 @@ def _restore_column(
     return _RestoredColumn(values, is_looked_up, is_remaining & ~is_looked_up)
 
 
-def _null_at(values: pa.Array, rows: Int64s) -> pa.Array:
-    """Return values [n] with null at these rows: int64 [m]."""
-    if not len(rows):
+def _null_at(values: pa.Array, indices: Int64s) -> pa.Array:
+    """Return values [n] with null at these indices: int64 [m]."""
+    if not len(indices):
         return values
     is_nulled = np.zeros(len(values), np.bool_)
-    is_nulled[rows] = True
+    is_nulled[indices] = True
     return null_where(values, is_nulled)
 
 

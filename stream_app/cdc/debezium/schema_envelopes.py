@@ -92,9 +92,9 @@ def split_envelopes(
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
     """Split the envelopes of all messages except tombstones."""
-    values, present_rows = present_values(messages)
+    values, message_index = present_values(messages)
     for group in split_envelopes(values, {}):
-        yield replace(group, message_index=present_rows[group.message_index])
+        yield replace(group, message_index=message_index[group.message_index])
 
 
 def _pick(

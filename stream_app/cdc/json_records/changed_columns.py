@@ -44,17 +44,17 @@ def rows_with_nulls_after(values: pa.Array, is_wanted: Bools, marker: bytes) -> 
     markers = positions_of(data, marker)
     nulls = positions_of(data, b"null")
     first_markers: Int64s = np.full(len(values), -1, np.int64)
-    first_markers[_rows_of_positions(starts, markers)[::-1]] = markers[::-1]
+    first_markers[_indices_of_positions(starts, markers)[::-1]] = markers[::-1]
     last_nulls: Int64s = np.full(len(values), -1, np.int64)
-    last_nulls[_rows_of_positions(starts, nulls)] = nulls
+    last_nulls[_indices_of_positions(starts, nulls)] = nulls
     return np.flatnonzero(
         is_wanted & ((first_markers < 0) | (last_nulls > first_markers + len(marker)))
     )
 
 
-def _rows_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
-    rows: Int64s = np.searchsorted(starts, positions, side="right") - 1
-    return rows
+def _indices_of_positions(starts: Int64s, positions: Int64s) -> Int64s:
+    indices: Int64s = np.searchsorted(starts, positions, side="right") - 1
+    return indices
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
@@ -65,7 +65,7 @@ def rows_with(values: pa.Array, text: bytes) -> Int64s:
         text: at least four bytes.
     """
     data, starts = own_bytes(values)
-    return np.unique(_rows_of_positions(starts, positions_of(data, text)))
+    return np.unique(_indices_of_positions(starts, positions_of(data, text)))
 
 
 def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
@@ -88,20 +88,20 @@ def first_values_after(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     starts, object_ends = starts[are_separate], object_ends[are_separate]
     objects = slices_of(data, starts, object_ends).dictionary_encode()
     first_objects = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows_of_positions(offsets, starts[first_objects])
-    return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
+    indices = _indices_of_positions(offsets, starts[first_objects])
+    return dict(zip(objects.dictionary.to_pylist(), indices.tolist(), strict=True))
 
 
 def explicit_nulls(
     values: pa.Array,
-    rows: Int64s,
+    indices: Int64s,
     names: Sequence[str],
     images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
 ) -> tuple[list[Int64s], list[int]]:
     """Find the records whose image has an explicit null, for each column.
 
     Args:
-        rows: positions of the values to examine; they are few, because each is parsed by itself.
+        indices: those of the values to examine; they are few, because each is parsed by itself.
         images: position of a parsed value → its records and their images.
 
     Returns:
@@ -110,13 +110,15 @@ def explicit_nulls(
     nulls: dict[str, list[int]] = {name: [] for name in names}
     unreadable: list[int] = []
     # A loop over messages in which something that the table has is null.
-    for row, text in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+    for index, text in zip(
+        indices.tolist(), values.take(pa.array(indices)).to_pylist(), strict=True
+    ):
         try:
             document = orjson.loads(text)
         except orjson.JSONDecodeError:
-            unreadable.append(row)
+            unreadable.append(index)
             continue
-        for record, image in images(document, row):
+        for record, image in images(document, index):
             for name, value in (image or {}).items():
                 if value is None and name in nulls:
                     nulls[name].append(record)

@@ -208,31 +208,31 @@ class ShapeDecoder(Generic[GroupT]):
         """Decode the values of the same shape. Return the mask of values left for step 3."""
         suspects = ~is_candidate
 
-        def decode_together(rows: Int64s, shape: RecordShape) -> bool:
-            if not len(rows):
+        def decode_together(indices: Int64s, shape: RecordShape) -> bool:
+            if not len(indices):
                 return True
-            part = placed_values.take(rows)
+            part = placed_values.take(indices)
             records = self.value_decoder.decode_whole(part, shape)
             if records is None:
                 return False
-            suspects[rows[records.from_images.suspects]] = True
+            suspects[indices[records.from_images.suspects]] = True
             self.outcome.add_records(records, part.message_index)
             return True
 
-        rows = np.flatnonzero(is_candidate)
-        if decode_together(rows, shape):
+        indices = np.flatnonzero(is_candidate)
+        if decode_together(indices, shape):
             return suspects
         # Later batches begin with this shape.
-        shape, has_shape = self._learn_shape(placed_values.take(rows))
-        suspects[rows[~has_shape]] = True
-        parts = [rows[has_shape]]
+        shape, has_shape = self._learn_shape(placed_values.take(indices))
+        suspects[indices[~has_shape]] = True
+        parts = [indices[has_shape]]
         while parts:  # isolate the few values that the parser refuses among many of the same shape
-            rows = parts.pop()
-            if decode_together(rows, shape):
+            indices = parts.pop()
+            if decode_together(indices, shape):
                 continue
-            if len(rows) <= _HALVE_ROWS_MIN:
-                suspects[rows] = True
+            if len(indices) <= _HALVE_ROWS_MIN:
+                suspects[indices] = True
             else:
-                half = len(rows) // 2
-                parts += [rows[half:], rows[:half]]
+                half = len(indices) // 2
+                parts += [indices[half:], indices[:half]]
         return suspects

@@ -129,7 +129,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
                 from the table's, if the options say so.
         """
-        values, present_rows = present_values(messages)
+        values, message_index = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
@@ -141,10 +141,10 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         if marker and self._policy.unknown_reaction is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
-                {sha256(schema).hexdigest(): int(present_rows[row]) for schema, row in schemas}
+                {sha256(schema).hexdigest(): int(message_index[index]) for schema, index in schemas}
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
-        decoder.decode(values, present_rows)
+        decoder.decode(values, message_index)
         return outcome.decoded_batch(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:

@@ -76,8 +76,8 @@ def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools)
     """
     images, message_index = records.images, records.message_index
     record_classes = classes_of(images.ops, images.has_before)
-    after_rows = np.where(images.has_after, np.arange(len(images.ops)), -1)
-    null_rows = first_and_last_nulls(images.after, after_rows)
+    after_indices = np.where(images.has_after, np.arange(len(images.ops)), -1)
+    null_rows = first_and_last_nulls(images.after, after_indices)
     if message_index is None:
         classes = record_classes
     else:
@@ -225,20 +225,20 @@ def _rows_by_group(groups: Int64s, classes: Classes) -> dict[int, Int64s]:
     return {int(groups[rows[0]]): rows for rows in np.split(order, starts)}
 
 
-def first_and_last_nulls(images: Sequence[pa.Array], image_rows: Int64s) -> set[int]:
+def first_and_last_nulls(images: Sequence[pa.Array], image_indices: Int64s) -> set[int]:
     """Return the first and the last record in which each column is null or missing.
 
     Args:
         images: each of the table's columns in images.
-        image_rows: int64 [n]; the row of each record's image; -1 without one, or if the record is
-            not searched.
+        image_indices: int64 [n]; the index of each record's image; -1 without one, or if the
+            record is not searched.
     """
     rows: set[int] = set()
-    is_searched = image_rows >= 0
+    is_searched = image_indices >= 0
     for column in images:
         if column.null_count == 0:
             continue
-        is_null = is_searched & ~valid_of(column)[image_rows]
+        is_null = is_searched & ~valid_of(column)[image_indices]
         first = int(np.argmax(is_null))
         if is_null[first]:
             rows |= {first, len(is_null) - 1 - int(np.argmax(is_null[::-1]))}

@@ -81,14 +81,16 @@ def _apply_action(
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
     message_index = decoded.changes.message_index
-    message_rows = np.unique(message_index[is_broken])
+    message_indices = np.unique(message_index[is_broken])
     violation = Violation(expectation.name, expectation.action.value)
-    sighting = Sighting(len(message_rows), int(message_rows[0]))
+    sighting = Sighting(len(message_indices), int(message_indices[0]))
     decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
-            return decoded.with_bad_records(messages, dict.fromkeys(message_rows.tolist(), reason))
+            return decoded.with_bad_records(
+                messages, dict.fromkeys(message_indices.tolist(), reason)
+            )
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
             emptied_count = len(np.unique(message_index)) - len(np.unique(changes.message_index))

@@ -52,15 +52,17 @@ class InsertOnlyStep:
         if self.ignores_deletes:
             is_dropped = kinds == RowKind.DELETE
             skipped_count = len(np.unique(changes.message_index[is_dropped]))
-        refused_rows = np.flatnonzero((kinds != RowKind.INSERT) & ~is_dropped)
-        message_rows, firsts = np.unique(changes.message_index[refused_rows], return_index=True)
-        first_kinds = kinds[refused_rows[firsts]]
-        if len(message_rows) and not self.quarantines:
-            raise _non_insert_error(messages, int(message_rows[0]), RowKind(int(first_kinds[0])))
+        refused_indices = np.flatnonzero((kinds != RowKind.INSERT) & ~is_dropped)
+        message_indices, firsts = np.unique(
+            changes.message_index[refused_indices], return_index=True
+        )
+        first_kinds = kinds[refused_indices[firsts]]
+        if len(message_indices) and not self.quarantines:
+            raise _non_insert_error(messages, int(message_indices[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
-            int(row): _reason(RowKind(int(kind)))
-            for row, kind in zip(message_rows, first_kinds, strict=True)
+            int(index): _reason(RowKind(int(kind)))
+            for index, kind in zip(message_indices, first_kinds, strict=True)
         }
         remaining_batch = replace(
             decoded,

@@ -48,8 +48,8 @@ class RegisteredFactReader:
             SourceError: the schema registry does not answer.
         """
         tables = [
-            with_key(table, self._keys(messages.take(pa.array(rows))))
-            for rows, table in self._tables(messages, options)
+            with_key(table, self._keys(messages.take(pa.array(indices))))
+            for indices, table in self._tables(messages, options)
         ]
         return functools.reduce(merged_source_table, tables) if tables else None
 
@@ -61,7 +61,9 @@ class RegisteredFactReader:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        return [TableVersionSeen(rows, table) for rows, table in self._tables(messages, options)]
+        return [
+            TableVersionSeen(indices, table) for indices, table in self._tables(messages, options)
+        ]
 
     def as_json(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Return a few messages as JSON; null where they cannot be read."""
@@ -95,27 +97,27 @@ class RegisteredFactReader:
     ) -> Iterator[tuple[Int64s, SourceTable]]:
         """Yield the messages of each schema, int64 [m], and their table."""
         values, message_index = present_values(messages)
-        for schema_key, rows in self.language.split(values):  # a loop over schemas
+        for schema_key, indices in self.language.split(values):  # a loop over schemas
             try:
                 fields = dict(self.language.schema(self.schemas, schema_key, "").columns)
             except UnreadableRecordError:
                 continue
-            message_rows = message_index[rows].astype(np.int64)
+            message_indices = message_index[indices].astype(np.int64)
             if self.key_columns.difference(fields):
-                key = self._key_of(messages.column("key")[int(message_rows[0])].as_py())
+                key = self._key_of(messages.column("key")[int(message_indices[0])].as_py())
                 key_fields = {} if key is None else key.columns
                 fields |= {
                     name: key_fields[name] for name in key_fields if name in self.key_columns
                 }
             columns = [source_column(name, field, options) for name, field in fields.items()]
             if columns:
-                yield message_rows, SourceTable(columns=tuple(columns))
+                yield message_indices, SourceTable(columns=tuple(columns))
 
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """Yield the columns of the messages' keys."""
         keys = messages.column("key").cast(pa.binary()).drop_null()
-        for _, rows in self.key_language.split(keys):
-            key = self._key_of(keys[int(rows[0])].as_py())
+        for _, indices in self.key_language.split(keys):
+            key = self._key_of(keys[int(indices[0])].as_py())
             if key is not None:
                 yield tuple(key.columns)
 

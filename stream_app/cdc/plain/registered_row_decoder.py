@@ -104,13 +104,13 @@ class _Messages:
     keys: pa.Array
     message_index: Int32s
 
-    def take(self, rows: Int64s) -> _Messages:
-        """Return the messages of these rows."""
-        indices = pa.array(rows)
+    def take(self, indices: Int64s) -> _Messages:
+        """Return the messages at these indices."""
+        taken_indices = pa.array(indices)
         return _Messages(
-            values=self.values.take(indices),
-            keys=self.keys.take(indices),
-            message_index=self.message_index[rows],
+            values=self.values.take(taken_indices),
+            keys=self.keys.take(taken_indices),
+            message_index=self.message_index[indices],
         )
 
 
@@ -162,17 +162,17 @@ class RegisteredRowDecoder:
         keys = _keys_of(messages)
         is_delete = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
         deleted_index: Int32s = np.flatnonzero(is_delete).astype(np.int32)
-        values, value_index = present_values(messages)
+        values, message_index = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped_count=messages.num_rows - len(value_index) - len(deleted_index),
+            skipped_count=messages.num_rows - len(message_index) - len(deleted_index),
         )
-        row_keys = keys.take(pa.array(value_index))
+        row_keys = keys.take(pa.array(message_index))
         deleted_keys = keys.take(pa.array(deleted_index))
-        rows = _Messages(values=values, keys=row_keys, message_index=value_index)
+        rows = _Messages(values=values, keys=row_keys, message_index=message_index)
         deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_index=deleted_index)
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
             for plan, group in self._groups(messages_of_op, op, outcome):
@@ -185,29 +185,31 @@ class RegisteredRowDecoder:
         """Yield the messages of each group (step 1), and refuse the groups that cannot be read."""
         reads_keys = bool(self._key_columns) and op == CREATE
         language = self._key_language if op == DELETE else self._language
-        for schema_key, rows in language.split(messages.values):
-            key_groups: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(rows)))]
+        for schema_key, schema_indices in language.split(messages.values):
+            key_groups: list[tuple[SchemaKey, Int64s]] = [((), np.arange(len(schema_indices)))]
             if reads_keys:
-                key_groups = [*self._split_keys(messages.keys.take(pa.array(rows)))]
-            for schema_key_of_key, group_rows in key_groups:
+                key_groups = [*self._split_keys(messages.keys.take(pa.array(schema_indices)))]
+            for schema_key_of_key, key_indices in key_groups:
                 plan = self._plan(op, schema_key, schema_key_of_key)
-                group = rows[group_rows]
+                group_indices = schema_indices[key_indices]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(messages.message_index[group].tolist(), plan))
+                    outcome.refuse(
+                        dict.fromkeys(messages.message_index[group_indices].tolist(), plan)
+                    )
                     continue
                 if op == CREATE:
                     outcome.schemas.setdefault(
-                        str(schema_key[0]), int(messages.message_index[group[0]])
+                        str(schema_key[0]), int(messages.message_index[group_indices[0]])
                     )
-                for start in range(0, len(group), _SLICE_ROWS):
-                    yield plan, messages.take(group[start : start + _SLICE_ROWS])
+                for start in range(0, len(group_indices), _SLICE_ROWS):
+                    yield plan, messages.take(group_indices[start : start + _SLICE_ROWS])
 
     def _split_keys(self, keys: pa.Array) -> Iterator[tuple[SchemaKey, Int64s]]:
         """Yield the keys of each schema, by position, and those that are null."""
         is_present = valid_of(keys)
-        rows = np.flatnonzero(is_present)
-        for schema_key, key_rows in self._key_language.split(keys.drop_null()):
-            yield schema_key, rows[key_rows]
+        present_indices = np.flatnonzero(is_present)
+        for schema_key, key_indices in self._key_language.split(keys.drop_null()):
+            yield schema_key, present_indices[key_indices]
         if not is_present.all():
             yield _NO_KEY, np.flatnonzero(~is_present)
 
@@ -308,11 +310,11 @@ class RegisteredRowDecoder:
             cursor, values = sources.get(reading.name, (value_cursor, None))
             wires.append(wire_column(reading, [(values, positions)], cursor, is_intact))
         count = int(is_intact.sum())
-        rows, no_images = np.arange(count), np.full(count, -1, np.int64)
+        indices, no_images = np.arange(count), np.full(count, -1, np.int64)
         images = StackedImages(
             ops=np.full(count, plan.op, np.uint8),
-            before_at=rows if plan.op == DELETE else no_images,
-            after_at=no_images if plan.op == DELETE else rows,
+            before_at=indices if plan.op == DELETE else no_images,
+            after_at=no_images if plan.op == DELETE else indices,
             json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),

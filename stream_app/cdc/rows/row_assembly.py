@@ -88,9 +88,9 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     return rows.append_column(UNCHANGED, texts.take(pa.array(set_of_row.reshape(-1))))
 
 
-def is_identity(rows: Int64s, count: int) -> bool:
+def is_identity(indices: Int64s, count: int) -> bool:
     """Return whether the rows are 0 up to `count` in order, so that nothing must be moved."""
-    return len(rows) == count and bool((rows == np.arange(count)).all())
+    return len(indices) == count and bool((indices == np.arange(count)).all())
 
 
 def plan_rows(

@@ -88,23 +88,23 @@ def _unwrap(
     Args:
         one_by_one: whether each event is read independently.
     """
-    values, present_rows = present_values(messages)
+    values, message_index = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
     if not one_by_one and len(values):
-        rows, bodies = _unwrap_together(values, event_data)  # step 1
-        is_unread[rows] = False
-        parts.append((present_rows[rows].astype(np.int64), bodies))
+        indices, bodies = _unwrap_together(values, event_data)  # step 1
+        is_unread[indices] = False
+        parts.append((message_index[indices].astype(np.int64), bodies))
     unread_values = values.filter(pa.array(is_unread))
-    single_bodies, reasons = _unwrap_one_by_one(unread_values, present_rows[is_unread], event_data)
+    single_bodies, reasons = _unwrap_one_by_one(unread_values, message_index[is_unread], event_data)
     parts.append(single_bodies)
-    body_rows: Int64s = np.full(messages.num_rows, -1, np.int64)
+    body_indices: Int64s = np.full(messages.num_rows, -1, np.int64)
     begin = 0
-    for message_rows, bodies in parts:
-        body_rows[message_rows] = begin + np.arange(len(bodies))
+    for message_indices, bodies in parts:
+        body_indices[message_indices] = begin + np.arange(len(bodies))
         begin += len(bodies)
     bodies = pa.concat_arrays([part for _, part in parts])
-    column = bodies.take(pa.array(np.maximum(body_rows, 0), mask=body_rows < 0))
+    column = bodies.take(pa.array(np.maximum(body_indices, 0), mask=body_indices < 0))
     column_index = messages.schema.get_field_index("value")
     return messages.set_column(column_index, pa.field("value", pa.binary()), column), reasons
 
@@ -140,26 +140,28 @@ def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, p
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA_MARKER)
     data_starts: Int64s = np.full(len(values), -1, np.int64)
-    rows_of = np.searchsorted(offsets, positions, side="right") - 1
-    data_starts[rows_of[::-1]] = positions[::-1]
+    event_index = np.searchsorted(offsets, positions, side="right") - 1
+    data_starts[event_index[::-1]] = positions[::-1]
     begins = data_starts + len(_DATA_MARKER)
     ends = offsets[1:] - 1
     braces = np.flatnonzero(raw == ord("{"))
     second_braces = np.searchsorted(braces, offsets[:-1]) + 1
     is_candidate = (data_starts >= 0) & looks_like_object(values) & ~are_too_deep(values)
     is_candidate &= (begins < ends) & (second_braces < len(braces))
-    rows = np.flatnonzero(is_candidate)
+    indices = np.flatnonzero(is_candidate)
     # No attribute before the data is an object, and the data is one.
-    is_next = braces[second_braces[rows]] == begins[rows]
-    rows = rows[is_next & (raw[ends[rows] - 1] == ord("}"))]
-    heads = slices_of(raw, offsets[:-1][rows], data_starts[rows] + 1)
-    bodies = slices_of(raw, begins[rows], ends[rows])
-    parsed_rows, attributes = _attributes(heads, event_data.attributes)
-    bodies = bodies if len(parsed_rows) == len(rows) else bodies.take(pa.array(parsed_rows))
+    is_next = braces[second_braces[indices]] == begins[indices]
+    indices = indices[is_next & (raw[ends[indices] - 1] == ord("}"))]
+    heads = slices_of(raw, offsets[:-1][indices], data_starts[indices] + 1)
+    bodies = slices_of(raw, begins[indices], ends[indices])
+    parsed_indices, attributes = _attributes(heads, event_data.attributes)
+    bodies = (
+        bodies if len(parsed_indices) == len(indices) else bodies.take(pa.array(parsed_indices))
+    )
     unwrapped, suspects = event_data.unwrap_together(bodies, attributes)
     if suspects.any():
-        parsed_rows, unwrapped = parsed_rows[~suspects], unwrapped.filter(pa.array(~suspects))
-    return rows[parsed_rows], unwrapped
+        parsed_indices, unwrapped = parsed_indices[~suspects], unwrapped.filter(pa.array(~suspects))
+    return indices[parsed_indices], unwrapped
 
 
 def _attributes(heads: pa.Array, names: tuple[str, ...]) -> tuple[Int64s, dict[str, pa.Array]]:
@@ -212,10 +214,10 @@ class EventFormat:
         decoded = self._decode_unwrapped(messages, one_by_one=False)
         if not decoded.bad.num_rows:
             return decoded
-        rows = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
-        single_results = self.decode_one_by_one(messages.take(pa.array(rows)))
+        bad_indices = np.flatnonzero(mask_of_bad(messages, decoded.bad)).astype(np.int32)
+        single_results = self.decode_one_by_one(messages.take(pa.array(bad_indices)))
         decoded = replace(decoded, bad=decoded.bad.slice(0, 0))
-        joined_batch = join_results(decoded, results_in_batch(single_results, rows))
+        joined_batch = join_results(decoded, results_in_batch(single_results, bad_indices))
         return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, messages))  # step 3
 
     def decode_one_by_one(self, messages: pa.RecordBatch) -> DecodedBatch:

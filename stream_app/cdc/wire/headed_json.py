@@ -72,17 +72,21 @@ class HeadedJsonFormat:
         values = messages.column("value").cast(pa.binary())
         keys = _keys_of(messages)
         has_value, has_key = valid_of(values), valid_of(keys)
-        rows = np.flatnonzero(has_value)
-        tombstones = np.flatnonzero(~has_value & has_key) if self.make_deletes else rows[:0]
+        value_indices = np.flatnonzero(has_value)
+        tombstone_indices = (
+            np.flatnonzero(~has_value & has_key) if self.make_deletes else value_indices[:0]
+        )
         parts = [
             replace(
                 self._bad_batch(messages, {}),
-                skipped_count=messages.num_rows - len(rows) - len(tombstones),
+                skipped_count=messages.num_rows - len(value_indices) - len(tombstone_indices),
             ),
-            *self._decode_parts(messages, values, rows, self.make, deletes=False),
+            *self._decode_parts(messages, values, value_indices, self.make, deletes=False),
         ]
         if self.make_deletes is not None:
-            parts += self._decode_parts(messages, keys, tombstones, self.make_deletes, deletes=True)
+            parts += self._decode_parts(
+                messages, keys, tombstone_indices, self.make_deletes, deletes=True
+            )
         joined_batch = functools.reduce(join_results, parts)
         return replace(joined_batch, bad=with_received_bytes(joined_batch.bad, received_messages))
 
@@ -90,7 +94,7 @@ class HeadedJsonFormat:
         self,
         messages: pa.RecordBatch,
         headed_values: pa.Array,
-        chosen_rows: Int64s,
+        chosen_indices: Int64s,
         make: Callable[[int], MessageFormat],
         *,
         deletes: bool,
@@ -99,33 +103,33 @@ class HeadedJsonFormat:
 
         Args:
             headed_values: binary [n]; the values of all messages, or their keys.
-            chosen_rows: int64 [m]; the messages to decode.
+            chosen_indices: int64 [m]; the messages to decode.
             make: makes the format of a schema's number.
             deletes: whether the messages are tombstones.
         """
-        numbers = schema_numbers(headed_values.take(pa.array(chosen_rows)))
+        numbers = schema_numbers(headed_values.take(pa.array(chosen_indices)))
         if deletes and self.text_keys:
-            numbers = np.full(len(chosen_rows), NO_SCHEMA, np.int64)
-        for number, rows in by_number(numbers):  # a loop over schemas
-            message_rows = chosen_rows[rows]
+            numbers = np.full(len(chosen_indices), NO_SCHEMA, np.int64)
+        for number, indices in by_number(numbers):  # a loop over schemas
+            message_indices = chosen_indices[indices]
             try:
                 decoder = self._format(number, make, deletes=deletes)
             except UnreadableRecordError as problem:
                 reason = f"has a key that {problem}" if deletes else str(problem)
-                yield self._bad_batch(messages, dict.fromkeys(message_rows.tolist(), reason))
+                yield self._bad_batch(messages, dict.fromkeys(message_indices.tolist(), reason))
                 continue
             schema_messages = (
                 messages
-                if len(message_rows) == messages.num_rows
-                else messages.take(pa.array(message_rows))
+                if len(message_indices) == messages.num_rows
+                else messages.take(pa.array(message_indices))
             )
-            bodies = remove_heads(headed_values.take(pa.array(message_rows)))
+            bodies = remove_heads(headed_values.take(pa.array(message_indices)))
             if deletes and self.key_name:
                 bodies = _objects_of_values(bodies, self.key_name)
             decoded = decoder.decode(_with_value(schema_messages, bodies))
             if not deletes:
                 decoded = replace(decoded, schemas={str(number): 0})
-            yield results_in_batch(decoded, message_rows.astype(np.int32))
+            yield results_in_batch(decoded, message_indices.astype(np.int32))
 
     def _bad_batch(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         changes, bad = no_changes(self.schema), bad_records(messages, reasons)

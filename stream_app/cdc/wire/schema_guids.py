@@ -41,22 +41,22 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     """
     filled_cells = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
-    rows = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
-    rows = rows[data[offsets[rows]] == MAGIC_GUID]
-    if not len(rows):
+    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
+    indices = indices[data[offsets[indices]] == MAGIC_GUID]
+    if not len(indices):
         return cells
-    heads = data[offsets[rows][:, None] + np.arange(1, _HEAD_BYTES)]
+    heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
     numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
-    rows, numbers = rows[numbers >= 0], numbers[numbers >= 0]
+    indices, numbers = indices[numbers >= 0], numbers[numbers >= 0]
     begins, rewritten = offsets[:-1].copy(), data.copy()
-    begins[rows] += _HEAD_BYTES - HEAD.size
+    begins[indices] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
     number_bytes = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(
         -1, HEAD.size - 1
     )
-    rewritten[begins[rows]] = MAGIC
-    rewritten[begins[rows][:, None] + np.arange(1, HEAD.size)] = number_bytes
+    rewritten[begins[indices]] = MAGIC
+    rewritten[begins[indices][:, None] + np.arange(1, HEAD.size)] = number_bytes
     bodies = slices_of(rewritten, begins, offsets[1:])
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 

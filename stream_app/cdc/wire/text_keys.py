@@ -45,8 +45,10 @@ class _TextKeySchema:
         """See `RowSchema`."""
         offsets = offsets_of(messages).astype(np.int64)
         cursor = ValueCursor(bytes_of(messages)[: offsets[-1]], offsets[1:], offsets[1:])
-        rows = np.arange(len(messages))
-        texts = AvroValues(AvroType("string"), rows, starts=offsets[:-1], lengths=np.diff(offsets))
+        indices = np.arange(len(messages))
+        texts = AvroValues(
+            AvroType("string"), indices, starts=offsets[:-1], lengths=np.diff(offsets)
+        )
         return cursor, {self.name: texts}
 
     def json_of(self, message: bytes) -> bytes:

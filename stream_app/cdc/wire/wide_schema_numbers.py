@@ -34,12 +34,12 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
     """
     filled_cells = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
-    rows = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
-    begins = offsets[rows]
+    indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
+    begins = offsets[indices]
     # The magic byte moves to the position before the last four bytes of the number.
     first_bytes = data[begins[:, None] + np.arange(1 + _CUT_BYTES)]
     is_wide = np.zeros(len(filled_cells), np.bool_)
-    is_wide[rows] = (first_bytes == MAGIC).all(axis=1)
+    is_wide[indices] = (first_bytes == MAGIC).all(axis=1)
     starts = np.where(is_wide, offsets[:-1] + _CUT_BYTES, offsets[:-1])
     bodies = slices_of(
         data, starts, np.where(_has_magic(filled_cells) & ~is_wide, starts, offsets[1:])
@@ -49,7 +49,7 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
 
 def _has_magic(cells: pa.Array) -> Bools:
     offsets, data = offsets_of(cells).astype(np.int64), bytes_of(cells)
-    filled_rows = np.flatnonzero(lengths_of(cells) > 0)
+    filled_indices = np.flatnonzero(lengths_of(cells) > 0)
     has_magic: Bools = np.zeros(len(cells), np.bool_)
-    has_magic[filled_rows] = data[offsets[filled_rows]] == MAGIC
+    has_magic[filled_indices] = data[offsets[filled_indices]] == MAGIC
     return has_magic

@@ -50,12 +50,12 @@ def schema_numbers(values: pa.Array) -> Int64s:
     """
     offsets, data = offsets_of(values).astype(np.int64), bytes_of(values)
     numbers: Int64s = np.full(len(values), -1, np.int64)
-    rows = np.flatnonzero(lengths_of(values) >= HEAD.size)
-    rows = rows[data[offsets[rows]] == MAGIC]
-    if len(rows):
+    indices = np.flatnonzero(lengths_of(values) >= HEAD.size)
+    indices = indices[data[offsets[indices]] == MAGIC]
+    if len(indices):
         # The number that begins at each byte.
         number_at = np.ndarray(len(data) - 3, ">u4", data, strides=(1,))
-        numbers[rows] = number_at[offsets[rows] + 1]
+        numbers[indices] = number_at[offsets[indices] + 1]
     return numbers
 
 
@@ -72,8 +72,8 @@ def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
         return
     order = np.argsort(numbers, kind="stable")
     begins = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
-    for rows in np.split(order, begins[1:]):  # a loop over schemas
-        yield int(numbers[rows[0]]), rows
+    for indices in np.split(order, begins[1:]):  # a loop over schemas
+        yield int(numbers[indices[0]]), indices
 
 
 @lru_cache(maxsize=256)

@@ -247,12 +247,12 @@ def counts_of_refused(refused_batches: Iterable[pa.RecordBatch]) -> DecodeCounts
     Args:
         refused_batches: the columns of `mergetree.write.fill_unchanged.RestoredRows.refused`.
     """
-    kinds = sum(
+    kind_counts = sum(
         (_count_kinds(rows.column(VALUE_KIND)) for rows in refused_batches),
         np.zeros(len(RowKind), int),
     )
-    rows = int(kinds.sum())
-    return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
+    row_count = int(kind_counts.sum())
+    return DecodeCounts(changes=-row_count, bad=row_count, kinds=tuple((-kind_counts).tolist()))
 
 
 def _count_kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:

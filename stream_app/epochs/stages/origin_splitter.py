@@ -22,7 +22,7 @@ from stream_app.model.source.origin import Origin
 SAMPLE_MESSAGES = 50
 """Messages of a new table that are passed on from one batch, at most."""
 _LEFT_OUT = -4
-"""Marks messages that go nowhere; differs from the negative indexes of `blocks`."""
+"""Marks messages that go nowhere; differs from the negative indices of `blocks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,15 @@ class OriginSplitter:
         origins = self.origins(messages)
         destinations = [self.destination_of(origin) for origin in origins.tables]
         reasons = dict(origins.unassigned_reasons) if self.takes_unassigned else {}
-        indexes = np.full(
-            len(destinations) + 1, _LEFT_OUT, np.int32
-        )  # the last origin is NO_TABLE's
+        # The last origin is NO_TABLE's.
+        table_indices = np.full(len(destinations) + 1, _LEFT_OUT, np.int32)
         for code, destination in enumerate(destinations):  # a loop over source tables
             if isinstance(destination, str):
-                refused_indexes = np.flatnonzero(origins.codes == code).tolist()
-                reasons.update(dict.fromkeys(refused_indexes, destination))
+                refused_indices = np.flatnonzero(origins.codes == code).tolist()
+                reasons.update(dict.fromkeys(refused_indices, destination))
             elif destination is not None:
-                indexes[code] = destination
-        message_tables = indexes[origins.codes]
+                table_indices[code] = destination
+        message_tables = table_indices[origins.codes]
         for table_index, table_messages in _parts(messages, message_tables):
             sources = zip(destinations, origins.tables, strict=True)
             yield TableMessages(

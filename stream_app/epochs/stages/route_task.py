@@ -217,21 +217,21 @@ class _Router:
             )
 
     def _cut_blocks(self) -> Iterator[Block]:
-        blocks = 0
+        block_count = 0
         for table_index, kafka_partition in list(self._gathered):
             gathered_rows = self._gathered.pop((table_index, kafka_partition), None)
             if gathered_rows is None:
                 continue  # the table has failed in the meantime
             try:
                 for block in self._blocks(table_index, kafka_partition, gathered_rows):
-                    blocks += 1
+                    block_count += 1
                     yield block
             except Exception as error:
                 if not self._plan.settings.holds_tables:
                     raise
                 yield self._fail_table(table_index, kafka_partition, error)
         self._gathered_bytes = 0
-        self._enough_bytes = max(self._enough_bytes, blocks * _WORTHWHILE_BLOCK_BYTES)
+        self._enough_bytes = max(self._enough_bytes, block_count * _WORTHWHILE_BLOCK_BYTES)
 
     def _blocks(
         self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows

@@ -114,16 +114,16 @@ class HdfsFileIO:
         """Rename a finished temporary file over the name."""
         hdfs_path = self._hdfs_path(path)
         temporary_path = self._retry(path, lambda: self._write_temporary(hdfs_path, data))
-        attempts = 0
+        attempt_count = 0
 
         def rename() -> None:
-            nonlocal attempts
-            attempts += 1
+            nonlocal attempt_count
+            attempt_count += 1
             try:
                 self._client.rename(temporary_path, hdfs_path, overwrite=True)
             except FileNotFoundError:
                 # The answer to an attempt was lost: no other process deletes this temporary file.
-                if attempts == 1:
+                if attempt_count == 1:
                     raise
 
         self._retry(path, rename)

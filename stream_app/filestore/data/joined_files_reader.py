@@ -132,22 +132,22 @@ class JoinedFilesReader:
                 with reader.errors_at(self.files.path(file)):
                     indexes[file_number] = read_blob_index(source, file.row_count)
             owners = _owners(group, files, indexes, reader.columns)
-            rows = np.arange(group.row_count)
+            row_indices = np.arange(group.row_count)
             offsets = np.array([group.first_row - first_row(file) for file in files])
-            file_rows = rows + offsets[owners]
+            indices_in_files = row_indices + offsets[owners]
             sizes = np.zeros(group.row_count, np.int64)
             for file_number, index in indexes.items():
                 is_owned = owners == file_number
-                sizes[is_owned] = index.sizes()[file_rows[is_owned]]
+                sizes[is_owned] = index.sizes()[indices_in_files[is_owned]]
             for begin, end in blob_windows(sizes, reader.batch_rows_max):
-                window_owners, window_rows = owners[begin:end], file_rows[begin:end]
+                window_owners, window_indices = owners[begin:end], indices_in_files[begin:end]
                 # Position 0 of the parts is null, for rows without a file: `order` points there.
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
                 for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_number
                     with reader.errors_at(self.files.path(files[file_number])):
                         values = indexes[file_number].values(
-                            sources[file_number], window_rows[is_owned]
+                            sources[file_number], window_indices[is_owned]
                         )
                     order[is_owned] = sum(map(len, parts)) + np.arange(len(values))
                     parts.append(values)
@@ -210,9 +210,9 @@ def _owners(
         owners[rows][is_free] = file_number
         is_in_a_file[rows] = True
     if not is_in_a_file.all():
-        missing_row = int(np.flatnonzero(~is_in_a_file)[0])
+        missing_number = group.first_row + int(np.flatnonzero(~is_in_a_file)[0])
         raise CorruptFileError(
-            f"no file has {', '.join(columns.names)} of row number {group.first_row + missing_row}",
+            f"no file has {', '.join(columns.names)} of row number {missing_number}",
             fix="roll the table back to a snapshot or tag before this one",
         )
     return owners

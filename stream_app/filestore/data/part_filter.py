@@ -83,7 +83,7 @@ class _PassingPartChoice:
         )
         names = {column.name for column, _ in self.pairs}
         return (
-            self._passing_rows
+            self._passing_indices
             if have_current_types and names == set(self.condition.columns.names)
             else None
         )
@@ -94,7 +94,7 @@ class _PassingPartChoice:
             for part in parts
         )
 
-    def _passing_rows(self, values: pa.RecordBatch) -> Int64s:
+    def _passing_indices(self, values: pa.RecordBatch) -> Int64s:
         fields = stored_fields(column for column, _ in self.pairs)
         names = [name for name, _ in self.columns]
         named_fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
@@ -103,10 +103,10 @@ class _PassingPartChoice:
             [*columns, pa.array(np.arange(values.num_rows))],
             names=[*(field.name for field in fields), _POSITION],
         )
-        passing_rows: Int64s = (
+        passing_indices: Int64s = (
             numbered_rows.filter(self.condition.expression).column(_POSITION).to_numpy()
         )
-        return passing_rows
+        return passing_indices
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,23 +69,23 @@ class BlobIndex:
         """Return the bytes that each row takes in the file: int64 [n]."""
         return np.maximum(self.lengths, 0)
 
-    def values(self, source: FileStream, rows: Int64s) -> pa.Array:
+    def values(self, source: FileStream, indices: Int64s) -> pa.Array:
         """Return the values of ascending rows, binary [k].
 
         Raises:
             CorruptFileError: a record is not what was written.
             UnsupportedTableError: a value is larger than Arrow's.
         """
-        lengths = self.lengths[rows]
-        stored_rows = rows[lengths >= 0]
-        sizes = self.lengths[stored_rows]
+        lengths = self.lengths[indices]
+        stored_indices = indices[lengths >= 0]
+        sizes = self.lengths[stored_indices]
         if (sizes > _VALUE_BYTES_MAX).any():
             raise UnsupportedTableError(
                 f"a BLOB of {int(sizes.max()) - _FRAME_BYTES} bytes is larger than 2 GiB",
                 fix="omit its column from the read, or read it with Paimon's own readers, as "
                 "descriptors (blob-as-descriptor)",
             )
-        data = self._bytes_of(source, stored_rows, sizes)
+        data = self._bytes_of(source, stored_indices, sizes)
         begins = np.cumsum(sizes) - sizes
         _check_records(data, begins, sizes)
         # Each record has three parts: its head, its value and its tail. Only the second is taken.
@@ -93,19 +93,19 @@ class BlobIndex:
         part_offsets[:, 2] = begins + sizes - _TAIL_BYTES
         offsets = np.append(part_offsets.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
-            pa.binary(), 3 * len(stored_rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+            pa.binary(), 3 * len(stored_indices), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         )
         part_indices = np.where(lengths >= 0, 3 * (np.cumsum(lengths >= 0) - 1) + 1, 0)
         return parts.take(pa.array(part_indices, mask=lengths < 0))
 
-    def _bytes_of(self, source: FileStream, rows: Int64s, sizes: Int64s) -> bytes:
+    def _bytes_of(self, source: FileStream, indices: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
-        begins = self.starts[rows]
+        begins = self.starts[indices]
         ends = begins + sizes
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(rows)])
+        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(indices)])
         parts = []
         # A loop over gaps between records, each of which is a request.
-        for first, last in zip(firsts, [*firsts[1:] - 1, len(rows) - 1], strict=False):
+        for first, last in zip(firsts, [*firsts[1:] - 1, len(indices) - 1], strict=False):
             source.seek(int(begins[first]))
             parts.append(source.read(int(ends[last] - begins[first])))
         return b"".join(parts)

@@ -53,7 +53,7 @@ class _BitSlicedBuilder:
         """Return the index; None if the smallest BIGINT is among the values."""
         column = pa.chunked_array(self._chunks, arrow_type(self._data_type)).combine_chunks()
         is_valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(is_valid).astype(np.uint32)
+        indices = np.flatnonzero(is_valid).astype(np.uint32)
         numbers = index_numbers(column.drop_null(), self._data_type).astype(np.int64)
         if (numbers == _INT64_MIN).any():
             return None
@@ -61,8 +61,8 @@ class _BitSlicedBuilder:
         return b"".join(
             [
                 _HEAD.pack(_VERSION, len(column)),
-                *_encode_part(rows[~is_negative], numbers[~is_negative]),
-                *_encode_part(rows[is_negative], -numbers[is_negative]),
+                *_encode_part(indices[~is_negative], numbers[~is_negative]),
+                *_encode_part(indices[is_negative], -numbers[is_negative]),
             ]
         )
 

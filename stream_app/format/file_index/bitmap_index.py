@@ -119,23 +119,23 @@ class _EncodedBitmaps:
 
 def _encode_bitmaps(values: DistinctValues) -> _EncodedBitmaps:
     """Return the bitmaps of values; a value of one row has its row number as an offset."""
-    rows, starts = values.rows_by_value()
+    indices, starts = values.indices_by_value()
     counts = np.diff(starts)
-    offsets = -1 - rows[np.minimum(starts[:-1], max(len(rows) - 1, 0))].astype(np.int64)
+    offsets = -1 - indices[np.minimum(starts[:-1], max(len(indices) - 1, 0))].astype(np.int64)
     lengths = np.full(len(counts), _NO_LENGTH, dtype=np.int64)
-    null_rows = np.flatnonzero(values.codes < 0).astype(np.uint32)
-    null_bitmap = bitmap_bytes(bitmap_of(null_rows))
-    parts = [null_bitmap] if len(null_rows) > 1 else []
+    null_indices = np.flatnonzero(values.codes < 0).astype(np.uint32)
+    null_bitmap = bitmap_bytes(bitmap_of(null_indices))
+    parts = [null_bitmap] if len(null_indices) > 1 else []
     offset = sum(map(len, parts))
     order = hash_order(values.java_hashes(), computed=True)
     for code in order[counts[order] > 1].tolist():  # each value has its own bitmap
-        part = bitmap_bytes(bitmap_of(rows[starts[code] : starts[code + 1]]))
+        part = bitmap_bytes(bitmap_of(indices[starts[code] : starts[code + 1]]))
         offsets[code], lengths[code] = offset, len(part)
         parts.append(part)
         offset += len(part)
-    null_offset = -1 - int(null_rows[0]) if len(null_rows) == 1 else 0
+    null_offset = -1 - int(null_indices[0]) if len(null_indices) == 1 else 0
     return _EncodedBitmaps(
-        len(null_rows), null_offset, null_bitmap, offsets, lengths, b"".join(parts)
+        len(null_indices), null_offset, null_bitmap, offsets, lengths, b"".join(parts)
     )
 
 

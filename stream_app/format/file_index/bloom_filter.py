@@ -50,13 +50,15 @@ class FilterSize:
         Raises:
             ValueError: a setting is not a number, or out of bounds.
         """
-        items, rate = int(settings.get("items", _ITEMS)), float(settings.get("fpp", _RATE))
-        if not (items > 0 and 0 < rate < 1):
-            raise ValueError(f"items = {items} is below 1, or fpp = {rate} not between 0 and 1")
-        bits_min = min(int(-items * math.log(rate) / (_LN2 * _LN2)), _INT_MAX - 8)
+        item_count, rate = int(settings.get("items", _ITEMS)), float(settings.get("fpp", _RATE))
+        if not (item_count > 0 and 0 < rate < 1):
+            raise ValueError(
+                f"items = {item_count} is below 1, or fpp = {rate} not between 0 and 1"
+            )
+        bits_min = min(int(-item_count * math.log(rate) / (_LN2 * _LN2)), _INT_MAX - 8)
         bits = bits_min + 8 - bits_min % 8
         # Java's `Math.round` rounds a half up.
-        return cls(bits, max(1, math.floor(bits / items * _LN2 + 0.5)))
+        return cls(bits, max(1, math.floor(bits / item_count * _LN2 + 0.5)))
 
     def positions(self, hashes: XxHashes) -> npt.NDArray[np.int32]:
         """Return the bit positions of values: int32 [hash_count, n]."""

@@ -157,13 +157,13 @@ class DistinctValues:
         """Return the distinct values of a column."""
         codec = ValueCodec.of_type(data_type)
         codes = np.full(len(values), -1, dtype=np.int64)
-        value_rows = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+        value_indices = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
         present_values = values.drop_null()
         keys = text_bytes(present_values) if codec.width is None else pa.array(
             index_numbers(present_values, data_type)
         )  # fmt: skip
         encoded_keys = keys.dictionary_encode()
-        codes[value_rows] = encoded_keys.indices.to_numpy(zero_copy_only=False)
+        codes[value_indices] = encoded_keys.indices.to_numpy(zero_copy_only=False)
         distinct = encoded_keys.dictionary
         return cls(codec, codes, distinct if codec.width is None else _numpy(distinct))
 
@@ -192,11 +192,11 @@ class DistinctValues:
         bits = self.values.view(np.uint64)
         return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
 
-    def rows_by_value(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Group the rows by value, in order.
+    def indices_by_value(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Group the indices of rows by value, in order.
 
         Returns:
-            The rows, uint32 [rows], and where each value's rows begin, int64 [m + 1].
+            The indices, uint32 [rows], and where each value's rows begin, int64 [m + 1].
         """
         order = np.argsort(self.codes, kind="stable")
         null_count = int(np.count_nonzero(self.codes < 0))

@@ -41,11 +41,11 @@ def hash_order(hashes: npt.ArrayLike, *, computed: bool) -> npt.NDArray[np.int64
     """
     signed = np.asarray(hashes, dtype=np.int64).astype(np.int32)
     unsigned = signed.view(np.uint32)
-    count, bins = len(unsigned), _BINS_MIN
+    count, bin_count = len(unsigned), _BINS_MIN
     # `computeIfAbsent` enlarges the map before it adds a key, `put` afterwards.
-    while (count - 1 if computed else count) > bins * 3 // 4:
-        bins *= 2
-    bin_of = (unsigned ^ unsigned >> np.uint32(16)) & np.uint32(bins - 1)
+    while (count - 1 if computed else count) > bin_count * 3 // 4:
+        bin_count *= 2
+    bin_of = (unsigned ^ unsigned >> np.uint32(16)) & np.uint32(bin_count - 1)
     insertion_order = np.arange(count)
     return np.lexsort((-insertion_order if computed else insertion_order, bin_of))
 

@@ -64,9 +64,9 @@ class _RangeBitmapBuilder:
         head = _HEAD.pack(head_length, _VERSION, len(column), len(encoded_values))
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
-        rows = np.flatnonzero(values.codes >= 0)
+        indices = np.flatnonzero(values.codes >= 0)
         bits = max((len(order) - 1).bit_length(), 1) if len(order) else _BITS_OF_NONE
-        slices = BitSlices.of_numbers(rows.astype(np.uint32), ranks[values.codes[rows]], bits)
+        slices = BitSlices.of_numbers(indices.astype(np.uint32), ranks[values.codes[indices]], bits)
         return b"".join(
             [head, bounds, _INT.pack(len(dictionary)), dictionary, _encode_slices(slices)]
         )

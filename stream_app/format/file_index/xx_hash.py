@@ -72,19 +72,21 @@ def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s)
     """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
     positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
-        rows = np.flatnonzero(lengths - positions >= _WORD)
-        mixed = state[rows] ^ _round(np.uint64(0), words_at[starts[rows] + positions[rows]])
-        state[rows] = _rotate(mixed, 27) * _P1 + _P4
-        positions[rows] += _WORD
-    rows = np.flatnonzero(lengths - positions >= _HALF)
-    halves = words_at[starts[rows] + positions[rows]] & np.uint64(0xFFFFFFFF)
-    state[rows] = _rotate(state[rows] ^ halves * _P1, 23) * _P2 + _P3
-    positions[rows] += _HALF
+        indices = np.flatnonzero(lengths - positions >= _WORD)
+        mixed = state[indices] ^ _round(
+            np.uint64(0), words_at[starts[indices] + positions[indices]]
+        )
+        state[indices] = _rotate(mixed, 27) * _P1 + _P4
+        positions[indices] += _WORD
+    indices = np.flatnonzero(lengths - positions >= _HALF)
+    halves = words_at[starts[indices] + positions[indices]] & np.uint64(0xFFFFFFFF)
+    state[indices] = _rotate(state[indices] ^ halves * _P1, 23) * _P2 + _P3
+    positions[indices] += _HALF
     for _ in range(_HALF - 1):
-        rows = np.flatnonzero(lengths - positions >= 1)
-        last_bytes = words_at[starts[rows] + positions[rows]] & np.uint64(0xFF)
-        state[rows] = _rotate(state[rows] ^ last_bytes * _P5, 11) * _P1
-        positions[rows] += 1
+        indices = np.flatnonzero(lengths - positions >= 1)
+        last_bytes = words_at[starts[indices] + positions[indices]] & np.uint64(0xFF)
+        state[indices] = _rotate(state[indices] ^ last_bytes * _P5, 11) * _P1
+        positions[indices] += 1
 
 
 def _round(lane: XxHashes | np.uint64, words: XxHashes) -> XxHashes:

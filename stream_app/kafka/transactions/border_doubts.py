@@ -54,12 +54,12 @@ class DoubtSearch:
 
     def _doubts_of_settings(self) -> Iterator[Doubt]:
         messages, partitions = self.facts.messages, list(self.facts.pending_messages.partitions)
-        epoch_rows = messages[messages["offset"] < self.ends[messages["partition"]]]
-        is_change = epoch_rows["kind"] == MessageKind.CHANGE
-        for message in epoch_rows[epoch_rows["kind"] == MessageKind.UNMARKED][:1]:
+        epoch_messages = messages[messages["offset"] < self.ends[messages["partition"]]]
+        is_change = epoch_messages["kind"] == MessageKind.CHANGE
+        for message in epoch_messages[epoch_messages["kind"] == MessageKind.UNMARKED][:1]:
             topic, _ = partitions[message["partition"]]
             yield Doubt(f"changes in the topic {topic} name no transaction", _METADATA_FIX)
-        for change in epoch_rows[is_change & (epoch_rows["position"][:, 0] < 0)][:1]:
+        for change in epoch_messages[is_change & (epoch_messages["position"][:, 0] < 0)][:1]:
             topic, _ = partitions[change["partition"]]
             yield Doubt(
                 f"changes in the topic {topic} have no position in the source's log", _ORDER_FIX

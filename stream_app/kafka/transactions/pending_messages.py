@@ -64,8 +64,8 @@ class NameCodes:
         """Return the code of each name, int64 [n]; -1 for null. It loops over different names."""
         encoded_names = names.dictionary_encode()
         codes = np.array([*map(self.code, encoded_names.dictionary.to_pylist()), NO_CODE], np.int64)
-        rows: Int64s = codes[pc.fill_null(encoded_names.indices, len(codes) - 1).to_numpy()]
-        return rows
+        name_codes: Int64s = codes[pc.fill_null(encoded_names.indices, len(codes) - 1).to_numpy()]
+        return name_codes
 
     def forget_all_but(self, used_codes: Int64s) -> Int64s:
         """Forget the names of other codes; return the new code of each old one."""
@@ -202,13 +202,13 @@ class PendingMessages:
         Note the highest position of the partition.
         """
         is_new = np.ones(len(facts.kinds), np.bool_)
-        rows = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
-        if not len(rows):
+        indices = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        if not len(indices):
             return is_new
         highest_position = self._highest_positions.get(partition, BEFORE_ALL)
-        positions = np.column_stack([facts.positions[rows], facts.orders[rows]])
+        positions = np.column_stack([facts.positions[indices], facts.orders[indices]])
         ranks = ranks_of(np.vstack([np.array([highest_position], np.int64), positions]))
-        is_new[rows] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
+        is_new[indices] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
         self._highest_positions[partition] = max(
             highest_position, tuple(positions[np.argmax(ranks[1:])].tolist())
         )

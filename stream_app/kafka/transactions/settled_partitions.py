@@ -28,6 +28,9 @@ from stream_app.kafka.transactions.border import (
 from stream_app.kafka.transactions.pending_messages import FactRows
 from stream_app.kafka.transactions.pending_transactions import MARKERS, PendingTransactions
 
+_ROW_KINDS = (MessageKind.CHANGE, MessageKind.READ, MessageKind.UNMARKED)
+"""Messages that give rows."""
+
 
 def progress_at(
     facts: PendingTransactions,
@@ -39,7 +42,7 @@ def progress_at(
 
     1. Choose the messages before the ends, and the changes with a position.
     2. Mark the sure changes. After a new change of an uncounted transaction, more may come.
-    3. Find the last rows of each partition.
+    3. Find the last message of each partition that gives a row.
     4. Find the partitions with later changes: rows of a first read lie before the first change.
     5. Decide the position and the state of each partition.
 
@@ -48,44 +51,44 @@ def progress_at(
             one may have rows of the first read to come.
         awaited_positions: the positions that partitions must pass before they are settled.
     """
-    messages = facts.messages  # step 1
-    is_inside = messages["offset"] < ends[messages["partition"]]
-    epoch_rows = messages[is_inside]
-    is_change = epoch_rows["kind"] == MessageKind.CHANGE
-    has_position = is_change & (epoch_rows["position"][:, 0] >= 0)
+    all_messages = facts.messages  # step 1
+    is_inside = all_messages["offset"] < ends[all_messages["partition"]]
+    messages = all_messages[is_inside]
+    is_change = messages["kind"] == MessageKind.CHANGE
+    has_position = is_change & (messages["position"][:, 0] >= 0)
     is_uncounted = facts.has_ended & (~facts.has_begun | facts.is_old)  # step 2
     is_sure = has_position.copy()
-    is_sure[is_change] &= ~(
-        epoch_rows["is_new"][is_change] & is_uncounted[epoch_rows["transaction"][is_change]]
-    )
-    row_kinds = (MessageKind.READ, MessageKind.UNMARKED)  # step 3
-    is_row = is_change | np.isin(epoch_rows["kind"], row_kinds)
-    last_row, last_change = _last_rows(epoch_rows, is_row), _last_rows(epoch_rows, has_position)
-    last_new = _last_rows(epoch_rows, has_position & epoch_rows["is_new"])
-    repeat_positions = _repeat_positions(facts, epoch_rows[has_position & epoch_rows["is_new"]])
-    marked_partitions = set(epoch_rows["partition"][np.isin(epoch_rows["kind"], MARKERS)].tolist())
-    is_later = ~is_inside & messages["is_new"]  # step 4
-    is_later &= messages["kind"] == MessageKind.CHANGE
-    later_partitions = set(messages["partition"][is_later].tolist()) if newest_offsets else set()
+    transactions = messages["transaction"][is_change]
+    is_sure[is_change] &= ~(messages["is_new"][is_change] & is_uncounted[transactions])
+    gives_row = np.isin(messages["kind"], _ROW_KINDS)  # step 3
+    last_row_index = _last_indices(messages, gives_row)
+    last_change_index = _last_indices(messages, has_position)
+    last_new_index = _last_indices(messages, has_position & messages["is_new"])
+    repeat_positions = _repeat_positions(facts, messages[has_position & messages["is_new"]])
+    marked_codes = set(messages["partition"][np.isin(messages["kind"], MARKERS)].tolist())
+    is_later = ~is_inside & all_messages["is_new"]  # step 4
+    is_later &= all_messages["kind"] == MessageKind.CHANGE
+    later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for partition, code in facts.pending_messages.partitions.items():
         earlier = facts.earlier_progress.partition(partition)
-        seen_position = max(_position_of(epoch_rows, last_new.get(code)), earlier.highest_position)
+        seen_position = max(
+            _position_of(messages, last_new_index.get(code)), earlier.highest_position
+        )
         highest_position = max(
             seen_position,
             awaited_positions.get(partition, BEFORE_ALL),
             repeat_positions.get(partition, BEFORE_ALL),
         )
-        if code in last_change:
-            is_behind = _position_of(epoch_rows, last_change[code]) < highest_position
+        if code in last_change_index:
+            is_behind = _position_of(messages, last_change_index[code]) < highest_position
         else:
             is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
-        if code in last_row:
-            is_read = bool(is_sure[last_row[code]])
+        if code in last_row_index:
+            is_read = bool(is_sure[last_row_index[code]])
         else:
-            is_read = code in marked_partitions or earlier.state is PartitionState.SETTLED
-        newest_offset = newest_offsets.get(partition, LAST_OF_ALL)
-        is_idle = code in later_partitions or ends[code] >= newest_offset
+            is_read = code in marked_codes or earlier.state is PartitionState.SETTLED
+        is_idle = code in later_codes or ends[code] >= newest_offsets.get(partition, LAST_OF_ALL)
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)
     return progress
@@ -110,8 +113,8 @@ def _repeat_positions(
     """
     partitions = list(facts.pending_messages.partitions)
     repeat_positions: dict[KafkaPartition, LogPosition] = {}
-    old_partitions = changes["partition"][facts.is_past(changes)]
-    for code in np.unique(old_partitions).tolist():
+    old_codes = changes["partition"][facts.is_past(changes)]
+    for code in np.unique(old_codes).tolist():
         repeat_positions[partitions[code]] = facts.earlier_progress.newest_position(
             partitions[code][0]
         )
@@ -127,14 +130,14 @@ def _repeat_positions(
     return repeat_positions
 
 
-def _last_rows(messages: FactRows, mask: Bools) -> dict[int, int]:
-    """Return the row of the last message of each partition, by its code, among those of a mask."""
-    rows = np.flatnonzero(mask)[::-1]
-    partitions, firsts = np.unique(messages["partition"][rows], return_index=True)
-    return dict(zip(partitions.tolist(), rows[firsts].tolist(), strict=True))
+def _last_indices(messages: FactRows, mask: Bools) -> dict[int, int]:
+    """Return the index of the last message in the mask of each partition, by its code."""
+    indices = np.flatnonzero(mask)[::-1]
+    codes, firsts = np.unique(messages["partition"][indices], return_index=True)
+    return dict(zip(codes.tolist(), indices[firsts].tolist(), strict=True))
 
 
-def _position_of(messages: FactRows, row: int | None) -> LogPosition:
-    if row is None:
+def _position_of(messages: FactRows, index: int | None) -> LogPosition:
+    if index is None:
         return BEFORE_ALL
-    return (*messages[row]["position"].tolist(), int(messages[row]["order"]))
+    return (*messages[index]["position"].tolist(), int(messages[index]["order"]))

@@ -40,12 +40,12 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
     transactions, partitions, offsets = transactions[order], partitions[order], offsets[order]
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = np.diff(transactions).astype(bool) | np.diff(partitions).astype(bool)
-    rows = np.flatnonzero(is_first)
+    first_indices = np.flatnonzero(is_first)
     return TransactionSpans(
-        transactions=transactions[rows],
-        partitions=partitions[rows],
-        first_offsets=offsets[rows],
-        last_offsets=offsets[np.append(rows[1:], len(order))[: len(rows)] - 1],
+        transactions=transactions[first_indices],
+        partitions=partitions[first_indices],
+        first_offsets=offsets[first_indices],
+        last_offsets=offsets[np.append(first_indices[1:], len(order))[: len(first_indices)] - 1],
     )
 
 

@@ -137,9 +137,9 @@ class ChangelogRewriter:
                 merged_rows = rows_at(merged_rows, np.flatnonzero(may_change))
             else:
                 # The merge engine has dropped keys.
-                first_rows = window.order[window.starts[may_change]]
+                first_indices = window.order[window.starts[may_change]]
                 merged_rows, _ = rows_of_keys(
-                    layout, merged_rows, rows_at(window.window.batch, first_rows)
+                    layout, merged_rows, rows_at(window.window.batch, first_indices)
                 )
         if before.earlier_rows is None:
             return merged_rows

@@ -154,10 +154,10 @@ def count_by_levels(runs: Sequence[RunSize], runs_max: int) -> int:
 
 def _oldest_flush_count(flush_count: int, runs_max: int) -> int:
     """Return how many of `flush_count` flushes are in the oldest of `runs_max` runs."""
-    writes = 1
-    while comb(runs_max + writes, runs_max) <= flush_count:
-        writes += 1
-    return comb(runs_max + writes - 1, runs_max)
+    write_count = 1
+    while comb(runs_max + write_count, runs_max) <= flush_count:
+        write_count += 1
+    return comb(runs_max + write_count - 1, runs_max)
 
 
 def picked_runs(runs: Sequence[RunSize], max_level: int, count: int, reason: str) -> PickedRuns:

@@ -85,7 +85,7 @@ class KeySegments:
         self,
         values: Mapping[str, SegmentValues],
         *,
-        sequence_rows: Int64s,
+        sequence_indices: Int64s,
         is_delete: Bools,
         layout: KeyValueLayout,
     ) -> pa.RecordBatch:
@@ -93,15 +93,15 @@ class KeySegments:
 
         Args:
             values: column → one value per key. Other columns keep the newest row's value.
-            sequence_rows: int64 [keys], the row whose sequence number the merged row gets; -1 for
-                number 0.
+            sequence_indices: int64 [keys], of the rows whose sequence numbers the merged rows get;
+                -1 for number 0.
             is_delete: bool [keys], which merged rows are -D; the others are +I.
         """
         columns = []
         newest = pa.array(self.newest)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
-                numbers = _take(column, sequence_rows)
+                numbers = _take(column, sequence_indices)
                 columns.append(numbers.fill_null(0) if numbers.null_count else numbers)
             elif name == VALUE_KIND:
                 columns.append(pa.array(self._merged_kinds(is_delete), pa.int8()))
@@ -143,9 +143,11 @@ def key_segments(
     order, is_last = window.order, window.last_rows(layout)
     if is_last.all() and not (merges_single_rows and len(is_last)):
         return None
-    rows = np.arange(len(is_last), dtype=np.int64) if order is None else order
+    row_indices = np.arange(len(is_last), dtype=np.int64) if order is None else order
     ends = np.flatnonzero(is_last)
     lengths = np.diff(ends, prepend=-1)
     is_merged = np.ones(len(ends), np.bool_) if merges_single_rows else lengths > 1
     starts = ends - lengths + 1
-    return KeySegments(window.batch, rows, starts, rows[ends], is_merged, merges_single_rows)
+    return KeySegments(
+        window.batch, row_indices, starts, row_indices[ends], is_merged, merges_single_rows
+    )

@@ -285,14 +285,14 @@ class PartialUpdate:
         if is_retract.any() and not self.rules.takes_retracts:
             raise MergeError(OF_PARTIAL_UPDATE.problem, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
-        sequence_rows = keys.rows[plain.ends]
+        sequence_indices = keys.rows[plain.ends]
         if self.rules.ignores_delete and is_retract.any():
-            sequence_rows = plain.row_at(plain.last(~is_retract))
+            sequence_indices = plain.row_at(plain.last(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
         if is_retract.any():
             is_removed = is_removed | ~plain.segments_with(~is_retract)
         return keys.batch_of(
-            values, sequence_rows=sequence_rows, is_delete=is_removed, layout=layout
+            values, sequence_indices=sequence_indices, is_delete=is_removed, layout=layout
         )
 
     def _values(

@@ -183,7 +183,7 @@ class _OmittedColumn:
     """The rows that omit one column, and the rows that have its value.
 
     Attributes:
-        rows: int64 [k]; the rows that omit the column.
+        row_indices: int64 [k]; those of the rows that omit the column.
         key_starts: int64 [k]; where the keys of these rows begin.
         sources: int64 [k]; the key's newest earlier row that has the value or is a delete; -1
             without one.
@@ -191,7 +191,7 @@ class _OmittedColumn:
     """
 
     name: str
-    rows: Int64s
+    row_indices: Int64s
     key_starts: Int64s
     sources: Int64s
     is_deleted: Bools
@@ -204,13 +204,13 @@ class _OmittedColumn:
         indices = np.arange(rows.num_rows)
         is_first = np.ones(rows.num_rows, np.bool_)
         is_first[1:] = is_last[:-1]
-        omitting_rows = np.flatnonzero(is_omitted)
-        key_starts = np.maximum.accumulate(np.where(is_first, indices, 0))[omitting_rows]
-        sources = np.maximum.accumulate(np.where(is_omitted, -1, indices))[omitting_rows]
+        omitting_indices = np.flatnonzero(is_omitted)
+        key_starts = np.maximum.accumulate(np.where(is_first, indices, 0))[omitting_indices]
+        sources = np.maximum.accumulate(np.where(is_omitted, -1, indices))[omitting_indices]
         sources = np.where(sources >= key_starts, sources, -1)
         return _OmittedColumn(
             name=name,
-            rows=omitting_rows,
+            row_indices=omitting_indices,
             key_starts=key_starts,
             sources=sources,
             is_deleted=retract_mask(rows)[sources] & (sources >= 0),
@@ -229,17 +229,17 @@ class _OmittedColumn:
         stored_indices = stored_rows.indices[self.key_starts]
         is_unknown = self.sources < 0
         has_no_row = is_unknown & (stored_indices < 0)
-        indices[self.rows] = np.where(is_unknown, len(column) + stored_indices, self.sources)
-        indices[self.rows[has_no_row | self.is_deleted]] = 0
+        indices[self.row_indices] = np.where(is_unknown, len(column) + stored_indices, self.sources)
+        indices[self.row_indices[has_no_row | self.is_deleted]] = 0
         candidates = column
         if stored_rows.rows is not None and self.name in stored_rows.rows.schema.names:
             candidates = pa.concat_arrays([column, stored_rows.rows.column(self.name)])
         values = candidates.take(pa.array(indices))
         # An omitted value is never null at the source, so a null means that the table lacks it.
-        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.rows]
+        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.row_indices]
         reasons: dict[int, str] = {}
         for mask, cause in ((has_no_row, _NO_ROW), (self.is_deleted, _DELETED), (is_null, _NULL)):
-            for row in self.rows[mask].tolist():  # few rows, because such records are bad
+            for row in self.row_indices[mask].tolist():  # few rows, because such records are bad
                 reasons.setdefault(row, _reason(self.name, cause))
         return values, reasons
 

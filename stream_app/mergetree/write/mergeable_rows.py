@@ -32,9 +32,9 @@ def check_mergeable(
     if not retract_mask(rows).any():
         return
     for rule in rules:
-        refused_rows = np.flatnonzero(_refused_mask(rule, rows, key_names))
-        if len(refused_rows):
-            index = int(refused_rows[0])
+        refused_indices = np.flatnonzero(_refused_mask(rule, rows, key_names))
+        if len(refused_indices):
+            index = int(refused_indices[0])
             key = ", ".join(f"{name} = {rows.column(name)[index]}" for name in key_names)
             raise MergeError(f"{rule.problem}: it came for {key}", fix=rule.fix)
 

@@ -63,12 +63,12 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
 
 def _rule_of_own_buckets(schema: TableSchema) -> IndexRule:
     options = schema.core_options
-    shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+    share_count = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
     engine = traits_of(options.merge_engine)
     return IndexRule(
         keys=schema.primary_keys,
         # Each key share fills its own buckets.
-        share_count=min(shares, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
+        share_count=min(share_count, max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
         fills_buckets=True,
         older_row_rule=engine.older_row_rule,
         deletes_remove_rows=engine.keeps_newest or schema.merge_rules.removes_on_delete,

@@ -177,9 +177,11 @@ def stream_reader(
             "option 'read.protect' is for batch reads, and this one is a stream",
             fix="leave it out: a consumer-id protects what the stream has yet to read",
         )
-    rows = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
+    row_count = options[READ_STREAM_MIN_ROWS_PER_TRIGGER]
     delay_ms = options[READ_STREAM_MAX_TRIGGER_DELAY_MS]
-    min_rows = None if rows is None or delay_ms is None else MinimumRows(rows, delay_ms / 1000)
+    min_rows = (
+        None if row_count is None or delay_ms is None else MinimumRows(row_count, delay_ms / 1000)
+    )
     offset_planner = stream_offset_planner(
         _with_options(table, options.of_table()),
         max_files=options[READ_STREAM_MAX_FILES_PER_TRIGGER],

@@ -250,8 +250,8 @@ class MetadataCheck:
         entries = self._manifests.entries_of_list(name, snapshot.changelog_manifest_list_size)
         if entries is None:
             return
-        rows = sum(entry.file.row_count for entry in entries)
-        counts = RecordCounts(total=None, delta=None, changelog=rows)
+        row_count = sum(entry.file.row_count for entry in entries)
+        counts = RecordCounts(total=None, delta=None, changelog=row_count)
         yield from count_findings(snapshot, counts, version.path)
         yield from self._missing_file_findings(entries, is_changelog=True)
 

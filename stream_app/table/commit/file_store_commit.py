@@ -240,19 +240,19 @@ class FileStoreCommit:
     def _race(self, plan: PlannedSnapshot, files: CommitFiles) -> Snapshot:
         """Try to commit on top of the newest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
-        retries = options[COMMIT_MAX_RETRIES]
+        retries_max = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
         start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its newest snapshot. It reads the
         # newest one only after a lost race.
         latest_snapshot = self.commit_history.latest_snapshot
-        for retry in range(retries + 1):
+        for retry in range(retries_max + 1):
             snapshot = self._attempt(latest_snapshot, plan, files)
             if snapshot is not None:
                 return snapshot
             files.delete_attempt_files()
             waited_s = clock.steady_seconds() - start_s
-            if retry == retries or (timeout_ms is not None and waited_s > timeout_ms / 1000):
+            if retry == retries_max or (timeout_ms is not None and waited_s > timeout_ms / 1000):
                 break
             clock.sleep(
                 retry_wait_s(

@@ -78,11 +78,11 @@ def _record_after_commit(
 def _sums_by_partition(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSum] | None:
     """Return the files' sums by partition; None if a sum or the old row of an update is missing."""
     sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
-    open_updates = 0
+    open_update_count = 0
     for entry in entries:
         change = entry.file.change_sum
         if change is None or entry.kind is FileKind.DELETE:
             return None
         sums[entry.partition] += change.total
-        open_updates += change.open_updates
-    return None if open_updates else sums
+        open_update_count += change.open_updates
+    return None if open_update_count else sums

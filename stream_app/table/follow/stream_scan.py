@@ -242,13 +242,15 @@ class StreamScan:
         return StreamPosition(snapshot_id=snapshot_id, is_full=True)
 
     def _newest_full_compaction(self, earliest_id: int, latest_id: int) -> int:
-        commits = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
-        if self.table.options.producer.by_full_compaction and commits is None:
-            commits = 1
+        commit_count = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
+        if self.table.options.producer.by_full_compaction and commit_count is None:
+            commit_count = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest_id):
             identifier = snapshot.commit_identifier
             is_full = (
-                not commits or identifier % commits == 0 or identifier == BATCH_COMMIT_IDENTIFIER
+                not commit_count
+                or identifier % commit_count == 0
+                or identifier == BATCH_COMMIT_IDENTIFIER
             )
             if snapshot.commit_kind is CommitKind.COMPACT and is_full:
                 return snapshot.snapshot_id

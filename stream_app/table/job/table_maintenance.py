@@ -221,17 +221,17 @@ class TableMaintenance:
     def _run(self, name: str, run: Callable[[], Iterator[MaintenanceMetrics]]) -> bool:
         """Run one task, log and count its outcome, and return whether it succeeded."""
         start_s = self._table.clock.steady_seconds()
-        failures = 0
+        failure_count = 0
         try:
             for metrics in run():
                 self._count(metrics)
         except Exception as error:
             is_expected = isinstance(error, (StreamAppError, OSError))
             _LOG.warning("%s failed: %s", name, error, exc_info=not is_expected)
-            failures = 1
+            failure_count = 1
         seconds = self._table.clock.steady_seconds() - start_s
-        self._count(MaintenanceMetrics(failures=failures, seconds=seconds))
-        return not failures
+        self._count(MaintenanceMetrics(failures=failure_count, seconds=seconds))
+        return not failure_count
 
     def _count(self, metrics: MaintenanceMetrics) -> None:
         with self._metrics_lock:

@@ -38,9 +38,9 @@ class Keys:
     hashes: Int32s
     columns: pa.RecordBatch
 
-    def keys_at(self, rows: Int64s) -> Keys:
-        """Select keys by row number."""
-        return Keys(self.hashes[rows], self.columns.take(pa.array(rows)))
+    def keys_at(self, indices: Int64s) -> Keys:
+        """Select keys by index."""
+        return Keys(self.hashes[indices], self.columns.take(pa.array(indices)))
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -57,38 +57,38 @@ class KeyLayer:
     keys: Keys
     bucket_codes: BucketCodes
 
-    def rows_of(self, wanted_keys: Keys) -> Int64s:
-        """Return the row of each wanted key: int64 [m], -1 for a missing key."""
-        row_of_key = np.full(len(wanted_keys), -1, np.int64)
+    def indices_of(self, wanted_keys: Keys) -> Int64s:
+        """Return the index of each wanted key: int64 [m], -1 for a missing key."""
+        index_of_key = np.full(len(wanted_keys), -1, np.int64)
         hashes = self.keys.hashes
         # In the order of hashes, the search visits each page of the file once.
         open_keys = np.argsort(wanted_keys.hashes, kind="stable")
-        rows = np.searchsorted(hashes, wanted_keys.hashes[open_keys]).astype(np.int64)
+        indices = np.searchsorted(hashes, wanted_keys.hashes[open_keys]).astype(np.int64)
         while len(open_keys):
-            is_inside = rows < len(hashes)
-            open_keys, rows = open_keys[is_inside], rows[is_inside]
-            has_hash = hashes[rows] == wanted_keys.hashes[open_keys]
-            open_keys, rows = open_keys[has_hash], rows[has_hash]
-            is_same = _same_key_mask(self.keys.columns, rows, wanted_keys.columns, open_keys)
-            row_of_key[open_keys[is_same]] = rows[is_same]
-            open_keys, rows = open_keys[~is_same], rows[~is_same] + 1
-        return row_of_key
+            is_inside = indices < len(hashes)
+            open_keys, indices = open_keys[is_inside], indices[is_inside]
+            has_hash = hashes[indices] == wanted_keys.hashes[open_keys]
+            open_keys, indices = open_keys[has_hash], indices[has_hash]
+            is_same = _same_key_mask(self.keys.columns, indices, wanted_keys.columns, open_keys)
+            index_of_key[open_keys[is_same]] = indices[is_same]
+            open_keys, indices = open_keys[~is_same], indices[~is_same] + 1
+        return index_of_key
 
     def codes_of(self, wanted_keys: Keys) -> BucketCodes:
         """Return the code of the bucket of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
-        rows = self.rows_of(wanted_keys)
+        indices = self.indices_of(wanted_keys)
         bucket_codes = np.full(len(wanted_keys), UNKNOWN, np.int32)
-        bucket_codes[rows >= 0] = self.bucket_codes[rows[rows >= 0]]
+        bucket_codes[indices >= 0] = self.bucket_codes[indices[indices >= 0]]
         return bucket_codes
 
 
 def _same_key_mask(
-    left: pa.RecordBatch, left_rows: Int64s, right: pa.RecordBatch, right_rows: Int64s
+    left: pa.RecordBatch, left_indices: Int64s, right: pa.RecordBatch, right_indices: Int64s
 ) -> Bools:
     """Return whether the keys in each pair of rows are equal: bool [m]."""
-    is_same = np.ones(len(left_rows), np.bool_)
-    if len(left_rows):
-        left, right = left.take(pa.array(left_rows)), right.take(pa.array(right_rows))
+    is_same = np.ones(len(left_indices), np.bool_)
+    if len(left_indices):
+        left, right = left.take(pa.array(left_indices)), right.take(pa.array(right_indices))
         for left_column, right_column in zip(left.columns, right.columns, strict=True):
             is_same &= equal_values(left_column, right_column)
     return is_same
@@ -125,9 +125,9 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
     """
     merged = layers[-1]
     for lower in reversed(layers[:-1]):
-        covered_rows = lower.rows_of(merged.keys)
+        covered_indices = lower.indices_of(merged.keys)
         is_uncovered = np.ones(len(lower.bucket_codes), np.bool_)
-        is_uncovered[covered_rows[covered_rows >= 0]] = False
+        is_uncovered[covered_indices[covered_indices >= 0]] = False
         lower_keys = lower.keys.keys_at(np.flatnonzero(is_uncovered))
         columns = pa.concat_batches([lower_keys.columns, merged.keys.columns])
         hashes = np.concatenate([lower_keys.hashes, merged.keys.hashes])
@@ -136,6 +136,6 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
             np.concatenate([lower.bucket_codes[is_uncovered], merged.bucket_codes]),
         )
     if is_lowest and (merged.bucket_codes == GONE).any():
-        rows = np.flatnonzero(merged.bucket_codes != GONE)
-        merged = KeyLayer(merged.keys.keys_at(rows), merged.bucket_codes[rows])
+        indices = np.flatnonzero(merged.bucket_codes != GONE)
+        merged = KeyLayer(merged.keys.keys_at(indices), merged.bucket_codes[indices])
     return merged

@@ -88,9 +88,9 @@ class KeyPlacement:
             self._index = self.indexes.index_at(share, self.snapshot_id)
             self._share = share
         placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
-        while len(refused_rows := placed_rows.unmovable_rows):
-            self.refused.append(_refusal(rows, refused_rows))
-            rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_rows)))
+        while len(refused_indices := placed_rows.unmovable_indices):
+            self.refused.append(_refusal(rows, refused_indices))
+            rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
             placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
             yield from placed_rows.place()
@@ -101,8 +101,8 @@ class KeyPlacement:
         return rows if is_accepted.all() else rows.filter(pa.array(is_accepted))
 
 
-def _refusal(rows: pa.RecordBatch, refused_rows: Int64s) -> pa.RecordBatch:
-    indices = pa.array(refused_rows)
+def _refusal(rows: pa.RecordBatch, refused_indices: Int64s) -> pa.RecordBatch:
+    indices = pa.array(refused_indices)
     names = rows.column(UNCHANGED).take(indices)
     texts = pc.binary_join_element_wise(
         "column", names, "is unchanged and its value was not sent; the row moves to another "
@@ -166,22 +166,24 @@ class _PlacedRows:
             yield from self._rows_by_bucket(placed_changes, changes.partition, buckets)
 
     @cached_property
-    def unmovable_rows(self) -> Int64s:
+    def unmovable_indices(self) -> Int64s:
         """The rows that change partition but omit a value of the older row: int64 [m]."""
         if UNCHANGED not in self.rows.schema.names:
             return np.empty(0, np.int64)
         placed_changes = self._decision.placed_changes
-        moving_rows = placed_changes.change_numbers[placed_changes.deletes_older]
+        moving_indices = placed_changes.change_numbers[placed_changes.deletes_older]
         omits_value = valid_of(self.rows.column(UNCHANGED))
-        return moving_rows[omits_value[moving_rows]]
+        return moving_indices[omits_value[moving_indices]]
 
     @cached_property
     def _decision(self) -> _DecidedChanges:
         """Decide in which partition each change of the rows takes effect."""
         columns = self.rows.select(self.rule.keys)
         codes = row_codes(columns.columns, self.rows.num_rows)
-        _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
-        keys = TableKeyReader(self.table, self.rule).with_hashes(columns.take(pa.array(first_rows)))
+        _, first_indices, codes = np.unique(codes, return_index=True, return_inverse=True)
+        keys = TableKeyReader(self.table, self.rule).with_hashes(
+            columns.take(pa.array(first_indices))
+        )
         bucket_codes = self.key_index.find(keys)
         partitions = [
             self._partition_number(partition) for partition, _ in self.key_index.buckets.ids
@@ -215,12 +217,12 @@ class _PlacedRows:
         """Return the number of the partition that each row names: int64 [n]."""
         columns = [self.rows.column(name) for name in self.table.schema.partition_keys]
         codes = row_codes(columns, self.rows.num_rows)
-        _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
+        _, first_indices, codes = np.unique(codes, return_index=True, return_inverse=True)
         types = self.table.schema.partition_type.types
         # The loop is over partitions, of which an epoch has few.
         numbers = [
-            self._partition_number(serialize_arrow_row(columns, types, row))
-            for row in first_rows.tolist()
+            self._partition_number(serialize_arrow_row(columns, types, index))
+            for index in first_indices.tolist()
         ]
         return np.array(numbers, np.int64)[codes]
 

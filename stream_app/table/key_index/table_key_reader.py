@@ -159,23 +159,25 @@ class TableKeyReader:
             Distinct keys and their buckets' codes; `GONE` for deleted keys. Without `codes_before`
             the result omits deleted keys.
         """
-        rows = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
-        is_live = batch.column(IS_LIVE).to_numpy(zero_copy_only=False)[rows]
-        keys = self._keys(batch, rows)
-        bucket_codes = batch.column(BUCKET_CODE).to_numpy()[rows]
+        indices = _newest_in_each_bucket(batch, len(_SYSTEM_FIELDS))
+        is_live = batch.column(IS_LIVE).to_numpy(zero_copy_only=False)[indices]
+        keys = self._keys(batch, indices)
+        bucket_codes = batch.column(BUCKET_CODE).to_numpy()[indices]
         is_chosen = is_live
         if codes_before is not None and not is_live.all():
-            ended_rows = np.flatnonzero(~is_live)
+            ended_indices = np.flatnonzero(~is_live)
             is_chosen = is_live.copy()
-            old_codes = codes_before(keys.keys_at(ended_rows))
-            is_chosen[ended_rows] = old_codes == bucket_codes[ended_rows]
-        chosen_rows = np.flatnonzero(is_chosen)
+            old_codes = codes_before(keys.keys_at(ended_indices))
+            is_chosen[ended_indices] = old_codes == bucket_codes[ended_indices]
+        chosen_indices = np.flatnonzero(is_chosen)
         codes_after = np.where(is_live, bucket_codes, GONE).astype(np.int32)
-        return keys.keys_at(chosen_rows), codes_after[chosen_rows]
+        return keys.keys_at(chosen_indices), codes_after[chosen_indices]
 
-    def _keys(self, batch: pa.RecordBatch, rows: Int64s) -> Keys:
-        columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(pa.array(rows))
-        return Keys(batch.column(HASH).to_numpy()[rows], columns)
+    def _keys(self, batch: pa.RecordBatch, indices: Int64s) -> Keys:
+        columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(
+            pa.array(indices)
+        )
+        return Keys(batch.column(HASH).to_numpy()[indices], columns)
 
 
 def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:

@@ -99,9 +99,9 @@ class DatedPartitionStep:
         if not len(columns[0]):
             return decoded
         codes = row_codes(columns, len(columns[0]))
-        _, first_rows, partition_of = np.unique(codes, return_index=True, return_inverse=True)
+        _, first_indices, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # The loop is over partitions, of which there are few.
-        texts = [self._undated_partition(columns, row) for row in first_rows.tolist()]
+        texts = [self._undated_partition(columns, index) for index in first_indices.tolist()]
         reasons = (
             {
                 int(message): _UNDATED + text

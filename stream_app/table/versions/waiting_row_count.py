@@ -24,9 +24,9 @@ def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
     Args:
         committed: the command's snapshot; None if it committed nothing.
     """
-    rows = rows_that_wait(table, committed, counts_newest_epoch=True)
+    row_count = rows_that_wait(table, committed, counts_newest_epoch=True)
     fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
-    return f"{waiting_text(rows)}: {fix}" if rows else ""
+    return f"{waiting_text(row_count)}: {fix}" if row_count else ""
 
 
 def rows_that_wait(

@@ -56,16 +56,16 @@ class DebeziumConverter:
         rows = batch.rows
         kinds = pc.index_in(rows.column(ROW_KIND), value_set=_ROW_KINDS).to_numpy()
         pairs = self._pairs(rows, kinds)
-        message_rows = np.flatnonzero(~_is_second_of_pair(pairs))
+        row_indices = np.flatnonzero(~_is_second_of_pair(pairs))
         texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
-        nulls = pa.nulls(len(message_rows), pa.string())
-        is_pair = pairs[message_rows]
-        is_old = kinds[message_rows] & 1 == 1  # -U is 1, and -D is 3
-        own_texts = texts.take(pa.array(message_rows))
-        next_rows = pa.array(np.minimum(message_rows + 1, len(kinds) - 1))
+        nulls = pa.nulls(len(row_indices), pa.string())
+        is_pair = pairs[row_indices]
+        is_old = kinds[row_indices] & 1 == 1  # -U is 1, and -D is 3
+        own_texts = texts.take(pa.array(row_indices))
+        next_indices = pa.array(np.minimum(row_indices + 1, len(kinds) - 1))
         before = pc.if_else(pa.array(is_old), own_texts, nulls)
         after = pc.if_else(pa.array(is_old), nulls, own_texts)
-        after = pc.if_else(pa.array(is_pair), texts.take(next_rows), after)
+        after = pc.if_else(pa.array(is_pair), texts.take(next_indices), after)
         ops = np.where(is_pair, "u", np.where(is_old, "d", "r" if batch.is_full else "c"))
         values = pc.binary_join_element_wise(
             '{"before":',
@@ -79,7 +79,7 @@ class DebeziumConverter:
         )
         if not self.keys:
             return nulls, values
-        return _row_texts(rows, self.keys).take(pa.array(message_rows)), values
+        return _row_texts(rows, self.keys).take(pa.array(row_indices)), values
 
     def _pairs(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Mark each -U row whose next row is the +U of the same key."""

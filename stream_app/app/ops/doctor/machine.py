@@ -70,20 +70,20 @@ def memory_observations(
         yield heap
         return
     local_master = _LOCAL_THREADS.match(spark_settings.get("spark.master", "local[*]"))
-    tasks = 0
+    task_count = 0
     if local_master is not None:
-        tasks = core_count if local_master[1] == "*" else int(local_master[1] or 1)
+        task_count = core_count if local_master[1] == "*" else int(local_master[1] or 1)
     requirement = f"{size_text(heap)} for Spark's JVM"
-    if tasks:
-        requirement += f" and {tasks} write buffers of {size_text(buffer)}"
+    if task_count:
+        requirement += f" and {task_count} write buffers of {size_text(buffer)}"
     requirement += f", of {size_text(total)}"
-    if heap + tasks * buffer > total * _MEMORY_SHARE:
+    if heap + task_count * buffer > total * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
         yield warning("memory", requirement, fix)
     else:
         yield good_observation("memory", requirement)
-    if not tasks:
+    if not task_count:
         yield from _executor_memory_observations(spark_settings, buffer)
 
 
@@ -104,12 +104,12 @@ def _executor_memory_observations(
             return
     heap, *overhead_sizes = [size for size in sizes if isinstance(size, int)]
     overhead = max(overhead_sizes, default=max(_OVERHEAD_MIN, int(heap * _OVERHEAD_SHARE)))
-    tasks = int(spark_settings.get("spark.executor.cores", "1"))
+    task_count = int(spark_settings.get("spark.executor.cores", "1"))
     requirement = (
-        f"an executor leaves Python {size_text(overhead)}, and its {tasks} tasks have write "
+        f"an executor leaves Python {size_text(overhead)}, and its {task_count} tasks have write "
         f"buffers of {size_text(buffer)} each"
     )
-    if tasks * buffer > overhead:
+    if task_count * buffer > overhead:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
         yield warning("memory", requirement, fix)
     else:

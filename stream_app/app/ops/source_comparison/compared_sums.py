@@ -134,10 +134,10 @@ def compare_sums(
 def _groups_within_limit(groups: Sequence[int], *sides: Mapping[int, RowSum]) -> list[int]:
     """Return the first groups, at least one of them, with at most `ROWS_MAX` rows on all sides."""
     first_groups: list[int] = []
-    rows = 0
+    row_count = 0
     for group in groups:
-        rows += sum(sums.get(group, NO_ROWS).row_count for sums in sides)
-        if first_groups and rows > ROWS_MAX:
+        row_count += sum(sums.get(group, NO_ROWS).row_count for sums in sides)
+        if first_groups and row_count > ROWS_MAX:
             break
         first_groups.append(group)
     return first_groups

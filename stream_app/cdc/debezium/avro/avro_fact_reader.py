@@ -73,19 +73,19 @@ class AvroFactReader:
         values, message_index = present_values(messages)
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
         unreadable: dict[int, str] = {}
-        for rows, schema in self._by_schema(values):
+        for indices, schema in self._by_schema(values):
             if not isinstance(schema, _SchemaReader):
-                unreadable |= dict.fromkeys(message_index[rows].tolist(), schema)
+                unreadable |= dict.fromkeys(message_index[indices].tolist(), schema)
                 continue
-            for slice_rows in _slices(rows):
-                part = values.take(pa.array(slice_rows))
+            for slice_indices in _slices(indices):
+                part = values.take(pa.array(slice_indices))
                 names, is_named = schema.tables(part)
                 for name_parts, name in zip(parts, names, strict=True):
                     name_parts.append(
-                        (message_index[slice_rows[is_named]], name.filter(pa.array(is_named)))
+                        (message_index[slice_indices[is_named]], name.filter(pa.array(is_named)))
                     )
                 single_origins, reasons = schema.origins_one_by_one(
-                    part.filter(pa.array(~is_named)), message_index[slice_rows[~is_named]]
+                    part.filter(pa.array(~is_named)), message_index[slice_indices[~is_named]]
                 )
                 unreadable |= reasons
                 single_index = np.array(list(single_origins), np.int32)
@@ -105,16 +105,18 @@ class AvroFactReader:
         """
         values, message_index = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
-        for rows, schema in self._by_schema(values):
+        for indices, schema in self._by_schema(values):
             if not isinstance(schema, _SchemaReader):
                 continue
-            for slice_rows in _slices(rows):
-                part = values.take(pa.array(slice_rows))
-                timed_rows, numbers, broken_rows = schema.times(part)
-                parts.append((message_index[slice_rows[timed_rows]], pa.array(numbers)))
+            for slice_indices in _slices(indices):
+                part = values.take(pa.array(slice_indices))
+                timed_indices, numbers, broken_indices = schema.times(part)
+                parts.append((message_index[slice_indices[timed_indices]], pa.array(numbers)))
                 # Step 2: a loop over broken messages.
-                single_times = [schema.time_of(part[row].as_py()) for row in broken_rows.tolist()]
-                broken_index = message_index[slice_rows[broken_rows]]
+                single_times = [
+                    schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
+                ]
+                broken_index = message_index[slice_indices[broken_indices]]
                 parts.append((broken_index, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
@@ -137,13 +139,14 @@ class AvroFactReader:
         """
         values, message_index = present_values(messages)
         tables: list[TableVersionSeen] = []
-        for rows, _ in self._by_schema(values):  # a loop over schemas
-            message_rows = message_index[rows].astype(np.int64)
+        for indices, _ in self._by_schema(values):  # a loop over schemas
+            message_indices = message_index[indices].astype(np.int64)
             descriptions = (
-                self.describe(messages.slice(row, 1), options) for row in message_rows.tolist()
+                self.describe(messages.slice(index, 1), options)
+                for index in message_indices.tolist()
             )
             if (table := next(filter(None, descriptions), None)) is not None:
-                tables.append(TableVersionSeen(message_rows, table))
+                tables.append(TableVersionSeen(message_indices, table))
         return tables
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
@@ -177,14 +180,14 @@ class AvroFactReader:
 
     def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _SchemaReader | str]]:
         """Yield the messages of each schema, or the reason why they cannot be read."""
-        for number, rows in by_number(schema_numbers(values)):
+        for number, indices in by_number(schema_numbers(values)):
             schema: _SchemaReader | str
             try:
                 text = avro_text(self.schemas, number)
                 schema = _SchemaReader(text, parse_schema(text))
             except UnreadableRecordError as problem:
                 schema = str(problem)
-            yield rows, schema
+            yield indices, schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +239,16 @@ class _SchemaReader:
         source = self._source(message)
         time = message.fields.get(_FLAT_TIME) if source is None else source.fields.get(_TIME)
         is_broken = cursor.broken()
-        broken_rows = np.flatnonzero(is_broken)
+        broken_indices = np.flatnonzero(is_broken)
         if (
             time is None
             or time.avro_type is None
             or time.avro_type.kind != "long"
             or time.numbers is None
         ):
-            return broken_rows[:0], broken_rows[:0], broken_rows
-        is_intact = ~is_broken[time.rows]
-        return time.rows[is_intact], time.numbers[is_intact].astype(np.int64), broken_rows
+            return broken_indices[:0], broken_indices[:0], broken_indices
+        is_intact = ~is_broken[time.indices]
+        return time.indices[is_intact], time.numbers[is_intact].astype(np.int64), broken_indices
 
     def time_of(self, message: bytes) -> int | None:
         """Return the change time of one message; step 2."""
@@ -261,9 +264,9 @@ class _SchemaReader:
         return message.fields.get("source") if is_envelope else None
 
 
-def _slices(rows: Int64s) -> Iterator[Int64s]:
-    for start in range(0, len(rows), SLICE_ROWS):
-        yield rows[start : start + SLICE_ROWS]
+def _slices(indices: Int64s) -> Iterator[Int64s]:
+    for start in range(0, len(indices), SLICE_ROWS):
+        yield indices[start : start + SLICE_ROWS]
 
 
 def _wrap_in_envelope(payload: bytes, root: AvroType) -> bytes:

@@ -107,20 +107,22 @@ class DebeziumAvro(DebeziumJson):
             SourceError: the schema registry does not answer.
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
-        values, present_rows = present_values(messages)
+        values, message_index = present_values(messages)
         outcome = self._new_outcome(messages)
-        for number, rows in by_number(schema_numbers(values)):  # step 1
+        for number, indices in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(present_rows[rows[0]])})
-            schema_values = values if len(rows) == len(values) else values.take(pa.array(rows))
-            for begin in range(0, len(rows), SLICE_ROWS):
+                outcome.learn_schemas({str(number): int(message_index[indices[0]])})
+            schema_values = (
+                values if len(indices) == len(values) else values.take(pa.array(indices))
+            )
+            for begin in range(0, len(indices), SLICE_ROWS):
                 part = schema_values.slice(begin, SLICE_ROWS)
-                message_index = present_rows[rows[begin : begin + SLICE_ROWS]]
+                part_index = message_index[indices[begin : begin + SLICE_ROWS]]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(message_index.tolist(), plan))
+                    outcome.refuse(dict.fromkeys(part_index.tolist(), plan))
                 else:
-                    self._decode_slice(part, message_index, plan, outcome)
+                    self._decode_slice(part, part_index, plan, outcome)
         keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded_batch(
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
@@ -224,7 +226,7 @@ class DebeziumAvro(DebeziumJson):
     ) -> AvroImages:
         """Read the images of the intact messages, column by column."""
         sides = [message.fields.get(name) for name in IMAGES]
-        rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
+        indices = [np.empty(0, np.int64) if side is None else side.indices for side in sides]
         fields: list[Mapping[str, AvroValues]] = [
             {} if side is None else side.fields for side in sides
         ]
@@ -232,16 +234,16 @@ class DebeziumAvro(DebeziumJson):
             wire_column(
                 reading,
                 [
-                    (image.get(reading.name), image_positions)
-                    for image, image_positions in zip(fields, rows, strict=True)
+                    (image.get(reading.name), image_indices)
+                    for image, image_indices in zip(fields, indices, strict=True)
                 ],
                 cursor,
                 is_intact,
             )
             for reading in plan.readings
         ]
-        before_at, count = _image_positions(rows[0], is_intact, 0)
-        after_at, _ = _image_positions(rows[1], is_intact, count)
+        before_at, count = _image_positions(indices[0], is_intact, 0)
+        after_at, _ = _image_positions(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         op, connector, *tables = (
@@ -261,11 +263,11 @@ class DebeziumAvro(DebeziumJson):
         """Return the unknown and missing columns that all records with rows share."""
         sightings: dict[DriftedColumn, Sighting] = {}
         for column in drift.columns():
-            record_rows = np.flatnonzero(
+            record_indices = np.flatnonzero(
                 has_row & has_after if column[0] is DriftKind.MISSING else has_row
             )
-            if len(record_rows):
-                sightings[column] = Sighting(len(record_rows), int(record_rows[0]))
+            if len(record_indices):
+                sightings[column] = Sighting(len(record_indices), int(record_indices[0]))
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
@@ -291,12 +293,12 @@ class DebeziumAvro(DebeziumJson):
         if keys.null_count == len(keys):
             return messages
         key_objects, object_index = [b""], np.zeros(len(keys), np.int64)
-        for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
+        for number, indices in by_number(schema_numbers(keys.fill_null(b""))):
             try:
                 fields = parse_schema(avro_text(self._registry, number)).fields
             except UnreadableRecordError:
                 continue  # a key that stays Avro proves nothing
-            object_index[rows] = len(key_objects)
+            object_index[indices] = len(key_objects)
             key_objects.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
         objects = pa.array(key_objects, pa.binary()).take(pa.array(object_index))
         keys = pc.if_else(pa.array(object_index > 0), objects, keys)
@@ -312,12 +314,12 @@ def _rows_of(root: AvroType) -> list[AvroType]:
     ]
 
 
-def _image_positions(rows: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
+def _image_positions(indices: Int64s, is_intact: Bools, first_row: int) -> tuple[Int64s, int]:
     """Return the position of each intact message's image, or -1; and the next free position."""
     image_positions: Int64s = np.full(len(is_intact), -1, np.int64)
-    rows = rows[is_intact[rows]]
-    image_positions[rows] = first_row + np.arange(len(rows))
-    return image_positions[is_intact], first_row + len(rows)
+    indices = indices[is_intact[indices]]
+    image_positions[indices] = first_row + np.arange(len(indices))
+    return image_positions[is_intact], first_row + len(indices)
 
 
 def _check_options(

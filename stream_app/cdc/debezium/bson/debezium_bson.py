@@ -127,10 +127,12 @@ def _origins(messages: pa.RecordBatch) -> Origins:
         reader.read(group.payloads, group.message_index)
     reader.unassigned_reasons.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
-    unread_rows = np.flatnonzero(valid_of(messages.column("value")) & (origins.codes == NO_TABLE))
-    if not len(unread_rows):
+    unread_indices = np.flatnonzero(
+        valid_of(messages.column("value")) & (origins.codes == NO_TABLE)
+    )
+    if not len(unread_indices):
         return origins
-    unread_messages = messages.take(pa.array(unread_rows))
+    unread_messages = messages.take(pa.array(unread_indices))
     rewritten = plain_messages(unread_messages)
     plain_origins = DEBEZIUM_JSON.facts({}).origins(rewritten.put_into(unread_messages))
     tables = dict.fromkeys((*origins.tables, *plain_origins.tables))
@@ -138,9 +140,9 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     codes = np.array(
         [*(code_of_table[table] for table in plain_origins.tables), NO_TABLE], np.int32
     )
-    origins.codes[unread_rows] = codes[plain_origins.codes]
+    origins.codes[unread_indices] = codes[plain_origins.codes]
     reasons = {**plain_origins.unassigned_reasons, **rewritten.unreadable}
-    unassigned_reasons = {int(unread_rows[row]): reason for row, reason in reasons.items()}
+    unassigned_reasons = {int(unread_indices[index]): reason for index, reason in reasons.items()}
     return Origins(tables=tuple(tables), codes=origins.codes, unassigned_reasons=unassigned_reasons)
 
 

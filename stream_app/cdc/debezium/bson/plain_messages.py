@@ -264,9 +264,9 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     """Return keys as JSON with the column `_id`, or null without one: binary [n]."""
     parts: list[tuple[Int64s, pa.Array]] = []
-    present_rows = np.flatnonzero(valid_of(keys))
+    key_indices = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
-        message_index = present_rows[group.message_index]
+        message_index = key_indices[group.message_index]
         may_be_parsed = _may_be_parsed(group.payloads)
         id_columns = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
         texts = (
@@ -276,10 +276,12 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         plain_texts, suspects = plain_documents(key_documents, columns)
         is_scalar = bools_of(pc.match_substring_regex(plain_texts, _SCALAR_KEY)) & ~suspects
         key_texts = plain_texts.cast(pa.binary())
-        rows = np.flatnonzero(may_be_parsed)
-        parts.append((message_index[rows[is_scalar]], key_texts.filter(pa.array(is_scalar))))
+        parsed_indices = np.flatnonzero(may_be_parsed)
+        parts.append(
+            (message_index[parsed_indices[is_scalar]], key_texts.filter(pa.array(is_scalar)))
+        )
         is_unusual = np.ones(len(message_index), np.bool_)
-        is_unusual[rows[is_scalar]] = False
+        is_unusual[parsed_indices[is_scalar]] = False
         unusual_keys = group.payloads.filter(pa.array(is_unusual)).to_pylist()
         plain_keys = [_plain_key(key, columns) for key in unusual_keys]
         parts.append((message_index[is_unusual], pa.array(plain_keys, pa.binary())))

@@ -253,9 +253,9 @@ def _drift_of(
     """Return the unknown and missing columns, read from one record of each sum of marks."""
     positions, marks = records
     sightings: dict[DriftedColumn, Sighting] = {}
-    marked_rows = np.flatnonzero(marks)
-    _, firsts, counts = np.unique(marks[marked_rows], return_index=True, return_counts=True)
-    for first, count in zip(marked_rows[firsts].tolist(), counts.tolist(), strict=True):
+    marked_indices = np.flatnonzero(marks)
+    _, firsts, counts = np.unique(marks[marked_indices], return_index=True, return_counts=True)
+    for first, count in zip(marked_indices[firsts].tolist(), counts.tolist(), strict=True):
         for images in _images_in([values[int(positions[first])].as_py()]):
             add_sighting(sightings, images.drift(policy.columns), Sighting(count, first))
     return policy.reported(sightings)

@@ -80,9 +80,9 @@ def _candidates_with(
     is_candidate: Bools, words: ByteWords, positions: Int64s, text: bytes
 ) -> Bools:
     """Return the mask of candidates at whose position the text occurs."""
-    rows = np.flatnonzero(is_candidate)
+    indices = np.flatnonzero(is_candidate)
     occurs: Bools = np.zeros(len(is_candidate), np.bool_)
-    occurs[rows] = _is_text_at(words, positions[rows], text)
+    occurs[indices] = _is_text_at(words, positions[indices], text)
     return occurs
 
 
@@ -96,10 +96,10 @@ def _middles(words: ByteWords, before_starts: Int64s, tail_starts: Int64s) -> In
     """Return where `_MIDDLE` separates two objects; -1 for no position or several: int64 [n]."""
     # Images of one row are often of one length.
     middles = (before_starts + tail_starts - len(_MIDDLE)) // 2
-    unmatched_rows = np.flatnonzero(~_is_middle(words, middles))
-    if len(unmatched_rows):
-        middles[unmatched_rows] = _middles_by_search(
-            words.data, before_starts[unmatched_rows], tail_starts[unmatched_rows]
+    unmatched_indices = np.flatnonzero(~_is_middle(words, middles))
+    if len(unmatched_indices):
+        middles[unmatched_indices] = _middles_by_search(
+            words.data, before_starts[unmatched_indices], tail_starts[unmatched_indices]
         )
     return middles
 

@@ -232,13 +232,13 @@ class KnownFrames:
             first_row: the position of the block's first value.
         """
         codes = self._frame_codes(data, offsets)
-        rows = np.flatnonzero(codes >= 0)
-        codes, frames = codes[rows], tuple(self._frames)
+        indices = np.flatnonzero(codes >= 0)
+        codes, frames = codes[indices], tuple(self._frames)
         tail_lengths = np.array([len(frame.tail) for frame in frames], np.int64)
         op_positions = np.array([frame.op_position for frame in frames], np.int64)
-        tail_starts = offsets[1:][rows] - tail_lengths[codes]
+        tail_starts = offsets[1:][indices] - tail_lengths[codes]
         return FramedTails(
-            positions=rows + first_row,
+            positions=indices + first_row,
             tail_starts=tail_starts,
             ops=data[tail_starts + op_positions[codes]],
             codes=codes,
@@ -248,24 +248,28 @@ class KnownFrames:
     def _frame_codes(self, data: Bytes, offsets: Int64s) -> Int64s:
         """Return the index of each value's frame, or -1: int64 [n]; learn new frames."""
         codes: Int64s = np.full(len(offsets) - 1, -1, np.int64)
-        unmatched_rows = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
+        unmatched_indices = np.flatnonzero(np.diff(offsets) > HEAD_MIN)
         for code, frame in enumerate(self._frames):
-            codes[_rows_with_tail(frame.tail, data, offsets, unmatched_rows)] = code
-            unmatched_rows = unmatched_rows[codes[unmatched_rows] < 0]
-        misses = 0
-        while len(unmatched_rows) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
-            row, unmatched_count = int(unmatched_rows[0]), len(unmatched_rows)
-            new_frame = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
+            codes[_indices_with_tail(frame.tail, data, offsets, unmatched_indices)] = code
+            unmatched_indices = unmatched_indices[codes[unmatched_indices] < 0]
+        miss_count = 0
+        while (
+            len(unmatched_indices)
+            and miss_count < _MISSES_MAX
+            and len(self._frames) < 2 * _FRAMES_KEPT
+        ):
+            index, unmatched_count = int(unmatched_indices[0]), len(unmatched_indices)
+            new_frame = frame_of(data[offsets[index] : offsets[index + 1]].tobytes())
             if new_frame is not None:
-                codes[_rows_with_tail(new_frame.tail, data, offsets, unmatched_rows)] = len(
+                codes[_indices_with_tail(new_frame.tail, data, offsets, unmatched_indices)] = len(
                     self._frames
                 )
-                unmatched_rows = unmatched_rows[codes[unmatched_rows] < 0]
-            if new_frame is None or len(unmatched_rows) == unmatched_count:
-                unmatched_rows = unmatched_rows[1:]
+                unmatched_indices = unmatched_indices[codes[unmatched_indices] < 0]
+            if new_frame is None or len(unmatched_indices) == unmatched_count:
+                unmatched_indices = unmatched_indices[1:]
             else:
                 self._frames.append(new_frame)
-            misses += unmatched_count - len(unmatched_rows) <= len(codes) // _RARE_SHARE
+            miss_count += unmatched_count - len(unmatched_indices) <= len(codes) // _RARE_SHARE
         return codes
 
     def _join_tails(self, blocks: Sequence[FramedTails]) -> FramedTails:
@@ -363,13 +367,13 @@ def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
     return ranges, ops
 
 
-def _rows_with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, rows: Int64s) -> Int64s:
+def _indices_with_tail(tail: BytePattern, data: Bytes, offsets: Int64s, indices: Int64s) -> Int64s:
     """Return the rows whose value ends with the tail, after at least `HEAD_MIN` bytes."""
-    starts = offsets[1:][rows] - len(tail)
-    may_have_tail = starts - offsets[rows] >= HEAD_MIN
+    starts = offsets[1:][indices] - len(tail)
+    may_have_tail = starts - offsets[indices] >= HEAD_MIN
     starts[~may_have_tail] = 0
     # A few bytes exclude most other tails: the comma and the op are at a distance of their own.
     may_have_tail &= (data[starts] == ord(",")) & (data[starts + _TAIL_COLON] == ord(":"))
     if not may_have_tail.all():
-        rows, starts = rows[may_have_tail], starts[may_have_tail]
-    return rows[tail.fits(data, starts)]
+        indices, starts = indices[may_have_tail], starts[may_have_tail]
+    return indices[tail.fits(data, starts)]

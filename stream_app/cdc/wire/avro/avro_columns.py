@@ -56,7 +56,7 @@ class _IntactValues:
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""
         assert self.values.numbers is not None
-        return pa.array(self.values.numbers[self.is_intact[self.values.rows]])
+        return pa.array(self.values.numbers[self.is_intact[self.values.indices]])
 
     def binary(self) -> pa.Array:
         """See `AvroLeaf`."""
@@ -104,28 +104,32 @@ def wire_column(
         null_type = _null_type(reading, kind)
     else:
         kind, as_wire, reading, null_type = conversion
-    for values, rows in sides:
-        image_count = int(is_intact[rows].sum())
+    for values, indices in sides:
+        image_count = int(is_intact[indices].sum())
         suspects: Bools = np.zeros(image_count, np.bool_)
         column = pa.nulls(image_count, null_type)
         if values is not None:
             image_of = np.empty(len(is_intact), np.int64)
-            image_of[rows[is_intact[rows]]] = np.arange(image_count)
-            image_rows = image_of[values.rows[is_intact[values.rows]]]
+            image_of[indices[is_intact[indices]]] = np.arange(image_count)
+            image_indices = image_of[values.indices[is_intact[values.indices]]]
             if conversion is None or values.avro_type is None or values.avro_type.kind == "null":
-                suspects[image_rows] = values.avro_type is None or values.avro_type.kind != "null"
+                suspects[image_indices] = (
+                    values.avro_type is None or values.avro_type.kind != "null"
+                )
             else:
                 wire = as_wire(_IntactValues(values.avro_type, cursor, values, is_intact))
-                suspects[image_rows[~valid_of(wire)]] = True
-                column = _spread(wire, image_rows, image_count)
+                suspects[image_indices[~valid_of(wire)]] = True
+                column = _spread(wire, image_indices, image_count)
         side_columns.append(column)
         side_suspects.append(suspects)
     return WireColumn(reading, kind, pa.concat_arrays(side_columns), np.concatenate(side_suspects))
 
 
-def _spread(values: pa.Array, rows: Int64s, count: int) -> pa.Array:
-    """Return an array of `count` values with these values at these rows, null elsewhere."""
-    return values if len(values) == count else gathered_array([(rows, values)], count, values.type)
+def _spread(values: pa.Array, indices: Int64s, count: int) -> pa.Array:
+    """Return an array of `count` values with these values at these indices, null elsewhere."""
+    return (
+        values if len(values) == count else gathered_array([(indices, values)], count, values.type)
+    )
 
 
 def leaf_column(reading: ColumnReading, leaf: AvroLeaf, has_value: Bools) -> WireColumn:
@@ -264,4 +268,4 @@ def texts_of(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -
     ):
         return pa.nulls(count, pa.string())
     texts = leaf_texts(_IntactValues(values.avro_type, cursor, values, is_intact))
-    return _spread(texts, values.rows[is_intact[values.rows]], count)
+    return _spread(texts, values.indices[is_intact[values.indices]], count)

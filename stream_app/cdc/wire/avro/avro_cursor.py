@@ -38,14 +38,14 @@ class AvroValues:
     Attributes:
         avro_type: the type of the values, never a union; None for values of several types, which
             are not read.
-        rows: int64 [m]; the messages, ascending.
+        indices: int64 [m]; those of the messages, ascending.
         numbers: the values of numbers, truth values or enums: [m].
         starts, lengths: int64 [m]; the places of bytes and texts in the cursor's buffer.
         fields: the fields of a record, by name.
     """
 
     avro_type: AvroType | None
-    rows: Int64s
+    indices: Int64s
     numbers: npt.NDArray[np.generic] | None = None
     starts: Int64s | None = None
     lengths: Int64s | None = None
@@ -91,125 +91,127 @@ class ValueCursor:
         self._limit = len(self._data) - _PADDING + 1
         """The position of broken messages; no message ends there."""
         self.positions = starts.copy()
-        self._steps = 0
+        self._step_count = 0
 
     def broken(self) -> Bools:
         """Return the mask of messages whose last value does not end where they end: bool [n]."""
         is_broken: Bools = self.positions != self._ends
         return is_broken
 
-    def read(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
+    def read(self, avro_type: AvroType, indices: Int64s) -> AvroValues:
         """Read a value in each of these messages."""
         match avro_type.kind:
             case "null":
-                return AvroValues(avro_type, rows)
+                return AvroValues(avro_type, indices)
             case "record":
                 fields = {
-                    name: self.read(field_type, rows) for name, field_type in avro_type.fields
+                    name: self.read(field_type, indices) for name, field_type in avro_type.fields
                 }
-                return AvroValues(avro_type, rows, fields=fields)
+                return AvroValues(avro_type, indices, fields=fields)
             case "union":
-                return self._read_union(avro_type, rows)
+                return self._read_union(avro_type, indices)
             case "array" | "map":
-                self._skip_blocks(avro_type, rows)
-                return AvroValues(None, rows)
+                self._skip_blocks(avro_type, indices)
+                return AvroValues(None, indices)
             case _:
-                return self._read_scalar(avro_type, rows)
+                return self._read_scalar(avro_type, indices)
 
-    def _read_scalar(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
+    def _read_scalar(self, avro_type: AvroType, indices: Int64s) -> AvroValues:
         match avro_type.kind:
             case "boolean":
-                return AvroValues(avro_type, rows, self._read_bytes(rows, 1)[:, 0] != 0)
+                return AvroValues(avro_type, indices, self._read_bytes(indices, 1)[:, 0] != 0)
             case "int" | "long" | "enum":
-                return AvroValues(avro_type, rows, self._read_longs(rows))
+                return AvroValues(avro_type, indices, self._read_longs(indices))
             case "float" | "double":
                 size, dtype = (4, "<f4") if avro_type.kind == "float" else (8, "<f8")
-                raw = np.ascontiguousarray(self._read_bytes(rows, size))
-                return AvroValues(avro_type, rows, raw.view(dtype)[:, 0])
+                raw = np.ascontiguousarray(self._read_bytes(indices, size))
+                return AvroValues(avro_type, indices, raw.view(dtype)[:, 0])
             case "bytes" | "string":
-                starts, lengths = self._read_spans(rows, self._read_longs(rows))
-                return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
+                starts, lengths = self._read_spans(indices, self._read_longs(indices))
+                return AvroValues(avro_type, indices, starts=starts, lengths=lengths)
             case _:
-                sizes = np.full(len(rows), avro_type.size, np.int64)
-                starts, lengths = self._read_spans(rows, sizes)
-                return AvroValues(avro_type, rows, starts=starts, lengths=lengths)
+                sizes = np.full(len(indices), avro_type.size, np.int64)
+                starts, lengths = self._read_spans(indices, sizes)
+                return AvroValues(avro_type, indices, starts=starts, lengths=lengths)
 
-    def _read_union(self, avro_type: AvroType, rows: Int64s) -> AvroValues:
-        branch_numbers = self._read_longs(rows)
+    def _read_union(self, avro_type: AvroType, indices: Int64s) -> AvroValues:
+        branch_numbers = self._read_longs(indices)
         is_branch = (branch_numbers >= 0) & (branch_numbers < len(avro_type.branches))
-        self._mark_broken(rows[~is_branch])
+        self._mark_broken(indices[~is_branch])
         values = []
         for number, branch in enumerate(avro_type.branches):
-            branch_rows = rows[branch_numbers == number]
+            branch_rows = indices[branch_numbers == number]
             if branch.kind != "null" and len(branch_rows):
                 values.append(self.read(branch, branch_rows))
         if len(values) == 1:
             return values[0]
-        unread_rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
-        return AvroValues(None, np.sort(unread_rows))
+        unread_indices = np.concatenate([np.empty(0, np.int64), *(part.indices for part in values)])
+        return AvroValues(None, np.sort(unread_indices))
 
-    def _read_spans(self, rows: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+    def _read_spans(self, indices: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
         """Move the cursor over values of these lengths; return their starts and lengths."""
         is_wrong = (lengths < 0) | (lengths > self._limit)
         lengths = np.where(is_wrong, 0, lengths)
-        starts = self.positions[rows]
-        self.positions[rows] = np.minimum(starts + lengths, self._limit)
-        self._mark_broken(rows[is_wrong])
+        starts = self.positions[indices]
+        self.positions[indices] = np.minimum(starts + lengths, self._limit)
+        self._mark_broken(indices[is_wrong])
         return starts, lengths
 
-    def _read_bytes(self, rows: Int64s, size: int) -> Bytes:
+    def _read_bytes(self, indices: Int64s, size: int) -> Bytes:
         """Read the next bytes of each message: uint8 [m, size]."""
-        positions = self.positions[rows]
-        self.positions[rows] = np.minimum(positions + size, self._limit)
+        positions = self.positions[indices]
+        self.positions[indices] = np.minimum(positions + size, self._limit)
         next_bytes: Bytes = self._data[positions[:, None] + np.arange(size)]
         return next_bytes
 
-    def _read_longs(self, rows: Int64s) -> Int64s:
+    def _read_longs(self, indices: Int64s) -> Int64s:
         """Read numbers of variable length, zigzag: int64 [m]."""
-        return from_zigzag(self._read_varints(rows))
+        return from_zigzag(self._read_varints(indices))
 
-    def _read_varints(self, rows: Int64s) -> npt.NDArray[np.uint64]:
+    def _read_varints(self, indices: Int64s) -> npt.NDArray[np.uint64]:
         """Read numbers of variable length, least significant seven bits first: uint64 [m]."""
-        positions = self.positions[rows]
+        positions = self.positions[indices]
         first = self._data[positions]
         positions = positions + 1
         numbers = (first & 0x7F).astype(np.uint64)
-        unfinished_rows = np.flatnonzero(first >= 0x80)
+        unfinished_indices = np.flatnonzero(first >= 0x80)
         for byte_number in range(1, _VARINT_BYTES_MAX):
-            if not len(unfinished_rows):
+            if not len(unfinished_indices):
                 break
-            next_byte = self._data[np.minimum(positions[unfinished_rows], self._limit)]
-            numbers[unfinished_rows] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
+            next_byte = self._data[np.minimum(positions[unfinished_indices], self._limit)]
+            numbers[unfinished_indices] |= (next_byte & 0x7F).astype(np.uint64) << np.uint64(
                 7 * byte_number
             )
-            positions[unfinished_rows] += 1
+            positions[unfinished_indices] += 1
             is_last = byte_number == _VARINT_BYTES_MAX - 1
-            unfinished_rows = (
-                unfinished_rows[next_byte > 1] if is_last else unfinished_rows[next_byte >= 0x80]
+            unfinished_indices = (
+                unfinished_indices[next_byte > 1]
+                if is_last
+                else unfinished_indices[next_byte >= 0x80]
             )
-        self.positions[rows] = np.minimum(positions, self._limit)
-        self._mark_broken(rows[unfinished_rows])  # more than 64 bits
+        self.positions[indices] = np.minimum(positions, self._limit)
+        self._mark_broken(indices[unfinished_indices])  # more than 64 bits
         return numbers
 
-    def _skip_blocks(self, avro_type: AvroType, rows: Int64s) -> None:
+    def _skip_blocks(self, avro_type: AvroType, indices: Int64s) -> None:
         """Skip an array or a map: blocks of items, of which the last is empty."""
         assert avro_type.items is not None
         for _ in range(_ITEMS_MAX):  # as often as the longest has blocks
-            if not len(rows):
+            if not len(indices):
                 return
-            counts = self._read_longs(rows)
-            sized_rows = rows[counts < 0]
+            counts = self._read_longs(indices)
+            sized_rows = indices[counts < 0]
             if len(sized_rows):
                 self._read_longs(sized_rows)
             remaining_counts = np.abs(counts)
-            self._mark_broken(rows[remaining_counts > _ITEMS_MAX])
-            has_items = (remaining_counts > 0) & (self.positions[rows] < self._limit)
-            rows, remaining_counts = rows[has_items], remaining_counts[has_items]
-            items = rows
+            self._mark_broken(indices[remaining_counts > _ITEMS_MAX])
+            has_items = (remaining_counts > 0) & (self.positions[indices] < self._limit)
+            indices, remaining_counts = indices[has_items], remaining_counts[has_items]
+            items = indices
             while len(items):  # as often as the longest block has items
-                self._steps += 1
-                if self._steps > _STEPS_MAX:
-                    self._mark_broken(rows)
+                self._step_count += 1
+                if self._step_count > _STEPS_MAX:
+                    self._mark_broken(indices)
                     return
                 if avro_type.kind == "map":
                     self._read_spans(items, self._read_longs(items))
@@ -217,10 +219,10 @@ class ValueCursor:
                 remaining_counts = remaining_counts - 1
                 items = items[remaining_counts > 0]
                 remaining_counts = remaining_counts[remaining_counts > 0]
-        self._mark_broken(rows)
+        self._mark_broken(indices)
 
-    def _mark_broken(self, rows: Int64s) -> None:
-        self.positions[rows] = self._limit
+    def _mark_broken(self, indices: Int64s) -> None:
+        self.positions[indices] = self._limit
 
     def binary(self, values: AvroValues, is_intact: Bools) -> pa.Array:
         """Return the bytes of values in intact messages: binary [m].
@@ -230,6 +232,6 @@ class ValueCursor:
         """
         assert values.starts is not None
         assert values.lengths is not None
-        mask = is_intact[values.rows]
+        mask = is_intact[values.indices]
         starts = values.starts[mask]
         return slices_of(self._data, starts, starts + values.lengths[mask])

@@ -52,36 +52,36 @@ class ProtobufCursor(ValueCursor):
 
     def read_paths(self) -> Int64s:
         """Read the indexes of each message's type: int64 [n, PATH_MAX], -1 behind the last."""
-        all_rows = np.arange(len(self.positions))
-        rows = all_rows[self.positions < self._ends]
+        all_indices = np.arange(len(self.positions))
+        indices = all_indices[self.positions < self._ends]
         paths: Int64s = np.full((len(self.positions), PATH_MAX), -1, np.int64)
-        remaining_counts = self._read_longs(rows)
+        remaining_counts = self._read_longs(indices)
         is_wrong = (remaining_counts < 0) | (remaining_counts > PATH_MAX)
-        self._mark_broken(rows[is_wrong])
-        paths[rows[remaining_counts == 0], 0] = 0
+        self._mark_broken(indices[is_wrong])
+        paths[indices[remaining_counts == 0], 0] = 0
         remaining_counts = np.where(is_wrong, 0, remaining_counts)
         for step in range(PATH_MAX):
-            rows, remaining_counts = (
-                rows[remaining_counts > 0],
+            indices, remaining_counts = (
+                indices[remaining_counts > 0],
                 remaining_counts[remaining_counts > 0] - 1,
             )
-            if not len(rows):
+            if not len(indices):
                 break
-            paths[rows, step] = self._read_longs(rows)
+            paths[indices, step] = self._read_longs(indices)
         return paths
 
     def read_fields(self, fields: Sequence[ProtobufField]) -> Mapping[str, AvroValues]:
         """Read all messages to their ends, and return the values of these fields, by name."""
         values_by_number = {field.number: _FieldValues(field, self.positions) for field in fields}
-        rows = np.flatnonzero(self.positions < self._ends)
+        indices = np.flatnonzero(self.positions < self._ends)
         for _ in range(_STEPS_MAX):
-            if not len(rows):
+            if not len(indices):
                 break
-            tags = self._read_varints(rows)
+            tags = self._read_varints(indices)
             for tag in np.unique(tags).tolist():  # mostly one
-                self._read_field(int(tag), rows[tags == tag], values_by_number)
-            rows = rows[self.positions[rows] < self._ends[rows]]
-        self._mark_broken(rows)
+                self._read_field(int(tag), indices[tags == tag], values_by_number)
+            indices = indices[self.positions[indices] < self._ends[indices]]
+        self._mark_broken(indices)
         self._leave_choices(values_by_number.values())
         return {
             field_values.field.name: field_values.values()
@@ -104,71 +104,73 @@ class ProtobufCursor(ValueCursor):
                 members_of_choice[choice] = other_members | field_values.is_present
 
     def _read_field(
-        self, tag: int, rows: Int64s, values_by_number: Mapping[int, _FieldValues]
+        self, tag: int, indices: Int64s, values_by_number: Mapping[int, _FieldValues]
     ) -> None:
         number, wire_type = tag >> 3, tag & 7
         field_values = values_by_number.get(number)
         if number == 0 or wire_type not in (WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32):
-            self._mark_broken(rows)
+            self._mark_broken(indices)
         elif field_values is not None and field_values.field.kind is FieldKind.OTHER:
-            field_values.is_present[rows] = True
-            self._skip(wire_type, rows)
+            field_values.is_present[indices] = True
+            self._skip(wire_type, indices)
         elif field_values is None:
-            self._skip(wire_type, rows)
+            self._skip(wire_type, indices)
         elif field_values.field.kind.wire_type != wire_type:
-            self._mark_broken(rows)
+            self._mark_broken(indices)
         elif wire_type == WIRE_LENGTH:
-            self._read_bytes_field(field_values, rows)
+            self._read_bytes_field(field_values, indices)
         else:
-            self._read_number_field(field_values, rows)
+            self._read_number_field(field_values, indices)
 
-    def _skip(self, wire_type: int, rows: Int64s) -> None:
+    def _skip(self, wire_type: int, indices: Int64s) -> None:
         if wire_type == WIRE_VARINT:
-            self._read_varints(rows)
+            self._read_varints(indices)
         elif wire_type == WIRE_LENGTH:
-            self._read_lengths(rows)
+            self._read_lengths(indices)
         else:
-            self._read_bytes(rows, 8 if wire_type == WIRE_64 else 4)
+            self._read_bytes(indices, 8 if wire_type == WIRE_64 else 4)
 
-    def _read_lengths(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+    def _read_lengths(self, indices: Int64s) -> tuple[Int64s, Int64s]:
         """Read the starts and lengths of values, and move the cursor to their ends."""
-        starts, lengths = self._read_spans(rows, self._read_varints(rows).view(np.int64))
-        self._mark_broken(rows[self.positions[rows] > self._ends[rows]])
+        starts, lengths = self._read_spans(indices, self._read_varints(indices).view(np.int64))
+        self._mark_broken(indices[self.positions[indices] > self._ends[indices]])
         return starts, lengths
 
-    def _read_number_field(self, field_values: _FieldValues, rows: Int64s) -> None:
+    def _read_number_field(self, field_values: _FieldValues, indices: Int64s) -> None:
         kind = field_values.field.kind
         if kind.wire_type == WIRE_VARINT:
-            numbers = _varint_numbers(kind, self._read_varints(rows))
+            numbers = _varint_numbers(kind, self._read_varints(indices))
         else:
             size = 8 if kind.wire_type == WIRE_64 else 4
-            numbers = np.ascontiguousarray(self._read_bytes(rows, size)).view(_FIXED[kind])[:, 0]
+            numbers = np.ascontiguousarray(self._read_bytes(indices, size)).view(_FIXED[kind])[:, 0]
         if kind in (FieldKind.UINT64, FieldKind.FIXED64):
             # A signed number of 64 bits cannot hold these.
-            self._mark_broken(rows[numbers.view(np.int64) < 0])
-        field_values.put(rows, numbers)
+            self._mark_broken(indices[numbers.view(np.int64) < 0])
+        field_values.put(indices, numbers)
 
-    def _read_bytes_field(self, field_values: _FieldValues, rows: Int64s) -> None:
-        starts, lengths = self._read_lengths(rows)
+    def _read_bytes_field(self, field_values: _FieldValues, indices: Int64s) -> None:
+        starts, lengths = self._read_lengths(indices)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
-            field_values.put_bytes(rows, starts, lengths)
+            field_values.put_bytes(indices, starts, lengths)
             return
         # Google's parser merges several parts of one message.
-        self._mark_broken(rows[field_values.is_present[rows]])
+        self._mark_broken(indices[field_values.is_present[indices]])
         wrapped_field = field_values.field.inner
         inner_fields = [_SECONDS, _NANOS_FIELD] if wrapped_field is None else [wrapped_field]
-        inner_cursor = self._cursor_within(starts, np.minimum(starts + lengths, self._ends[rows]))
+        inner_cursor = self._cursor_within(
+            starts, np.minimum(starts + lengths, self._ends[indices])
+        )
         values = inner_cursor.read_fields(inner_fields)
-        self._mark_broken(rows[inner_cursor.broken()])
+        self._mark_broken(indices[inner_cursor.broken()])
         if wrapped_field is not None:
-            field_values.put_inner(rows, values[wrapped_field.name])
+            field_values.put_inner(indices, values[wrapped_field.name])
             return
         seconds, nanos = (
             np.asarray(values[field.name].numbers, np.int64) for field in (_SECONDS, _NANOS_FIELD)
         )
         is_too_far = (np.abs(seconds) > _SECONDS_MAX) | (nanos < 0) | (nanos >= _NANOS)
-        self._mark_broken(rows[is_too_far])
-        field_values.put(rows, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
+        self._mark_broken(indices[is_too_far])
+        field_values.put(indices, np.where(is_too_far, 0, seconds) * _NANOS + nanos)
 
     def _cursor_within(self, starts: Int64s, ends: Int64s) -> ProtobufCursor:
         """Return a cursor over parts of the messages; it shares their bytes."""
@@ -222,41 +224,43 @@ class _FieldValues:
         )
         self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)
 
-    def put(self, rows: Int64s, numbers: npt.NDArray[np.generic]) -> None:
+    def put(self, indices: Int64s, numbers: npt.NDArray[np.generic]) -> None:
         """Take numbers, truth values or an enum's numbers."""
-        self.is_present[rows] = True
-        self._numbers[rows] = numbers
+        self.is_present[indices] = True
+        self._numbers[indices] = numbers
 
-    def put_bytes(self, rows: Int64s, starts: Int64s, lengths: Int64s) -> None:
+    def put_bytes(self, indices: Int64s, starts: Int64s, lengths: Int64s) -> None:
         """Take texts or bytes."""
-        self.is_present[rows] = True
-        self._starts[rows], self._lengths[rows] = starts, lengths
+        self.is_present[indices] = True
+        self._starts[indices], self._lengths[indices] = starts, lengths
 
-    def put_inner(self, rows: Int64s, values: AvroValues) -> None:
+    def put_inner(self, indices: Int64s, values: AvroValues) -> None:
         """Take the values within wrappers, one of each."""
-        self.is_present[rows] = True
+        self.is_present[indices] = True
         if values.numbers is not None:
-            self._numbers[rows] = values.numbers
+            self._numbers[indices] = values.numbers
         if values.starts is not None and values.lengths is not None:
-            self._starts[rows], self._lengths[rows] = values.starts, values.lengths
+            self._starts[indices], self._lengths[indices] = values.starts, values.lengths
 
     def values(self) -> AvroValues:
         """Return the values of those messages that have one."""
         if self.field.kind is FieldKind.OTHER:
             # A message without the field may have an empty list.
             return AvroValues(None, np.arange(len(self.is_present)))
-        rows = (
+        indices = (
             np.flatnonzero(self.is_present)
             if self.field.has_presence
             else np.arange(len(self.is_present))
         )
         avro_type = self._value_field.avro_type
         if avro_type.kind in ("string", "bytes"):
-            return AvroValues(avro_type, rows, None, self._starts[rows], self._lengths[rows])
-        numbers = self._numbers[rows]
+            return AvroValues(
+                avro_type, indices, None, self._starts[indices], self._lengths[indices]
+            )
+        numbers = self._numbers[indices]
         if self._value_field.kind is FieldKind.ENUM:
             symbols = np.array([*self._value_field.symbols], np.int64)
             order = np.argsort(symbols)
-            indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
-            numbers = np.where(symbols[order][indices] == numbers, order[indices], -1)
-        return AvroValues(avro_type, rows, numbers)
+            symbol_indices = np.minimum(np.searchsorted(symbols[order], numbers), len(symbols) - 1)
+            numbers = np.where(symbols[order][symbol_indices] == numbers, order[symbol_indices], -1)
+        return AvroValues(avro_type, indices, numbers)

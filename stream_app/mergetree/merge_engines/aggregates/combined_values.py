@@ -40,27 +40,29 @@ def combine_segments(
 
     Three segments of four changes, whose values are added up::
 
-        column       [1, 2, 4, null]
-        starts       [0,    2, 3]
-        is_counted   [T, T, T, F]
-        sizes        [2,    1, 0]
-        results      [3]                of the segment with several values
-        rows         [4, 2, -1]         4 is the index of the first result, after the column
-                     [3, 4, null]
+        column          [1, 2, 4, null]
+        starts          [0,    2, 3]
+        is_counted      [T, T, T, F]
+        sizes           [2,    1, 0]
+        results         [3]             of the segment with several values
+        result_indices  [4, 2, -1]      4 is the index of the first result, after the column
+                        [3, 4, null]
 
     Args:
         is_counted: bool [changes]; the changes whose values are combined.
     """
     indices, sizes = changes.in_order(is_counted), changes.sums(is_counted.astype(np.int64))
     ends = np.cumsum(sizes)
-    rows = np.full(len(sizes), -1, dtype=np.int64)
+    result_indices = np.full(len(sizes), -1, dtype=np.int64)
     nonempty = np.flatnonzero(sizes)
-    rows[nonempty] = changes.rows[indices[ends[nonempty] - 1]]
+    result_indices[nonempty] = changes.rows[indices[ends[nonempty] - 1]]
     several = np.flatnonzero(sizes > 1)
     if not len(several):
-        return rows
+        return result_indices
     combined_indices = indices[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(changes.rows[combined_indices]))
     results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
-    rows[several] = len(column) + np.arange(len(several))
-    return pa.concat_arrays([column, results]).take(pa.array(rows, mask=rows < 0))
+    result_indices[several] = len(column) + np.arange(len(several))
+    return pa.concat_arrays([column, results]).take(
+        pa.array(result_indices, mask=result_indices < 0)
+    )

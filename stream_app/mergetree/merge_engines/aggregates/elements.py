@@ -43,14 +43,17 @@ class NestedColumn:
         children = (column.keys, column.items) if is_map else (column.values,)
         return cls(column, column.offsets.to_numpy().astype(np.int64), children)
 
-    def elements(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+    def elements(self, row_indices: Int64s) -> tuple[Int64s, Int64s]:
         """Return the elements of rows in order, as indices in the children and as row numbers.
 
         Returns:
-            int64 [m] each; the second counts from 0 in the order of `rows`.
+            int64 [m] each; the second counts from 0 in the order of `row_indices`.
         """
-        begins, sizes = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
-        owners = np.repeat(np.arange(len(rows), dtype=np.int64), sizes)
+        begins, sizes = (
+            self.offsets[row_indices],
+            self.offsets[row_indices + 1] - self.offsets[row_indices],
+        )
+        owners = np.repeat(np.arange(len(row_indices), dtype=np.int64), sizes)
         before = np.cumsum(sizes) - sizes
         return np.arange(len(owners), dtype=np.int64) + (begins - before)[owners], owners
 
@@ -120,13 +123,13 @@ def fold_elements(
     is_retract &= changes.indices > np.repeat(first_adds, changes.lengths)
     is_counted = is_add | is_retract
     sizes = changes.sums(is_counted.astype(np.int64))
-    rows = changes.row_at(last_adds)
+    result_indices = changes.row_at(last_adds)
     is_rebuilt = sizes > 1
     if rebuilds_single is not None:
         is_rebuilt |= rebuilds_single & (last_adds >= 0)
     rebuilt = np.flatnonzero(is_rebuilt)
     if not len(rebuilt):
-        return rows
+        return result_indices
     change_indices = np.flatnonzero(is_counted & np.repeat(is_rebuilt, changes.lengths))
     nested = NestedColumn.of_column(column)
     indices, owners = nested.elements(changes.rows[change_indices])
@@ -142,8 +145,10 @@ def fold_elements(
         ranks[owners],
     )
     folded = choose(nested, elements, len(rebuilt))
-    rows[rebuilt] = len(column) + np.arange(len(rebuilt))
-    return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
+    result_indices[rebuilt] = len(column) + np.arange(len(rebuilt))
+    return pa.concat_arrays([column, folded]).take(
+        pa.array(result_indices, mask=result_indices < 0)
+    )
 
 
 def build_elements(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:

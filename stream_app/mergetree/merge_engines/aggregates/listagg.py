@@ -30,17 +30,17 @@ def join_texts(
     if has_empty := bool(is_empty.any()):
         has_text = is_counted & ~is_empty[changes.rows]
     bounds = np.concatenate(([0], np.cumsum(has_text)[changes.ends]))
-    rows = changes.rows[changes.in_order(has_text)]
+    row_indices = changes.rows[changes.in_order(has_text)]
     if aggregate.distinct:
-        texts = column.take(pa.array(rows))
+        texts = column.take(pa.array(row_indices))
         segments = np.repeat(np.arange(len(changes.starts)), np.diff(bounds))
         column, segments = _distinct_parts(texts, segments, aggregate.delimiter)
-        rows = np.arange(len(column))
+        row_indices = np.arange(len(column))
         bounds = np.searchsorted(segments, np.arange(len(changes.starts) + 1))
     # Only empty texts give an empty result, and no texts give null.
     return _join(
         column,
-        rows,
+        row_indices,
         bounds,
         aggregate.delimiter,
         changes.segments_with(is_counted) if has_empty else None,
@@ -48,7 +48,7 @@ def join_texts(
 
 
 def _join(
-    texts: pa.Array, rows: Int64s, bounds: Int64s, delimiter: str, has_result: Bools | None
+    texts: pa.Array, row_indices: Int64s, bounds: Int64s, delimiter: str, has_result: Bools | None
 ) -> pa.Array:
     """Join the texts of each segment.
 
@@ -56,17 +56,17 @@ def _join(
     segment are contiguous. That takes half the time of `binary_join`.
 
     Args:
-        rows: int64 [m], the row of each text.
+        row_indices: int64 [m], the index of each text.
         bounds: int64 [segments + 1], where each segment begins, and the end.
         has_result: bool [segments]; which results are not null; None: those with a text.
     """
     has_value = bounds[1:] > bounds[:-1]
-    is_later = np.ones(len(rows) + 1, np.bool_)
+    is_later = np.ones(len(row_indices) + 1, np.bool_)
     is_later[bounds[:-1]] = False
-    text_indices = np.arange(len(rows)) + np.cumsum(is_later[:-1])
+    text_indices = np.arange(len(row_indices)) + np.cumsum(is_later[:-1])
     ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has_value)))
     pieces = np.full(ends[-1], len(texts))
-    pieces[text_indices] = rows
+    pieces[text_indices] = row_indices
     texts_and_delimiter = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
     _, offsets, data = texts_and_delimiter.take(pa.array(pieces)).buffers()
     segment_offsets = np.frombuffer(offsets, np.int32)[ends]

@@ -36,7 +36,7 @@ class PlannerRunner:
         self._planner = AppendCompactPlanner(table)
         self._last_id: int | None = None
         self._starts_anew = False
-        self._failures = 0
+        self._failure_count = 0
 
     def request_round(self, *, starts_anew: bool = False) -> None:
         """Request a round; `starts_anew` forgets all files and reads the newest snapshot."""
@@ -89,10 +89,10 @@ class PlannerRunner:
             # Most likely the snapshot expired during the read; the next round finds a newer one.
             _LOG.error("compactions of %s could not be planned: %s", self._table.location, error)
             self._starts_anew = True
-            self._failures += 1
-            self.is_due = self._failures < FAILURES_MAX
+            self._failure_count += 1
+            self.is_due = self._failure_count < FAILURES_MAX
             return None
-        self._failures = 0
+        self._failure_count = 0
         plan = ended_round.result()
         self.is_due |= plan.has_more
         return plan
