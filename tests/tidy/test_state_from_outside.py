@@ -19,7 +19,7 @@ OF_LIBRARIES = {
     "stream_app/machine_code/compiler.py": {"config.CACHE_DIR"},
     "stream_app/demo/story.py": {"table.title_style"},
     "stream_app/kafka/offset_client.py": {
-        "c.cast(added, c.POINTER(_ListedPartition)).contents.offset"
+        "c.cast(added_entry, c.POINTER(_ListedPartition)).contents.offset"
     },
     "stream_app/kafka/librdkafka.py": {"function.restype", "function.argtypes"},
     "stream_app/spark/read/spark_arrow.py": {"field.metadata"},
