@@ -33,44 +33,45 @@ _NAME = re.compile(r"(.+?)-(\d[\w.+-]*)\.jar")
 
 
 def packages() -> dict[str, Any]:
-    """The document of the lock's packages, with stream_app as what they belong to."""
+    """Return the document of the locked packages, which belong to stream_app."""
     options = ["--pyproject", str(PROJECT / "pyproject.toml"), "--spec-version", "1.6"]
     command = [sys.executable, "-m", "cyclonedx_py", "requirements", *options, str(LOCK)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    document: dict[str, Any] = json.loads(done.stdout)
+    completed = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    document: dict[str, Any] = json.loads(completed.stdout)
     return document
 
 
 def component(jar: Path) -> dict[str, Any]:
-    """A jar, by what it says of itself."""
-    found = _NAME.fullmatch(jar.name)
-    name, version = (found[1], found[2]) if found else (jar.stem, "")
-    told: dict[str, Any] = {"type": "library", "name": name, "version": version}
+    """Return the component of a jar, as the jar describes itself."""
+    match = _NAME.fullmatch(jar.name)
+    name, version = (match[1], match[2]) if match else (jar.stem, "")
+    description: dict[str, Any] = {"type": "library", "name": name, "version": version}
     module = _module(jar, name)
     if module:
-        told |= {"group": module["groupId"], "version": module["version"]}
-        told["purl"] = f"pkg:maven/{module['groupId']}/{name}@{module['version']}?type=jar"
+        description |= {"group": module["groupId"], "version": module["version"]}
+        description["purl"] = f"pkg:maven/{module['groupId']}/{name}@{module['version']}?type=jar"
     content = hashlib.sha256(jar.read_bytes()).hexdigest()
-    return told | {
+    return description | {
         "bom-ref": f"jar:{jar.name}:{content[:12]}",
         "hashes": [{"alg": "SHA-256", "content": content}],
     }
 
 
 def _module(jar: Path, name: str) -> dict[str, str]:
-    """What pom.properties say of the jar's own module; a shaded jar has others beside it."""
+    """Return the pom.properties of the jar's own module; a shaded jar also has those of others."""
     with zipfile.ZipFile(jar) as archive:
         for entry in filter(_OF_MAVEN.fullmatch, archive.namelist()):
             lines = archive.read(entry).decode("utf-8", "replace").splitlines()
             pairs = dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
-            told = {key.strip(): value.strip() for key, value in pairs.items()}
-            if told.get("artifactId") == name and {"groupId", "version"} <= told.keys():
-                return told
+            properties = {key.strip(): value.strip() for key, value in pairs.items()}
+            is_own = properties.get("artifactId") == name
+            if is_own and {"groupId", "version"} <= properties.keys():
+                return properties
     return {}
 
 
 def main() -> int:
-    """Print the document; 1 when it is no valid CycloneDX."""
+    """Print the document, and return 1 if it is not valid CycloneDX."""
     parser = argparse.ArgumentParser(description="Write the bill of materials as CycloneDX.")
     parser.add_argument("--jars", type=Path, action="append", default=[], metavar="FOLDER")
     folders = parser.parse_args().jars
@@ -79,7 +80,7 @@ def main() -> int:
             parser.error(f"no folder {folder}")
     document = packages()
     jars = sorted(jar for folder in folders for jar in folder.rglob("*.jar"))
-    components = {each["bom-ref"]: each for each in map(component, jars)}
+    components = {part["bom-ref"]: part for part in map(component, jars)}
     document["components"] += components.values()
     text = json.dumps(document, indent=1)
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)

@@ -5,8 +5,8 @@
     python docker/try_in_chroot.py ROOT stream-app doctor --conf /data/job.toml
 
 The second form runs a command as the image would: as its user, in its folder, with its variables,
-on a read-only root where /tmp and /data alone can be written. What the base image brings, the
-layers, HEALTHCHECK and ENTRYPOINT are not tried by it.
+on a read-only root where it can write to /tmp and /data alone. It does not try the base image,
+the layers, HEALTHCHECK and ENTRYPOINT.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ exec chroot --userspec={user} "$0" "$@"
 
 
 def steps() -> list[tuple[str, str]]:
-    """Instruction and its words, with continued lines joined and comments left out."""
+    """Return each instruction with its words; joins continued lines and omits comments."""
     lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.startswith("#")]
     joined = re.sub(r"\\\n", " ", "\n".join(lines))
     return [(line.split()[0], line.split(" ", 1)[1]) for line in joined.splitlines() if line]
 
 
 def copy(words: str, root: Path, folder: str) -> None:
-    """COPY of files of the project; what comes from another stage is there already."""
+    """Copy files of the project; those of another stage are in the folder already."""
     *sources, target = words.split()
     if sources[0].startswith("--from"):
         return
     for source in sources:
-        there = root / Path("/", folder, target).relative_to("/")
+        path = root / Path("/", folder, target).relative_to("/")
         if (PROJECT / source).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(PROJECT / source, there, dirs_exist_ok=True, ignore=ignored)
+            shutil.copytree(PROJECT / source, path, dirs_exist_ok=True, ignore=ignored)
         else:
-            there = there / Path(source).name if target.endswith("/") else there
-            there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(PROJECT / source, there)
+            path = path / Path(source).name if target.endswith("/") else path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(PROJECT / source, path)
 
 
 def build(root: Path) -> None:
-    """Each step; what the last stage says of its command's surroundings is kept."""
+    """Run each step, and store the variables, folder and user of the last stage for `run`."""
     variables: dict[str, str] = {}
     folder, user = "/", "0:0"
     for instruction, words in steps():
@@ -64,7 +64,7 @@ def build(root: Path) -> None:
         if instruction == "FROM":
             variables, folder = {}, "/"
         elif instruction == "ENV":
-            variables |= dict(each.split("=", 1) for each in shlex.split(words))
+            variables |= dict(word.split("=", 1) for word in shlex.split(words))
         elif instruction == "WORKDIR":
             folder = words
             (root / words.lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -73,25 +73,25 @@ def build(root: Path) -> None:
         elif instruction == "COPY":
             copy(words, root, folder)
         elif instruction == "RUN":
-            within = ["env", *(f"{key}={value}" for key, value in variables.items())]
+            environment = ["env", *(f"{key}={value}" for key, value in variables.items())]
             script = f"cd {shlex.quote(folder)} && {words}"
-            there = ["unshare", "--mount", "sh", "-c", WITH_DEVICES, str(root)]
-            subprocess.run([*there, *within, "sh", "-c", script], check=True)
-    said = {"variables": variables, "folder": folder, "user": user}
-    root.with_name(f"{root.name}.image.json").write_text(json.dumps(said))
+            chroot = ["unshare", "--mount", "sh", "-c", WITH_DEVICES, str(root)]
+            subprocess.run([*chroot, *environment, "sh", "-c", script], check=True)
+    image = {"variables": variables, "folder": folder, "user": user}
+    root.with_name(f"{root.name}.image.json").write_text(json.dumps(image))
 
 
 def run(root: Path, command: list[str]) -> int:
-    """A command on a read-only root."""
+    """Run a command on a read-only root, and return its exit code."""
     image = json.loads(root.with_name(f"{root.name}.image.json").read_text())
     variables = {
         key: value.replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
         for key, value in image["variables"].items()
     }
-    within = ["env", "-i", *(f"{key}={value}" for key, value in variables.items())]
+    environment = ["env", "-i", *(f"{key}={value}" for key, value in variables.items())]
     script = f'cd {image["folder"]} && exec "$@"'
     words = ["sh", "-c", READ_ONLY.format(user=image["user"]), str(root)]
-    words += [*within, "sh", "-c", script, "sh", *command]
+    words += [*environment, "sh", "-c", script, "sh", *command]
     return subprocess.run(["unshare", "--mount", *words], check=False).returncode
 
 

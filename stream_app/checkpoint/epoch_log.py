@@ -55,19 +55,38 @@ class EpochLog:
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def begin_offsets(self, epoch: int) -> Offsets:
-        """Return the offsets at which an epoch begins, without its new partitions."""
+        """Return the offsets at which an epoch begins, without its new partitions.
+
+        Raises:
+            CheckpointError: the file of the offsets is damaged.
+        """
         if epoch:
             return self.end_offsets(epoch - 1)
-        text = self._text("sources/0/0")
-        return offsets_of_topics(text[text.index("{") :])  # the line before is the version
+        _, _, text = self._text("sources/0/0").partition("\n")  # the line before is the version
+        return self._parse("sources/0/0", text)
 
     def end_offsets(self, epoch: int) -> Offsets:
-        """Return the offsets at which an epoch of topics ends."""
-        return offsets_of_topics(self.source_end(epoch))
+        """Return the offsets at which an epoch of topics ends.
+
+        Raises:
+            CheckpointError: the file of the offsets is damaged.
+        """
+        return self._parse(f"offsets/{epoch}", self.source_end(epoch))
 
     def is_done(self, epoch: int) -> bool:
         """Return whether the log records the epoch as done; then the stream continues after it."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
+
+    def _parse(self, name: str, source_end: str) -> Offsets:
+        """Return the offsets in the text of a file of the log."""
+        try:
+            return offsets_of_topics(source_end)
+        except ValueError as error:
+            raise CheckpointError(
+                f"{name} of the checkpoint has no offsets: {error}",
+                where=str(self.folder),
+                fix=LOST_FIX,
+            ) from None
 
     def _text(self, name: str) -> str:
         """Return a file of the log.

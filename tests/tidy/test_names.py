@@ -39,7 +39,7 @@ NAMED_BY_THEIR_CLASS = re.compile("(Counts|Metrics|Row|Overview|Compaction)$")
 PLURALS_STORED = frozenset({"HeldTable.tries"})
 """Numbers whose names are keys of files."""
 
-_NAMED_WELL = ("stream_app", "bench", "tests")
+_NAMED_WELL = ("stream_app", "bench", "docker", "tests")
 
 
 def _storey(module: str) -> str:

@@ -261,13 +261,14 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         job_state, offsets_by_table = state_or_empty(self.checkpoint), {}
+        job_offsets = self._job_offsets(job_state)
         for name, path in self.paths(job_state).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_job_table(self.job_tables, path)
                 job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
                 held_table = job_state.held_tables.get(name)
                 offsets_by_table[name] = (
-                    self._read_offsets(job_state, job_epoch)
+                    _read_offsets(job_offsets, job_epoch)
                     if held_table is None
                     else held_table.begin
                 )
@@ -280,7 +281,7 @@ class JobStatus:
         held_table = job_state.held_tables.get(name)
         job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
         state = READY if job_epoch is not None else EMPTY
-        read_offsets = self._read_offsets(job_state, job_epoch)
+        read_offsets = _read_offsets(self._job_offsets(job_state), job_epoch)
         if held_table is not None:
             state = HELD if held_table.has_failed else WAITING
             read_offsets = held_table.begin
@@ -296,17 +297,25 @@ class JobStatus:
         )
         return with_waiting_rows(with_proof(status, facts, self.now_ms), facts.waiting_row_count)
 
-    def _read_offsets(self, job_state: JobState, job_epoch: JobEpoch | None) -> Offsets:
-        """Return the offsets up to which a table has read that is not held back.
+    def _job_offsets(self, job_state: JobState) -> Offsets | None:
+        """Return the offsets up to which the job has read, or None if the checkpoint has none.
 
         Raises:
-            ValueError: the checkpoint's offsets are not JSON.
+            CheckpointError: the file of the offsets is damaged.
         """
-        if job_state.epoch >= 0:
-            # Spark deletes the offsets of old epochs.
-            with contextlib.suppress(FileNotFoundError):
-                return _epoch_log(self.checkpoint).end_offsets(job_state.epoch)
-        return offsets_of_end(None if job_epoch is None else job_epoch.source_end)
+        if job_state.epoch < 0:
+            return None
+        try:
+            return _epoch_log(self.checkpoint).end_offsets(job_state.epoch)
+        except FileNotFoundError:  # Spark deletes the offsets of old epochs
+            return None
+
+
+def _read_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
+    """Return the offsets up to which a table has read that is not held back."""
+    if job_offsets is not None:
+        return job_offsets
+    return offsets_of_end(None if job_epoch is None else job_epoch.source_end)
 
 
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:

@@ -302,7 +302,7 @@ class IndependentTables(EpochTables):
 
     def wait_for_sequence_number(self, feed: TableFeed) -> int:
         """See `EpochTables.wait_for_sequence_number`."""
-        if feed.table_job.stream_commit.trigger_and_judge_wait():
+        if feed.table_job.stream_commit.must_wait_after_trigger():
             raise CompactionWaitError(
                 "a bucket has too many sorted runs: the table waits for its compactions",
                 where=feed.table.location,

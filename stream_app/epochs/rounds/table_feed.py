@@ -119,7 +119,7 @@ class TableFeed:
         self._new_columns.update(set(new_names).difference(old_names))
         if self.table is not plan.table:
             return True
-        return not plan.first_offsets and not self.table_job.follow_and_judge_buckets(
+        return not plan.first_offsets and not self.table_job.fits_after_follow(
             plan.basis, output.changes
         )
 

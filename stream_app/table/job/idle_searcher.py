@@ -42,8 +42,8 @@ class IdleSearcher:
             self._search_wait_s = CHECK_INTERVAL_S
             self._next_search_s = self._now_s() + CHECK_INTERVAL_S
 
-    def gather_and_judge(self, gather_s: float) -> bool:
-        """Note since when finished compactions gather, and return whether to publish them.
+    def advance_gathering(self, gather_s: float) -> bool:
+        """Begin, continue or end the gathering of compactions; return whether to publish them now.
 
         Args:
             gather_s: the seconds for which a finished compaction waits for others and for an

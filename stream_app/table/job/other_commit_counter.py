@@ -28,7 +28,7 @@ class OtherCommitCounter:
     def __post_init__(self) -> None:
         self._known_id = self.state.commit_history.known_id
 
-    def count_and_judge(self, published: Snapshot | None) -> bool:
+    def count_commit(self, published: Snapshot | None) -> bool:
         """Count a commit by other writers, and return whether they keep `compact_due` from ending.
 
         Args:
@@ -36,7 +36,9 @@ class OtherCommitCounter:
         """
         known_id = self.state.commit_history.known_id
         previous_count = self._count
-        self._count += known_id > self._known_id + bool(published)
+        own_count = 0 if published is None else 1
+        if known_id > self._known_id + own_count:
+            self._count += 1
         self._known_id = known_id
         if previous_count < _FOREIGN_COMMITS_MAX <= self._count:
             _LOG.warning(

@@ -139,14 +139,14 @@ class StreamTableCommit:
         self._followed_id = self.state.commit_history.known_id
         return self.state.constraints.next_sequence_number
 
-    def trigger_and_judge_wait(self) -> bool:
+    def must_wait_after_trigger(self) -> bool:
         """Start due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.
         """
         if self.table.options[WRITE_ONLY]:
-            return self._write_only.follow_and_judge_wait()
+            return self._write_only.must_wait_after_follow()
         back_pressure = self.coordinator.back_pressure
         if self.last_identifier is None or not back_pressure.buckets_over_stop_trigger():
             return False
@@ -225,7 +225,7 @@ class StreamTableCommit:
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
         """Publish the finished compactions if they have gathered, and start due ones."""
-        snapshot = self.publish_finished() if self._searcher.gather_and_judge(gather_s) else None
+        snapshot = self.publish_finished() if self._searcher.advance_gathering(gather_s) else None
         self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot
 
@@ -258,7 +258,7 @@ class StreamTableCommit:
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = other_commit_counter.count_and_judge(snapshot)
+            self.leaves_rows = other_commit_counter.count_commit(snapshot)
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 

@@ -45,13 +45,13 @@ class WriteOnlyBound:
         """
         clock = self.state.table.clock
         start_s = clock.steady_seconds()
-        while self.follow_and_judge_wait():
+        while self.must_wait_after_follow():
             if self.is_stopping():
                 raise StoppedError("the job is stopping")
             clock.sleep(POLL_S)
         return clock.steady_seconds() - start_s
 
-    def follow_and_judge_wait(self) -> bool:
+    def must_wait_after_follow(self) -> bool:
         """Follow other writers, and return whether a bucket has too many sorted runs even then.
 
         Raises:
@@ -85,7 +85,9 @@ class WriteOnlyBound:
     def _warn(self, run_count: int, limit: int) -> None:
         now_s = self.state.table.clock.steady_seconds()
         is_waiting = run_count > limit
-        if now_s - self._warned_at_s >= WARNING_EVERY_S or is_waiting > self._has_warned_of_wait:
+        if now_s - self._warned_at_s >= WARNING_EVERY_S or (
+            is_waiting and not self._has_warned_of_wait
+        ):
             self._warned_at_s, self._has_warned_of_wait = now_s, is_waiting
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -114,6 +115,10 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     capsys.readouterr()
     assert main(["doctor", "--conf", str(conf)]) == 1
     assert "problem  checkpoint  its offsets cannot be read" in capsys.readouterr().out
+    assert main(["status", "--conf", str(conf), "--json"]) == 1
+    output = capsys.readouterr().out
+    statuses = [json.loads(line) for line in output.splitlines()]
+    assert all("of the checkpoint has no offsets" in status["reason"] for status in statuses)
 
 
 def test_values_that_are_not_logged_come_from_the_table(

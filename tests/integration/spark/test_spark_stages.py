@@ -278,14 +278,18 @@ def test_epochs_run_in_the_pool_that_they_choose(spark: SparkSession, tmp_path: 
     context = spark.sparkContext
     pools: list[str] = []
 
-    def each(batch: DataFrame, epoch: int) -> None:
+    def collect_batch(batch: DataFrame, epoch: int) -> None:
         context.setLocalProperty("spark.scheduler.pool", "ingest")
         context.setJobGroup(f"pool-test-{epoch}", "a job")
         batch.collect()
         pools.extend(pools_of(spark, f"pool-test-{epoch}"))
 
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
-    query = rates.writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path)).start()
+    query = (
+        rates.writeStream.foreachBatch(collect_batch)
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
     while not pools and query.isActive:
         query.awaitTermination(0.1)  # type: ignore[arg-type]
     query.stop()
@@ -309,7 +313,7 @@ def each(batch, epoch):
     running.set()
     wait = spark.sparkContext._jvm.java.util.concurrent.CountDownLatch(1)
     getattr(wait, "await")()
-writer = rates.writeStream.foreachBatch(each)
+writer = rates.writeStream.foreachBatch(collect_batch)
 query = writer.option("checkpointLocation", tempfile.mkdtemp()).start()
 running.wait()
 query.stop()

@@ -65,7 +65,7 @@ def _aggregation(columns: str, **more: Any) -> EngineCase:
     return EngineCase(columns=columns, options=options, **more)
 
 
-def _each(columns: str, setting: str, value: str) -> dict[str, str]:
+def _per_column(columns: str, setting: str, value: str) -> dict[str, str]:
     return {f"fields.{name}.{setting}": value for name in parse_columns(columns).names}
 
 
@@ -127,13 +127,13 @@ CASES = {
         },
     ),
     "sum": _aggregation(
-        NUMBERS, options=_each(NUMBERS, "aggregate-function", "sum"), kinds=ALL, small=("v6",)
+        NUMBERS, options=_per_column(NUMBERS, "aggregate-function", "sum"), kinds=ALL, small=("v6",)
     ),
-    "product": _aggregation(NUMBERS, options=_each(NUMBERS, "aggregate-function", "product")),
+    "product": _aggregation(NUMBERS, options=_per_column(NUMBERS, "aggregate-function", "product")),
     "product that undoes": _aggregation(
         "a DOUBLE, b FLOAT", kinds=ALL, options={"fields.default-aggregate-function": "product"}
     ),
-    "max": _aggregation(ORDERED, options=_each(ORDERED, "aggregate-function", "max")),
+    "max": _aggregation(ORDERED, options=_per_column(ORDERED, "aggregate-function", "max")),
     "min": _aggregation(ORDERED, options={"fields.default-aggregate-function": "min"}),
     "first value": _aggregation(
         EVERY_TYPE, options={"fields.default-aggregate-function": "first_value"}
@@ -169,7 +169,7 @@ CASES = {
     "aggregation, what cannot undo": _aggregation(
         "a INT, b STRING, c INT", kinds=ALL,
         options={
-            **_each("a INT, b INT, c INT", "ignore-retract", "true"),
+            **_per_column("a INT, b INT, c INT", "ignore-retract", "true"),
             "fields.a.aggregate-function": "max", "fields.b.aggregate-function": "listagg",
             "fields.c.aggregate-function": "first_value",
         },

@@ -25,7 +25,7 @@ def _row(key: int, fields: str) -> str:
     return f'{{"op":"c","before":null,"after":{{"id":{key},{fields}}}}}'
 
 
-def _each(form: Callable[[int], str]) -> Callable[[int], list[str]]:
+def _keyed(form: Callable[[int], str]) -> Callable[[int], list[str]]:
     return lambda size: [_row(key, form(key)) for key in range(size)]
 
 
@@ -50,7 +50,7 @@ _GOOD = _row(1, '"v":"x"')
 _DECIMAL = "id BIGINT, v DECIMAL(38, 4)"
 _STRUCT = '{"type":"struct","name":"s%d","fields":[]}'
 GROWING: dict[str, Growing] = {
-    "good ones": Growing(_each(lambda key: f'"v":"v{key}"')),
+    "good ones": Growing(_keyed(lambda key: f'"v":"v{key}"')),
     "a field of the table again and again": Growing(
         _one(lambda size: _names(lambda _: "v", size)), size=10_000
     ),
@@ -76,11 +76,11 @@ GROWING: dict[str, Growing] = {
     "schemas of which each is another": Growing(_with_schemas(_STRUCT), size=500),
     "schemas that are broken": Growing(_with_schemas(_STRUCT + ","), size=500),
     "numbers of which each has another scale": Growing(
-        _each(lambda key: f'"v":{{"scale":{key % 2000 - 1000},"value":"AA=="}}'), columns=_DECIMAL
+        _keyed(lambda key: f'"v":{{"scale":{key % 2000 - 1000},"value":"AA=="}}'), columns=_DECIMAL
     ),
-    "records that are all refused": Growing(_each(lambda _: '"v":"x","v":1')),
+    "records that are all refused": Growing(_keyed(lambda _: '"v":"x","v":1')),
     "records that are refused now and then": Growing(
-        _each(lambda key: '"v":"x","v":1' if key % 100 == 0 else '"v":"x"')
+        _keyed(lambda key: '"v":"x","v":1' if key % 100 == 0 else '"v":"x"')
     ),
     "texts in a list of numbers": Growing(
         _one(lambda size: '"v":[' + ",".join(['"x"'] * size) + "]"),
@@ -91,11 +91,11 @@ GROWING: dict[str, Growing] = {
         columns="id BIGINT, v MAP<STRING, INT>",
     ),
     "values that are refused one by one": Growing(
-        _each(lambda key: f'"v":{_ODD[key % 3]}'), columns="id BIGINT, v INT"
+        _keyed(lambda key: f'"v":{_ODD[key % 3]}'), columns="id BIGINT, v INT"
     ),
-    "kinds that take turns": Growing(_each(lambda key: f'"v":{_KINDS[key % 4]}')),
+    "kinds that take turns": Growing(_keyed(lambda key: f'"v":{_KINDS[key % 4]}')),
     "texts that are not time": Growing(
-        _each(lambda key: f'"v":"2024-{key}"'), columns="id BIGINT, v TIMESTAMP(6)"
+        _keyed(lambda key: f'"v":"2024-{key}"'), columns="id BIGINT, v TIMESTAMP(6)"
     ),
 }  # fmt: skip
 

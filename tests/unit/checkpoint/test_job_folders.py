@@ -20,7 +20,7 @@ from stream_app.app.table_setup.job_folder_access import (
 )
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.checkpoint.checkpoint_owner import own_checkpoint, remember_topics
-from stream_app.checkpoint.epoch_log import EpochLog
+from stream_app.checkpoint.epoch_log import LOST_FIX, EpochLog
 from stream_app.checkpoint.epoch_log_writer import EpochLogWriter
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import JobStateFile
@@ -131,6 +131,28 @@ def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
     epochs = EpochLog(folder, can_reread=True)
     assert epochs.query_id() == "one"
     assert epochs.source_end(7) == '{"t":{"0":3}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("offsets/0", 'v1\n{}\n{"t":{"0":'),
+        ("offsets/0", "v1\n{}"),
+        ("offsets/0", "v1\n{}\n[]"),
+        ("sources/0/0", "v1"),
+    ],
+)
+def test_damaged_offsets_are_an_error_with_a_remedy(
+    folder: JobFolder, name: str, text: str
+) -> None:
+    folder.files.overwrite(folder.path(name), text.encode())
+    epochs = EpochLog(folder, can_reread=True)
+    with pytest.raises(
+        CheckpointError, match=f"{name} of the checkpoint has no offsets"
+    ) as refused:
+        epochs.end_offsets(0) if name == "offsets/0" else epochs.begin_offsets(0)
+    assert refused.value.where == str(folder)
+    assert refused.value.fix == LOST_FIX
 
 
 def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:

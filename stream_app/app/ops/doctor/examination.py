@@ -45,7 +45,7 @@ from stream_app.checkpoint.epoch_log import LOST_FIX
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.job_state import state_or_empty
 from stream_app.clock import Clock
-from stream_app.errors import TableNotFoundError
+from stream_app.errors import CheckpointError, TableNotFoundError
 from stream_app.fileio.store_registry import can_open, file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
@@ -169,9 +169,11 @@ class Examination:
             offsets_by_table = (
                 self._status(checkpoint).offsets_by_table() if self._broker.begins else {}
             )
-        except (ValueError, KeyError) as error:  # parsing Spark's files raises Python's errors
-            fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
-            yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
+        except CheckpointError as error:
+            yield problem("checkpoint", f"its offsets cannot be read: {error.problem}", error.fix)
+            return
+        except (ValueError, KeyError) as error:  # `EpochLog.query_id` parses Spark's metadata
+            yield problem("checkpoint", f"its metadata cannot be read: {error!r}", LOST_FIX)
             return
         lost_texts = {
             str(lost_range)
