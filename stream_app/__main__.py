@@ -9,8 +9,6 @@ import os
 import signal
 import sys
 
-from stream_app.process.lean_imports import lean_imports
-
 _INTERRUPTED = 130
 
 
@@ -19,8 +17,9 @@ def run() -> None:
     handles_ctrl_c = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if handles_ctrl_c:  # otherwise the parent process has asked to ignore Ctrl-C
         signal.signal(signal.SIGINT, _end)
-    # Ctrl-C may arrive during the import.
-    with lean_imports():
+    # Ctrl-C may arrive during the imports.
+    process = importlib.import_module("stream_app.process.lean_imports")
+    with process.lean_imports():
         cli = importlib.import_module("stream_app.app.cli.main")
         cli.verb_module(sys.argv[1:])
     if handles_ctrl_c:

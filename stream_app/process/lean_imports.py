@@ -10,7 +10,6 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -37,7 +36,9 @@ def lean_imports(*, without_pandas: bool = True) -> Iterator[None]:
         gc.enable()
 
 
-class _NoPandas(MetaPathFinder):
+class _NoPandas:
+    # No subclass of MetaPathFinder: importlib.abc imports the modules of importlib.resources.
+
     def find_spec(
         self,
         fullname: str,

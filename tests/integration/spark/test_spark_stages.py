@@ -309,18 +309,18 @@ from stream_app.spark.driver.session import start_session
 spark = start_session("stopped", {"spark.master": "local[1]"})
 rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
 running = threading.Event()
-def each(batch, epoch):
+def block_batch(batch, epoch):
     running.set()
     wait = spark.sparkContext._jvm.java.util.concurrent.CountDownLatch(1)
     getattr(wait, "await")()
-writer = rates.writeStream.foreachBatch(collect_batch)
+writer = rates.writeStream.foreachBatch(block_batch)
 query = writer.option("checkpointLocation", tempfile.mkdtemp()).start()
 running.wait()
 query.stop()
 print("stopped:", query.exception())
-def fails(batch, epoch):
+def fail_batch(batch, epoch):
     raise ValueError("long\\n" * 100_000)
-query = rates.writeStream.foreachBatch(fails).option("checkpointLocation", tempfile.mkdtemp())
+query = rates.writeStream.foreachBatch(fail_batch).option("checkpointLocation", tempfile.mkdtemp())
 try:
     query.start().awaitTermination()
 except Exception as error:
