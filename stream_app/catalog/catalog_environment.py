@@ -52,7 +52,7 @@ class CatalogEnvironment(Protocol):
 
     @property
     def snapshot_loader(self) -> SnapshotLoader | None:
-        """The catalog if it decides which snapshot is the newest; None if the files decide."""
+        """The catalog if it decides which snapshot is the latest; None if the files decide."""
         ...
 
     def publish_snapshot(

@@ -30,8 +30,8 @@ class TableProgress:
     Attributes:
         message_count: the number of messages of all topics up to the end of `epoch`.
         epoch: the newest epoch that brought the table a change.
-        schema_id: the schema of the newest snapshot.
-        latest_id: the number of the newest snapshot that was read.
+        schema_id: the schema of the latest snapshot.
+        latest_id: the number of the latest snapshot that was read.
         snapshots: the numbers of snapshots by kind.
     """
 

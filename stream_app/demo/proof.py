@@ -49,7 +49,7 @@ def _array(values: Sequence[Value], arrow_type: pa.DataType) -> pa.Array:
 
 
 def table_side(table: FileStoreTable, shop_table: ShopTable) -> DemoSide:
-    """Count and checksum the table's newest snapshot."""
+    """Count and checksum the table's latest snapshot."""
     split_read = SplitRead(table)
     splits = SplitScan(table).splits(table.snapshots.latest())
     batches = (batch for split in splits for batch in split_read.read(split))
@@ -59,7 +59,7 @@ def table_side(table: FileStoreTable, shop_table: ShopTable) -> DemoSide:
 
 
 def iceberg_side(table: FileStoreTable, shop_table: ShopTable) -> DemoSide:
-    """Count and checksum what PyIceberg reads of the table's newest Iceberg metadata."""
+    """Count and checksum what PyIceberg reads of the table's latest Iceberg metadata."""
     from pyiceberg.table import StaticTable  # noqa: PLC0415 - an extra
 
     folder = Path(table.location, "metadata")

@@ -135,7 +135,7 @@ def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
 
 
 def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) -> Table:
-    """Show some changes of the newest snapshot that has any."""
+    """Show some changes of the latest snapshot that has any."""
     names = table.schema.fields.names
     report = _report_table(f"from the changelog of {name}", "kind", *names)
     paimon_table = PaimonTable(table)

@@ -162,7 +162,7 @@ class IcebergMetadata:
     """One version of a table's metadata (``vN.metadata.json``).
 
     Attributes:
-        version: N, and the sequence number of its newest snapshot.
+        version: N, and the sequence number of its latest snapshot.
         schemas: as JSON, by their number.
         partition_fields: name and field id of each partition key.
         snapshots: oldest first; the last one is the current one.
@@ -186,5 +186,5 @@ class IcebergMetadata:
 
     @property
     def current(self) -> IcebergSnapshot:
-        """The newest snapshot."""
+        """The latest snapshot."""
         return self.snapshots[-1]

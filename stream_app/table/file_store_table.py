@@ -133,7 +133,7 @@ class FileStoreTable:
 
     @property
     def snapshots(self) -> SnapshotManager:
-        """The snapshot files. A catalog tracks the newest snapshot of the main branch only."""
+        """The snapshot files. A catalog tracks the latest snapshot of the main branch only."""
         loader = None if self.branch else self.catalog_environment.snapshot_loader
         return SnapshotManager(self.file_io, self.version_root, loader)
 

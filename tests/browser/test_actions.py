@@ -21,9 +21,9 @@ from tests.support.tables.small_table import SmallTable, small_table
 def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> None:
     for token in ("wrong" * 4, TOKEN):
         page.goto("/tables/shop.orders")
-        page.get_by_role("link", name="Tag the newest snapshot").focus()
+        page.get_by_role("link", name="Tag the latest snapshot").focus()
         page.keyboard.press("Enter")
-        expect(page.get_by_text("keeps the newest snapshot under a name")).to_be_visible()
+        expect(page.get_by_text("keeps the latest snapshot under a name")).to_be_visible()
         expect(page.get_by_label("name of the tag")).to_be_focused()
         page.keyboard.type("by-hand")
         page.keyboard.press("Tab")

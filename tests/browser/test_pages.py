@@ -173,8 +173,10 @@ def test_the_panels_are_those_of_the_table(page: Page, orders: SmallTable) -> No
     assert latest is not None
     create_tag(table, new_tag(table, "before", latest.snapshot_id))
     page.goto("/tables/shop.orders")
-    newest = list(table.snapshots.backwards())
-    expect(page.locator("section[aria-labelledby=newest] svg rect")).to_have_count(len(newest))
+    snapshots_backwards = list(table.snapshots.backwards())
+    expect(page.locator("section[aria-labelledby=newest] svg rect")).to_have_count(
+        len(snapshots_backwards)
+    )
     expect(page.locator(".marks")).to_have_text(f"snapshot {latest.snapshot_id}: tag before")
     entries = FileStoreScan(table).live(latest)
     runs = {(entry.bucket, entry.file.level or entry.file.file_name) for entry in entries}

@@ -127,7 +127,7 @@ class SoakCheck:
         self.rows = len(latest)
         self._compare("the table", latest, self._model.rows)
 
-        # Replayed on the oldest version that is left, the changelog leads to the newest one.
+        # Replayed on the earliest version that is left, the changelog leads to the latest one.
         replayed = _by_key(self, table.read(snapshot=number).read_all().to_pylist())
         changes = list(_changelog(table, number + 1, snapshots[-1].snapshot_id))
         self.changes_replayed += len(changes)

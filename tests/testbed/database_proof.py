@@ -96,7 +96,7 @@ class DatabaseProof:
             return java.read(location)
 
         def by_javas_changelog(location: Path, key: Sequence[str]) -> list[Row]:
-            plans = java.changelog(location, newest_schema=True)
+            plans = java.changelog(location, latest_schema=True)
             return replayed((change for plan in plans for change in plan.changes), key)
 
         def here(location: Path, _: Sequence[str]) -> list[Row]:

@@ -49,7 +49,7 @@ class CompactionRow:
 def compaction_rows(
     table: FileStoreTable, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """Return the compactions of all snapshots, oldest snapshot first."""
+    """Return the compactions of all snapshots, earliest snapshot first."""
     snapshots = [
         snapshot
         for snapshot in table.snapshots.backwards()
@@ -85,7 +85,7 @@ _SNAPSHOTS_READ = 20
 def policy_rules(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
     """Return the rules that a job chose by ``compaction-policy``, with the reason, or None.
 
-    The rules are those of the newest snapshot with compaction reports, among the newest 20. The
+    The rules are those of the latest snapshot with compaction reports, among the latest 20. The
     bucket with the largest compaction represents the others.
     """
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():

@@ -1,4 +1,4 @@
-"""Finds a job's newest database snapshot, and why there is no newer one, for ``status``."""
+"""Finds a job's latest database snapshot, and why there is no newer one, for ``status``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DatabaseFacts:
     """The database snapshots of a job.
 
     Attributes:
-        latest_snapshot: the newest database snapshot whose table snapshots all exist, or None.
+        latest_snapshot: the latest database snapshot whose table snapshots all exist, or None.
         count: the number of readable database snapshots.
         doubt: why the newest epoch has no database snapshot; empty if it has one, or if no
             transaction ended in it.
@@ -43,7 +43,7 @@ class DatabaseFacts:
         )
         omission_text = f", without {omissions}" if omissions else ""
         return (
-            f"newest of {self.count} database snapshots: {sources}, "
+            f"latest of {self.count} database snapshots: {sources}, "
             f"tables {len(self.latest_snapshot.tables)}{omission_text}{doubt_text}"
         )
 

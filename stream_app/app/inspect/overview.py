@@ -141,7 +141,7 @@ def overview_lines(overview: Overview) -> list[str]:
 
 
 def _pace(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:
-    """Return the pace that the newest epoch among the newest snapshots records, or None."""
+    """Return the pace that the newest epoch among the latest snapshots records, or None."""
     for snapshot in islice(table.snapshots.backwards(), _SNAPSHOTS_READ) if latest_snapshot else ():
         properties = snapshot.properties or {}
         if SOURCE_END_PROPERTY in properties:

@@ -1,7 +1,7 @@
-"""Reads facts from a table's newest snapshot, and caches them until the next snapshot.
+"""Reads facts from a table's latest snapshot, and caches them until the next snapshot.
 
 The web page refreshes a list of many tables each second. For an unchanged table the cache
-reads only the hint of the newest snapshot.
+reads only the hint of the latest snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _VALID_S = 60.0
-"""Seconds for which cached facts are valid while the newest snapshot keeps its number.
+"""Seconds for which cached facts are valid while the latest snapshot keeps its number.
 
 The table may have been damaged, or rolled back and written again."""
 _SNAPSHOTS_READ = 5
@@ -31,7 +31,7 @@ _SNAPSHOTS_READ = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """Facts about a table at its newest snapshot.
+    """Facts about a table at its latest snapshot.
 
     Attributes:
         snapshot, time_ms: the snapshot's number and time, or None without a snapshot.
@@ -60,7 +60,7 @@ class TableFacts:
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
-    """Read the facts from the table's newest snapshots.
+    """Read the facts from the table's latest snapshots.
 
     Args:
         of_job: whether a job asks, which may read more snapshots.
@@ -138,7 +138,7 @@ def sorted_runs_max(live_entries: Iterable[ManifestEntry]) -> int:
 
 @dataclass(slots=True)
 class _CachedFacts:
-    """The facts of a table at its newest snapshot, and the time at which they were read."""
+    """The facts of a table at its latest snapshot, and the time at which they were read."""
 
     table: FileStoreTable
     latest_id: int | None

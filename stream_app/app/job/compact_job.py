@@ -193,7 +193,7 @@ class CompactionRun:
             self.stop_requested.wait(interval_s)
 
     def _adopt_schema(self) -> None:
-        """Switch to the table's newest schema, because the older one cannot compact its files."""
+        """Switch to the table's latest schema, because the older one cannot compact its files."""
         if self.table_job.adopt():
             self._snapshot_id = None
 

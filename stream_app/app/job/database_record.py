@@ -44,7 +44,7 @@ class DatabaseSnapshotRecorder:
     _known_snapshots: dict[str, DatabaseSnapshot] = field(init=False, default_factory=dict)
 
     def __call__(self, epoch: int) -> None:
-        """Record the tables' newest snapshots if the epoch ends between transactions.
+        """Record the tables' latest snapshots if the epoch ends between transactions.
 
         Args:
             epoch: the newest epoch that the tables have.
@@ -83,7 +83,7 @@ class DatabaseSnapshotRecorder:
         )
 
     def _tables(self) -> tuple[Mapping[str, TableAt], Mapping[str, str]]:
-        """Return each table's newest known snapshot, and why other tables have none."""
+        """Return each table's latest known snapshot, and why other tables have none."""
         held_tables = self.epoch_tables.held_by_name
         left_out = {
             name: f"it was held back: {table.reason}" for name, table in held_tables.items()

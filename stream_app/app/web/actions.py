@@ -64,8 +64,8 @@ RESUME = ActionKind(
 )
 TAG = ActionKind(
     name="tag",
-    title="Tag the newest snapshot",
-    effect="A tag keeps the newest snapshot under a name until the tag is deleted.",
+    title="Tag the latest snapshot",
+    effect="A tag keeps the latest snapshot under a name until the tag is deleted.",
     asks_name=True,
 )
 COMPACT = ActionKind(

@@ -69,7 +69,7 @@ _TEXT_WIDTH = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePage:
-    """One table at its newest snapshot.
+    """One table at its latest snapshot.
 
     Attributes:
         is_empty: whether the table has no snapshot yet.
@@ -79,7 +79,7 @@ class TablePage:
             byte of the appends, or None without appends.
         space_amplification: see `table_parts.space_amplification`.
         traits: the kind of table, in few words.
-        history: the newest snapshots.
+        history: the latest snapshots.
         activity: the current compactions, or None if the table's job runs in another process.
         problems: parts that cannot be shown, and why.
     """
@@ -177,7 +177,7 @@ def rows_of(
     limit: int,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> MatchingRows:
-    """Read some rows of the newest snapshot.
+    """Read some rows of the latest snapshot.
 
     Args:
         where: a condition as in ``stream-app read --where``, or None for all rows.
@@ -217,7 +217,7 @@ def rows_of(
 def changes_of(
     table: FileStoreTable, snapshot_count: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[list[str], list[list[str | None]]]:
-    """Return the newest changes of the newest snapshots, newest last, with their kinds.
+    """Return the newest changes of the latest snapshots, newest last, with their kinds.
 
     It returns at most `QUERY_ROWS_MAX` changes, from the first `CHANGES_READ` of each snapshot.
 
@@ -335,7 +335,7 @@ def _lists(
         rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
-            end = "newest" if name in ("snapshots", "schemas") else "last"
+            end = "latest" if name in ("snapshots", "schemas") else "last"
             yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
     shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))

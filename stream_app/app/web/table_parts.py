@@ -89,7 +89,7 @@ class SchemaVersion:
 
 
 def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
-    """Return the newest versions, newest first."""
+    """Return the latest versions, newest first."""
     schema_ids = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(schema_id) for schema_id in schema_ids]
     versions = []
@@ -106,7 +106,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRow:
-    """One column of the newest schema; `key` names the keys to which it belongs."""
+    """One column of the latest schema; `key` names the keys to which it belongs."""
 
     column: str
     type: str

@@ -1,6 +1,6 @@
 """Publishes a table's snapshots and schemas through the server of its REST catalog.
 
-The server writes the files of both. So old versions are at their usual paths, and only the newest
+The server writes the files of both. So old versions are at their usual paths, and only the latest
 snapshot is requested from the server.
 
 Source: Paimon `catalog/CatalogSnapshotCommit.java`, `tag/SnapshotLoaderImpl.java`,

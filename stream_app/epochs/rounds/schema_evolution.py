@@ -1,6 +1,6 @@
 """Evolves schemas: a table gets the columns that rows need before the rows are committed.
 
-The driver has a `SchemaEvolution` for each table. It compares an epoch's messages with the newest
+The driver has a `SchemaEvolution` for each table. It compares an epoch's messages with the latest
 schema. If a column is missing, it commits a new version, and the tasks run again for this table.
 When rows are repeated after a crash, the version already exists.
 

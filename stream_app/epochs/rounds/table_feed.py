@@ -96,7 +96,7 @@ class TableFeed:
         return True
 
     def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
-        """Commit the schema that the rows need, and use the newest schema.
+        """Commit the schema that the rows need, and use the latest schema.
 
         Returns:
             Whether the rows must be decoded again: by that schema, or by another writer's index of
@@ -106,7 +106,7 @@ class TableFeed:
             WrongSourceError: a column's type in the source is one that the table does not follow,
                 or a record breaks an expectation that holds the table.
             ExpectationError: a record breaks an expectation that ends the job.
-            UnsupportedTableError: the job cannot write by the newest schema.
+            UnsupportedTableError: the job cannot write by the latest schema.
         """
         self._warnings += self.expectation_judge.judge(output.counts.violations)
         self._warn_of_late(output.counts.late_changes)

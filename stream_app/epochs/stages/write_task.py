@@ -92,7 +92,7 @@ class _TableWriter:
         self._index = index
         self._holds_tables = plan.settings.holds_tables
         table_plan = plan.tables[index]
-        # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
+        # Rows before a TRUNCATE must not serve as older rows; the latest snapshot still has them.
         self._table = replace(table_plan.table, is_emptied=bool(table_plan.first_offsets))
         self._next_sequence_number = table_plan.next_sequence_number
         self._basis = table_plan.basis

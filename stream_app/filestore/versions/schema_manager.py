@@ -29,7 +29,7 @@ class SchemaManager:
         return file_numbers(self.file_io, f"{self.root}/schema", _PREFIX)
 
     def latest(self) -> TableSchema | None:
-        """Return the newest schema; None without a table."""
+        """Return the latest schema; None without a table."""
         ids = self.ids()
         return self.schema(ids[-1]) if ids else None
 

@@ -24,18 +24,18 @@ _LATEST, _EARLIEST = "LATEST", "EARLIEST"
 
 
 class SnapshotLoader(Protocol):
-    """A catalog that decides which snapshot of a table is the newest."""
+    """A catalog that decides which snapshot of a table is the latest."""
 
     def latest(self) -> Snapshot | None:
-        """Return the newest snapshot; None without snapshots."""
+        """Return the latest snapshot; None without snapshots."""
         ...
 
     def roll_back(self, target: int, latest_snapshot_id: int) -> None:
-        """Make a snapshot the newest one, and delete later ones with their tags.
+        """Make a snapshot the latest one, and delete later ones with their tags.
 
         Args:
-            latest_snapshot_id: the newest snapshot so far; the catalog refuses if another one is
-                the newest.
+            latest_snapshot_id: the latest snapshot so far; the catalog refuses if another one is
+                the latest.
 
         Raises:
             UsageError: the catalog does not have the target.
@@ -48,7 +48,7 @@ class SnapshotManager:
     """The snapshots of the table at `root`.
 
     Attributes:
-        loader: the catalog that decides which snapshot is the newest; None: the files decide.
+        loader: the catalog that decides which snapshot is the latest; None: the files decide.
     """
 
     file_io: FileIO
@@ -56,7 +56,7 @@ class SnapshotManager:
     loader: SnapshotLoader | None = None
 
     def latest_id(self) -> int | None:
-        """Return the number of the newest snapshot; None without snapshots."""
+        """Return the number of the latest snapshot; None without snapshots."""
         if self.loader is not None:
             latest_snapshot = self.loader.latest()
             return None if latest_snapshot is None else latest_snapshot.snapshot_id
@@ -108,17 +108,17 @@ class SnapshotManager:
             return None
 
     def latest(self, *, known_latest_id: int | None = None) -> Snapshot | None:
-        """Return the newest snapshot, even if an expiry or a rollback deletes snapshots meanwhile.
+        """Return the latest snapshot, even if an expiry or a rollback deletes snapshots meanwhile.
 
         Args:
-            known_latest_id: the newest number that the caller knows, which replaces the hint
+            known_latest_id: the latest number that the caller knows, which replaces the hint
                 LATEST. The hint is read if this snapshot is gone or has a successor.
         """
         if self.loader is not None:
             return self.loader.latest()
         for hint in (known_latest_id, None):
             snapshot_id = self._hint(_LATEST) if hint is None else hint
-            # Numbers are consecutive, so a snapshot without a successor is the newest, as with
+            # Numbers are consecutive, so a snapshot without a successor is the latest, as with
             # LATEST.
             if snapshot_id is not None and not self.exists(snapshot_id + 1):
                 try:
@@ -148,7 +148,7 @@ class SnapshotManager:
         return True
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
-        """Yield snapshots from a number down to the earliest; None begins at the newest."""
+        """Yield snapshots from a number down to the earliest; None begins at the latest."""
         current_id = self.latest_id() if begin is None else begin
         while current_id is not None and current_id >= down_to:
             try:
@@ -167,7 +167,7 @@ class SnapshotManager:
         return self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
     def write_hint_and_reread(self, snapshot_id: int) -> Snapshot | None:
-        """Write the hint that a new snapshot is the newest.
+        """Write the hint that a new snapshot is the latest.
 
         Failing to write the hint is harmless: readers fall back to listing. A writer delayed here
         until its snapshot has expired must not leave a stale hint, because Paimon trusts hints.
@@ -202,7 +202,7 @@ class SnapshotManager:
         self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        """Write the hint of the newest snapshot, if no later one exists."""
+        """Write the hint of the latest snapshot, if no later one exists."""
         self._write_hint(_LATEST, snapshot_id)
 
     def delete_latest_hint(self) -> None:
@@ -226,7 +226,7 @@ class SnapshotManager:
         self.file_io.sync_deletions(f"{self.root}/snapshot")
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        """Write the hint of the oldest snapshot, which saves readers a listing."""
+        """Write the hint of the earliest snapshot, which saves readers a listing."""
         self._write_hint(_EARLIEST, snapshot_id)
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:

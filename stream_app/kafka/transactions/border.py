@@ -25,7 +25,7 @@ LAST_OF_ALL = np.iinfo(np.int64).max
 
 
 class PartitionState(StrEnum):
-    """Whether the messages of a partition, up to an end, leave its rows with their newest versions.
+    """Whether the messages of a partition, up to an end, leave its rows with their latest versions.
 
     Attributes:
         SETTLED: they do: its last change is the newest one that the connector has sent there.

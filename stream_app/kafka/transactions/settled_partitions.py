@@ -1,4 +1,4 @@
-"""Decides whether an epoch leaves each partition with the newest versions of its rows.
+"""Decides whether an epoch leaves each partition with the latest versions of its rows.
 
 A connector that starts again repeats what it has sent, and takes a partition back. A first read
 brings rows without an order::

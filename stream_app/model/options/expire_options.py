@@ -56,7 +56,7 @@ CHANGELOG_NUM_RETAINED_MAX = Option(
     "changelog.num-retained.max",
     INTEGER,
     None,
-    "Number of versions beyond which the oldest changelogs expire (default: as for snapshots).",
+    "Number of versions beyond which the earliest changelogs expire (default: as for snapshots).",
     minimum=1,
 )
 CHANGELOG_TIME_RETAINED = Option(

@@ -97,7 +97,7 @@ _NOT_MAIN = ValueRule("other than main", lambda value: value != "main")
 _ABSOLUTE = ValueRule("begins with a slash", lambda value: value.startswith("/"))
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
 _POSTPONED = "its readers also see rows that wait for a bucket, which stream_app leaves out"
-_PART = "Paimon's readers see other rows than the newest version's"
+_PART = "Paimon's readers see other rows than the latest version's"
 _OWN_FILES = "its vectors lie in files of their own"
 _DESCRIBED = "its readers get the places of BLOBs instead of the bytes"
 _ELSEWHERE = "its BLOBs lie outside of the table"

@@ -12,7 +12,7 @@ SCAN_MODE = Option(
     CHOICE,
     "default",
     "Start of a streaming read: latest-full (all rows, then changes), latest (changes from "
-    "now on), compacted-full (the newest compacted version, then changes), from-timestamp, "
+    "now on), compacted-full (the latest compacted version, then changes), from-timestamp, "
     "from-snapshot, from-snapshot-full. Default: from-timestamp or from-snapshot when its option "
     "is set, else latest-full. The other modes are Paimon's for batch reads.",
     only=(
@@ -45,7 +45,7 @@ SCAN_WATERMARK = Option(
     "scan.watermark",
     LONG,
     None,
-    "The oldest version whose watermark has reached this one, for batch reads that name no other.",
+    "The earliest version whose watermark has reached this one, for batch reads without another.",
     minimum=0,
 )
 SCAN_VERSION = Option(

@@ -71,7 +71,7 @@ def next_step(
     latest_version = max(snapshots, key=lambda version: version.snapshot_id or 0, default=None)
     if latest_version not in dependents:
         has_rows = any(not dependent.is_changes for dependent in dependents)
-        verdict = "the newest version does not need it" if has_rows else "no row depends on it"
+        verdict = "the latest version does not need it" if has_rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
@@ -92,11 +92,11 @@ def next_step(
     )
     if target is None:
         return (
-            "restore it from a backup: the newest version needs it, and no other version is whole"
+            "restore it from a backup: the latest version needs it, and no other version is whole"
         )
     flag = f"--tag {shlex.quote(target.tag)}" if target.tag else f"--snapshot {target.snapshot_id}"
     return (
-        "the newest version needs it; restore it from a backup, or stop the table's writers and "
+        "the latest version needs it; restore it from a backup, or stop the table's writers and "
         f"roll back to an earlier version: stream-app rollback-to {shlex.quote(location)} {flag}"
     )
 

@@ -133,10 +133,10 @@ def hint_findings(
         latest_number = numbers[-1] if numbers else "none"
         yield Finding(
             kind=FindingKind.HINT,
-            problem=f"the hint LATEST says {latest_hint}, but the newest {noun} is {latest_number}",
+            problem=f"the hint LATEST says {latest_hint}, but the latest {noun} is {latest_number}",
             where=f"{where}/LATEST",
             fix=f"delete the file: Paimon trusts this stale hint unless the next {noun} exists, "
-            "and would miss the newest one; without the hint readers list the folder",
+            "and would miss the latest one; without the hint readers list the folder",
         )
     if earliest_hint is not None and earliest_hint in numbers[1:]:
         yield Finding(

@@ -44,7 +44,7 @@ def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumReco
 def rebase(
     read_record: SumRecord, older_record: SumRecord, newest_record: SumRecord
 ) -> SumRecord | None:
-    """Compute the newest snapshot's record from the sums of all rows at an older one.
+    """Compute the latest snapshot's record from the sums of all rows at an older one.
 
     Args:
         read_record: the sums of all rows at the older snapshot.

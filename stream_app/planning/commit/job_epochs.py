@@ -76,10 +76,10 @@ def carried_epochs(epochs: Mapping[str, JobEpoch], now_ms: int) -> dict[str, Job
 
 
 def earliest_needed_snapshot_id(recordings: Iterable[RecordingSnapshot], now_ms: int) -> int | None:
-    """Return the oldest snapshot with the only record of a job's epoch; None if none must stay.
+    """Return the earliest snapshot with the only record of a job's epoch; None if none must stay.
 
     If only other engines commit, such a snapshot and its successors stay for at most 30 days,
-    because the jobs may never return. This machine's clock and the newest snapshot's time must both
+    because the jobs may never return. This machine's clock and the latest snapshot's time must both
     show that they have passed, because either may be ahead.
     """
     needed_id, seen_users = None, set[str]()

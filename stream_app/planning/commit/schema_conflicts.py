@@ -41,7 +41,7 @@ def adoption_conflict(
     latest_schema: TableSchema,
     configured_options: Mapping[str, str] | None = None,
 ) -> str | None:
-    """Return the reason why a job of this schema cannot continue with the newest; None if it can.
+    """Return the reason why a job of this schema cannot continue with the latest; None if it can.
 
     Args:
         configured_options: the options of the job's configuration.

@@ -51,7 +51,7 @@ def publishes_vectors(options: CoreOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UnseenRows:
-    """The rows that Iceberg's readers of the newest version do not see.
+    """The rows that Iceberg's readers of the latest version do not see.
 
     Attributes:
         row_count: the number of rows in unseen files; several may be versions of one row.

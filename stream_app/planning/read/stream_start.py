@@ -18,7 +18,7 @@ class StartMode(enum.Enum):
     """The first data of a stream (``scan.mode``), which changes follow in each mode.
 
     LATEST_FULL: all rows of the latest snapshot. LATEST: nothing. COMPACTED_FULL: all rows of the
-        newest COMPACT snapshot, or else of the latest. With ``full-compaction.delta-commits`` only
+        latest COMPACT snapshot, or else of the latest. With ``full-compaction.delta-commits`` only
         full compactions count. FROM_TIMESTAMP: nothing; the first snapshot that is not older than
         the time is the first one whose changes are read. FROM_SNAPSHOT: nothing; this snapshot is
         the first one whose changes are read. FROM_SNAPSHOT_FULL: all rows of this snapshot.

@@ -35,7 +35,7 @@ class StreamPosition:
 
     @property
     def last_read(self) -> int:
-        """The newest snapshot that was read at least in part, or skipped."""
+        """The latest snapshot that was read at least in part, or skipped."""
         is_begun = self.is_full or self.index > 0
         return self.snapshot_id if is_begun else self.snapshot_id - 1
 

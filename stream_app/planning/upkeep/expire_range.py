@@ -5,7 +5,7 @@ numbers and times; `unused_files` decides which files expire with them.
 
 Source: Paimon `table/ExpireSnapshotsImpl.java`, `table/ExpireChangelogImpl.java`,
 `options/ExpireConfig.java`. As in Paimon after 1.4, ``time-retained`` counts from the commit of the
-next snapshot, not from a snapshot's own. So a reader of the newest version has that time, even if
+next snapshot, not from a snapshot's own. So a reader of the latest version has that time, even if
 the table was idle before.
 """
 
@@ -84,7 +84,7 @@ def snapshot_range(
     """
     begin, latest_id = ids[0], ids[-1]
     end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
-    # Snapshots beyond `num_max` expire at any age. The newest snapshot has no successor.
+    # Snapshots beyond `num_max` expire at any age. The latest snapshot has no successor.
     for snapshot_id in range(max(latest_id - retention.num_max + 1, begin), end):
         next_time_ms = time_of(snapshot_id + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:
@@ -114,7 +114,7 @@ def changelog_range(
 
     Args:
         ids: the numbers of all long-lived changelogs, ascending; at least one.
-        latest_snapshot_id: the table's newest snapshot, from which versions are counted.
+        latest_snapshot_id: the table's latest snapshot, from which versions are counted.
     """
     begin = ids[0]
     end, kept_by = _end_by_counts(

@@ -158,7 +158,7 @@ def lacks_snapshot(
 
     Args:
         next_begin_ms: the start of the first period without a tag.
-        latest_snapshot: the newest snapshot without a tag of its period; None if all have one, or
+        latest_snapshot: the latest snapshot without a tag of its period; None if all have one, or
             precede one that has.
         now_ms: the wall-clock time.
     """

@@ -60,7 +60,7 @@ def without_flushed_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntr
 
 
 def latest_tag_before(tagged_ids: Sequence[int], snapshot_id: int) -> int | None:
-    """Return the newest tagged snapshot before this one; `tagged_ids` is ascending."""
+    """Return the latest tagged snapshot before this one; `tagged_ids` is ascending."""
     count = bisect_left(tagged_ids, snapshot_id)
     return tagged_ids[count - 1] if count else None
 

@@ -35,7 +35,7 @@ _OPTIONS_OF_MODE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class LatestCompacted:
-    """The newest COMPACT snapshot (``compacted-full``)."""
+    """The latest COMPACT snapshot (``compacted-full``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def analyzed_columns(schema: TableSchema, names: Sequence[str] | None) -> list[D
 def analyze(
     table: FileStoreTable, columns: Sequence[DataField], *, threads: int
 ) -> Snapshot | None:
-    """Analyze the newest version and return the ANALYZE snapshot; None without snapshots.
+    """Analyze the latest version and return the ANALYZE snapshot; None without snapshots.
 
     A tag protects the version from expiry while it is read.
 

@@ -1,6 +1,6 @@
 """Restores the checksum of a table's rows after a commit that did not carry it.
 
-1. Find the newest version in which no row waits for a compaction. Its readers see exactly the rows
+1. Find the latest version in which no row waits for a compaction. Its readers see exactly the rows
    that the changelog produces.
 2. Read all of its rows, while the table's jobs run on.
 3. Commit an ANALYZE snapshot. It joins the checksum of the read rows with those of all later

@@ -23,7 +23,7 @@ class ChangeableTable:
     def analyze(
         self, *, columns: Sequence[str] | None = None, threads: int | None = None
     ) -> int | None:
-        """Publish statistics of the newest version as Spark's ANALYZE does.
+        """Publish statistics of the latest version as Spark's ANALYZE does.
 
         Returns the number of the ANALYZE snapshot; None if the table has no snapshot.
         ``system("statistics")`` shows the statistics.

@@ -21,7 +21,7 @@ from stream_app.table.storage_errors import storage_errors
 
 WAREHOUSE = "./warehouse"
 NEWEST = "newest"
-"""The word that names the newest database snapshot on a command line."""
+"""The word that names the latest database snapshot on a command line."""
 _SHOWN_MAX = 5
 """The number of transactions that an error shows."""
 

@@ -104,7 +104,7 @@ class PaimonTable(ChangeableTable):
             snapshot: the number of the version, which is read with its own schema. Without
                 `snapshot`, `tag`, `timestamp` and `watermark` the latest version is read.
             tag: the name of a tag.
-            timestamp: a time; the newest version that is not later is read, see `Version`.
+            timestamp: a time; the latest version that is not later is read, see `Version`.
             watermark: the first version with at least this watermark is read.
             limit: the maximum number of rows.
             threads: the number of reading threads; None: the machine's cores, up to `THREADS_MAX`.

@@ -63,7 +63,7 @@ def consumer_findings(
 
     Args:
         earliest_id: the first snapshot or changelog whose changes can be read; None without one.
-        latest_id: the newest snapshot; None without snapshots.
+        latest_id: the latest snapshot; None without snapshots.
         where: the path of the consumer's file.
     """
     name = consumer.consumer_id
@@ -80,7 +80,7 @@ def consumer_findings(
     elif next_snapshot > (latest_id or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, but the newest one "
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, but the latest one "
             f"is {latest_id or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "

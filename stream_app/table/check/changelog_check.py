@@ -68,7 +68,7 @@ _DISAGREEMENT_FIX = (
 
 @dataclass(frozen=True)
 class ChangelogCheck:
-    """A comparison of a replay's rows with those of the newest snapshot.
+    """A comparison of a replay's rows with those of the latest snapshot.
 
     Attributes:
         left_out: texts about rows that could not be compared, with the reason. They grow while the

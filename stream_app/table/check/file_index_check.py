@@ -1,4 +1,4 @@
-"""Checks whether the file indexes of a table's newest version are readable.
+"""Checks whether the file indexes of a table's latest version are readable.
 
 A read ignores an index of an unknown kind, and opens more files. A damaged index fails the reads
 that use it.

@@ -1,4 +1,4 @@
-"""Checks whether Iceberg's readers find a table's newest snapshot."""
+"""Checks whether Iceberg's readers find a table's latest snapshot."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stream_app.table.versions.waiting_row_count import latest_snapshot_at_rest
 
 
 def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Finding]:
-    """Yield a finding if the newest version without waiting rows has a wrong checksum.
+    """Yield a finding if the latest version without waiting rows has a wrong checksum.
 
     Args:
         left_out: a list to which the check adds the reason if there was nothing to compare.

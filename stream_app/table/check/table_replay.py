@@ -65,10 +65,10 @@ class ReplayRange:
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
-    """Return the longest range up to the newest snapshot that can be replayed, or why none can.
+    """Return the longest range up to the latest snapshot that can be replayed, or why none can.
 
     Args:
-        changes: in ascending order of their numbers; the last belongs to the newest snapshot.
+        changes: in ascending order of their numbers; the last belongs to the latest snapshot.
         bases: numbers of snapshots and tags, whose rows can be read.
     """
     if not changes:

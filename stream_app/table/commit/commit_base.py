@@ -17,8 +17,8 @@ class CommitBase:
     """The snapshot and the schema on which a commit stands.
 
     Attributes:
-        snapshot: the newest snapshot; None without snapshots.
-        schema_id: of the table's newest schema.
+        snapshot: the latest snapshot; None without snapshots.
+        schema_id: of the table's latest schema.
     """
 
     table: FileStoreTable

@@ -74,7 +74,7 @@ _CATCH_UP_FIX = "remove the cause, which the log names; the job then catches up"
 
 @dataclass(frozen=True, slots=True)
 class CallbackProblem:
-    """A problem that hides the table's newest snapshot from external readers.
+    """A problem that hides the table's latest snapshot from external readers.
 
     Its text stays the same while the problem lasts.
     """
@@ -118,10 +118,10 @@ class CommitCallbacks:
 
     @property
     def problems(self) -> tuple[CallbackProblem, ...]:
-        """The external views that lag behind this committer's newest snapshot."""
+        """The external views that lag behind this committer's latest snapshot."""
         problems = []
         if self._partitions.are_due:
             problems.append("the catalog's list lacks partitions of the table")
         if self._iceberg.problem is not None:
-            problems.append("Iceberg's readers do not see the table's newest snapshot")
+            problems.append("Iceberg's readers do not see the table's latest snapshot")
         return tuple(CallbackProblem(problem, _CATCH_UP_FIX) for problem in problems)

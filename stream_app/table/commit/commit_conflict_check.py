@@ -119,7 +119,7 @@ class CommitConflictCheck:
             )
 
     def check_schema(self) -> int:
-        """Return the number of the newest schema, which the new snapshot records.
+        """Return the number of the latest schema, which the new snapshot records.
 
         Raises:
             CommitConflictError: a newer schema forbids files that were written by this one.
@@ -154,7 +154,7 @@ class CommitConflictCheck:
             f"the table got schema {cause.schema_id} under a job that began with schema "
             f"{schema.schema_id}: {problem}; {schema_origin_text(cause, window)}",
             where=schemas.path(cause.schema_id),
-            fix="start the job again: it takes the table's newest schema. If the job refuses that, "
+            fix="start the job again: it takes the table's latest schema. If the job refuses that, "
             "take the change back",
         )
 

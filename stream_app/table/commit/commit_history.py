@@ -49,7 +49,7 @@ class CommitHistory:
 
     @property
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot that this process has read or made."""
+        """The latest snapshot that this process has read or made."""
         created_snapshot = self._latest_created_snapshot
         is_newer = created_snapshot is not None and created_snapshot.snapshot_id > self.known_id
         return created_snapshot if is_newer else self.known_snapshot
@@ -154,7 +154,7 @@ class CommitHistory:
                 f"for commit user {self.commit_user}",
                 where=self.table.location,
                 fix="run one job for each checkpoint; if the other one is gone, start this again: "
-                "it continues from the newest snapshot",
+                "it continues from the latest snapshot",
             )
 
     def _check_snapshots(self) -> None:
@@ -171,11 +171,11 @@ class CommitHistory:
                     f"one continued from snapshot {self.known_id}",
                     where=self.table.location,
                     fix="run one job for each checkpoint; if the other one is gone, start this "
-                    "again: it continues from the newest snapshot",
+                    "again: it continues from the latest snapshot",
                 )
             if snapshot.commit_kind is CommitKind.APPEND:
                 raise CommitConflictError(
                     f"an epoch is in the table already, though making it seemed to fail: {commit}",
                     where=self.table.location,
-                    fix="start the job again: it continues from the newest snapshot",
+                    fix="start the job again: it continues from the latest snapshot",
                 )

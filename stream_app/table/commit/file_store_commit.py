@@ -238,12 +238,12 @@ class FileStoreCommit:
         return snapshot
 
     def _race(self, plan: PlannedSnapshot, files: CommitFiles) -> Snapshot:
-        """Try to commit on top of the newest snapshot until this succeeds or the retries end."""
+        """Try to commit on top of the latest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
         retries_max = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
         start_s = clock.steady_seconds()
-        # The committer has just followed the table, or made its newest snapshot. It reads the
+        # The committer has just followed the table, or made its latest snapshot. It reads the
         # newest one only after a lost race.
         latest_snapshot = self.commit_history.latest_snapshot
         for retry in range(retries_max + 1):

@@ -103,7 +103,7 @@ def check_follows_base(
         f"{latest_snapshot.snapshot_id if latest_snapshot else 0}, and the snapshot below it has "
         "expired",
         where=table.location,
-        fix="start the job again, which continues from the table's newest snapshot; after a single "
+        fix="start the job again, which continues from the table's latest snapshot; after a single "
         "command, check its result in the table and repeat it. If this happens often, keep "
         "snapshots longer than a writer can be delayed ('snapshot.time-retained')",
     )

@@ -12,7 +12,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def earliest_changes_id(table: FileStoreTable) -> int | None:
-    """Return the number of the oldest version with readable changes; None without one.
+    """Return the number of the earliest version with readable changes; None without one.
 
     If changelogs are kept longer than snapshots, it is a long-lived changelog.
     """

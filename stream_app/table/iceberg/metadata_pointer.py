@@ -1,4 +1,4 @@
-"""A table in an Iceberg catalog that stores a pointer: the path of the newest metadata file.
+"""A table in an Iceberg catalog that stores a pointer: the path of the latest metadata file.
 
 Hive's metastore, Glue and databases are such catalogs (`PointerStore`). The pointer names the
 version file that `publisher` has written, so one mechanism serves commits, tags, expiry and
@@ -38,7 +38,7 @@ class PointedVersion:
     Attributes:
         path: the path of the version's file.
         home: the parent of the metadata folder.
-        schema: the schema of its newest snapshot.
+        schema: the schema of its latest snapshot.
     """
 
     path: str

@@ -67,7 +67,7 @@ class CatalogState:
 
     Attributes:
         metadata_paths: the paths of the metadata files that the catalog names, the newest first.
-        snapshot_id: the number of the newest snapshot there; None if the newest file is missing.
+        snapshot_id: the number of the latest snapshot there; None if the newest file is missing.
     """
 
     metadata_paths: tuple[str, ...]

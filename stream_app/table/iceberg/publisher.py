@@ -133,8 +133,8 @@ class IcebergPublisher:
         self._publish_safely(lambda: self._publish(snapshot), f"snapshot {snapshot.snapshot_id}")
 
     def catch_up(self) -> None:
-        """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
-        self._publish_safely(self._catch_up, "the newest snapshot")
+        """Bring the metadata up to the latest snapshot, to expiry and to tags. Never raises."""
+        self._publish_safely(self._catch_up, "the latest snapshot")
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.bring_up_to(snapshot)
@@ -202,7 +202,7 @@ class IcebergPublisher:
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
-        """Publish the newest version again if its history has changed by expiry or tags."""
+        """Publish the latest version again if its history has changed by expiry or tags."""
         base = self._published
         if base is None:  # another writer also publishes
             return

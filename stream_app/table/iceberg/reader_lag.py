@@ -23,9 +23,9 @@ class ReaderLag:
 
     Attributes:
         where: the catalog or folder in which readers look the table up.
-        snapshot_id: the newest snapshot that readers see; None if they see none.
-        latest_id: the table's newest snapshot.
-        latest_age_ms: the age of the table's newest snapshot.
+        snapshot_id: the latest snapshot that readers see; None if they see none.
+        latest_id: the table's latest snapshot.
+        latest_age_ms: the age of the table's latest snapshot.
     """
 
     where: str
@@ -56,7 +56,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
     Raises:
         UnsupportedTableError: a library or a setting is missing.
         StreamAppError, OSError: the catalog does not answer, or has another table of the name.
-        CorruptFileError: the newest version cannot be read.
+        CorruptFileError: the latest version cannot be read.
     """
     latest_snapshot = table.snapshots.latest()
     if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest_snapshot is None:

@@ -222,7 +222,7 @@ def _must_be_sent(
 ) -> bool:
     """Return whether to send a snapshot that the catalog lacks.
 
-    A catalog accepts only sequence numbers above its last one. The newest snapshot is sent in any
+    A catalog accepts only sequence numbers above its last one. The latest snapshot is sent in any
     case, so that the server reports a problem with it.
     """
     is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
@@ -307,7 +307,7 @@ def _schemas_in_catalog(
 def _schema_updates(
     published: TableMetadata, metadata: IcebergMetadata, schemas: Mapping[int, tuple[Schema, int]]
 ) -> Iterator[TableUpdate]:
-    """Yield updates that add new schemas and make the newest snapshot's schema current."""
+    """Yield updates that add new schemas and make the latest snapshot's schema current."""
     known_ids = {schema.schema_id for schema in published.schemas}
     for schema, catalog_schema_id in schemas.values():
         if catalog_schema_id not in known_ids:

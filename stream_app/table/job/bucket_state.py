@@ -64,7 +64,7 @@ class BucketState(ABC):
     def is_current(
         self, basis: BucketBasis, changes: Iterable[BucketChange], latest_snapshot: Snapshot | None
     ) -> bool:
-        """Return whether written rows do not conflict with the newest snapshot."""
+        """Return whether written rows do not conflict with the latest snapshot."""
 
     @abstractmethod
     def check(
@@ -131,7 +131,7 @@ class BucketCountState(BucketState):
     When another program rescales a partition, rows that were already routed are routed again.
 
     Attributes:
-        commit_history: the newest snapshot that the job knows.
+        commit_history: the latest snapshot that the job knows.
         constraints: holds the numbers of buckets in that snapshot.
     """
 
@@ -206,7 +206,7 @@ class KeyIndexState(BucketState):
     another place.
 
     Attributes:
-        commit_history: the newest snapshot that the job knows.
+        commit_history: the latest snapshot that the job knows.
     """
 
     table: FileStoreTable
@@ -279,7 +279,7 @@ class HashIndexState(BucketState):
     """The hash index of one table.
 
     Attributes:
-        commit_history: the newest snapshot that the job knows.
+        commit_history: the latest snapshot that the job knows.
     """
 
     table: FileStoreTable

@@ -1,6 +1,6 @@
 """Commits one APPEND snapshot on top of a known snapshot, or commits nothing.
 
-A caller, such as a replay of quarantined records, decides from the table's newest snapshot which
+A caller, such as a replay of quarantined records, decides from the table's latest snapshot which
 rows to add. Rows that other writers commit later would invalidate that decision, so the commit
 refuses them. Compactions change no row and are no obstacle.
 """
@@ -34,7 +34,7 @@ class SingleAppend:
     """The only commit of its commit user.
 
     Attributes:
-        known_snapshot: the newest snapshot at the beginning; None if there was none.
+        known_snapshot: the latest snapshot at the beginning; None if there was none.
         constraints: the constraints on new rows at the beginning.
     """
 
@@ -45,7 +45,7 @@ class SingleAppend:
 
     @classmethod
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
-        """Read the table's newest snapshot."""
+        """Read the table's latest snapshot."""
         constraints = WriteConstraints(table)
         known_snapshot, _ = read_latest_snapshot(table, constraints.read_live_files)
         return cls(table, commit_user, known_snapshot, constraints)

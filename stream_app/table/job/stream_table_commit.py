@@ -233,7 +233,7 @@ class StreamTableCommit:
         """Publish finished compactions under the last epoch's identifier, and begin none."""
         if self.last_identifier is None or not self.coordinator.collect_finished_compactions():
             return None
-        # The newest snapshots show whether other writers have overtaken the compactions.
+        # The latest snapshots show whether other writers have overtaken the compactions.
         self.state.follow()
         committable = ManifestCommittable(identifier=self.last_identifier)
         return self._publisher.publish(committable, self.coordinator.collect_finished_compactions())

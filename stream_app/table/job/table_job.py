@@ -59,7 +59,7 @@ class IdleReport:
 
 
 def with_latest_schema(table: FileStoreTable) -> FileStoreTable:
-    """Return the table with its newest schema; the same object if its schema is the newest.
+    """Return the table with its latest schema; the same object if its schema is the latest.
 
     Raises:
         UnsupportedTableError: a job of the older schema cannot continue with it.
@@ -173,7 +173,7 @@ class TableJob:
 
     @property
     def latest_snapshot(self) -> Snapshot | None:
-        """The newest snapshot that the job knows; None for a table without snapshots."""
+        """The latest snapshot that the job knows; None for a table without snapshots."""
         return self.stream_commit.state.commit_history.latest_snapshot
 
     def seems_to_lack(self, epoch: int) -> bool:
@@ -189,7 +189,7 @@ class TableJob:
         return NO_BASIS if stream_commit is None else stream_commit.bucket_state.basis
 
     def fits_after_follow(self, basis: BucketBasis, changes: Sequence[BucketChange]) -> bool:
-        """Follow other writers, and return whether written rows fit the newest snapshot.
+        """Follow other writers, and return whether written rows fit the latest snapshot.
 
         A table without an index needs no follow.
         """
@@ -217,20 +217,20 @@ class TableJob:
         return True
 
     def prepare_epoch(self) -> int:
-        """Take the newest schema, tag ended periods, then call `StreamTableCommit.follow_and_wait`.
+        """Take the latest schema, tag ended periods, then call `StreamTableCommit.follow_and_wait`.
 
         Raises:
-            UnsupportedTableError: the job cannot write by the newest schema.
+            UnsupportedTableError: the job cannot write by the latest schema.
         """
         self.adopt()
         self.upkeep.before_rows()
         return self.stream_commit.follow_and_wait()
 
     def adopt(self) -> bool:
-        """Take the table's newest schema, and return whether it has changed.
+        """Take the table's latest schema, and return whether it has changed.
 
         Raises:
-            UnsupportedTableError: the job cannot write by the newest schema.
+            UnsupportedTableError: the job cannot write by the latest schema.
         """
         table = with_latest_schema(self.table)
         if table is self.table:
@@ -290,7 +290,7 @@ class TableJob:
         return None if self._stream_commit is None else self._stream_commit.compaction_metrics()
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """Return the external views that lag behind the newest snapshot. Any thread may call it."""
+        """Return the external views that lag behind the latest snapshot. Any thread may call it."""
         return self._callbacks.problems
 
     @property

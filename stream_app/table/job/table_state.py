@@ -39,12 +39,12 @@ _Result = TypeVar("_Result")
 def read_latest_snapshot(
     table: FileStoreTable, read_snapshot: Callable[[Snapshot | None], _Result]
 ) -> tuple[Snapshot | None, _Result]:
-    """Return the newest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
+    """Return the latest snapshot that `read_snapshot` can read, and the result of `read_snapshot`.
 
     It retries if the snapshot expires during the read.
 
     Raises:
-        CorruptFileError: `read_snapshot` raised it, although the snapshot is still the newest.
+        CorruptFileError: `read_snapshot` raised it, although the snapshot is still the latest.
     """
     while True:
         latest_snapshot = table.snapshots.latest()
@@ -100,7 +100,7 @@ class TableState:
         return self.constraints.live_counts
 
     def _read_history(self) -> CommitHistory:
-        """Return the history of this user's commits, based on the newest snapshot.
+        """Return the history of this user's commits, based on the latest snapshot.
 
         The newest epoch must not come from a snapshot above the known one. Otherwise a rollback of
         that snapshot would stay unnoticed, and the epoch would be missing.
@@ -148,7 +148,7 @@ class TableState:
             self.constraints.add(file)
 
     def follow(self) -> Snapshot | None:
-        """Apply other writers' commits, and return the newest snapshot.
+        """Apply other writers' commits, and return the latest snapshot.
 
         Raises:
             CheckpointError: the table was rolled back.
@@ -190,7 +190,7 @@ class TableState:
         """Follow, and load buckets into the coordinator; None loads all buckets with files.
 
         Raises:
-            CorruptFileError: the newest snapshot cannot be read.
+            CorruptFileError: the latest snapshot cannot be read.
         """
         latest_id = -1
         while True:

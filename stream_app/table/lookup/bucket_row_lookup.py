@@ -1,6 +1,6 @@
 """Looks up a table's rows by key, for the writer of one bucket.
 
-It reads the newest snapshot. An epoch is written after the previous one is committed, so the
+It reads the latest snapshot. An epoch is written after the previous one is committed, so the
 snapshot has all of the job's rows. A concurrent compaction moves rows between files but changes
 none, and the snapshot's files stay until it expires.
 
@@ -42,7 +42,7 @@ class BucketRowLookup:
         """Look up rows of one bucket.
 
         Args:
-            files: the files to read, if no snapshot names them yet; None: the newest snapshot's.
+            files: the files to read, if no snapshot names them yet; None: the latest snapshot's.
         """
         self.table = table
         self.partition = partition
@@ -60,7 +60,7 @@ class BucketRowLookup:
         """See `OldRowLookup.find`.
 
         Raises:
-            CorruptFileError: a file of the newest snapshot cannot be read.
+            CorruptFileError: a file of the latest snapshot cannot be read.
         """
         files = self._files
         if files is None:

@@ -59,7 +59,7 @@ class PostponedMove:
 def move_postponed(
     table: FileStoreTable, partitions: Collection[bytes] | None = None
 ) -> PostponedMove | None:
-    """Move the postponed rows of the newest snapshot; None if there are none.
+    """Move the postponed rows of the latest snapshot; None if there are none.
 
     Args:
         partitions: the serialized partitions; None: all.

@@ -2,7 +2,7 @@
 
 It may run beside the table's jobs:
 
-1. Split the files of the newest snapshot into files of the new buckets.
+1. Split the files of the latest snapshot into files of the new buckets.
 2. If other writers have changed the partition, split the added files too, and delete what was split
    from removed files. Repeat until nothing has changed.
 3. Commit: replace exactly the files that were split, or begin again with step 2.

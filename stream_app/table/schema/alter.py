@@ -1,6 +1,6 @@
 """Commits a new version of a table's schema; files of older versions stay as they are.
 
-1. Compute the next schema from the newest one (`planning.schema.alteration`), for changes that an
+1. Compute the next schema from the latest one (`planning.schema.alteration`), for changes that an
    operator requests or messages describe (`planning.schema.evolution`).
 2. Create its file under the next number. The loser of a race begins again with the winner's schema.
 
@@ -42,7 +42,7 @@ _CASTING = Casting(can_cast=can_become, default_problem=_default_problem)
 
 
 def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Return the schema that `alter_table` would commit; the newest one if nothing changes.
+    """Return the schema that `alter_table` would commit; the latest one if nothing changes.
 
     Raises:
         UsageError: a change is not possible.
@@ -52,7 +52,7 @@ def next_schema(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
 
 
 def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Change the table's schema, and return the newest schema.
+    """Change the table's schema, and return the latest schema.
 
     Raises:
         UsageError: a change is not possible; nothing was changed.
@@ -64,7 +64,7 @@ def alter_table(table: FileStoreTable, changes: Sequence[SchemaChange]) -> Table
 def alter_by(
     table: FileStoreTable, changes_of: Callable[[TableSchema], Sequence[SchemaChange]]
 ) -> TableSchema:
-    """Alter a table as `alter_table` does, with changes that depend on the newest schema."""
+    """Alter a table as `alter_table` does, with changes that depend on the latest schema."""
     while True:
         latest_schema = _latest_schema(table)
         changes = changes_of(latest_schema)
@@ -123,7 +123,7 @@ class EvolutionOutcome:
     """The outcome of an evolution.
 
     Attributes:
-        changes: texts about the differences from the caller's schema; empty if it is the newest.
+        changes: texts about the differences from the caller's schema; empty if it is the latest.
         kept_columns: texts about columns that do not follow their source.
         remarks: texts about columns that the caller's schema lacks.
     """
@@ -137,7 +137,7 @@ class EvolutionOutcome:
 def evolve(
     table: FileStoreTable, source_table: SourceTable, rules: EvolutionRules
 ) -> EvolutionOutcome:
-    """Extend the table's newest schema to hold what messages describe.
+    """Extend the table's latest schema to hold what messages describe.
 
     Raises:
         UsageError: a change is not possible; nothing was changed.

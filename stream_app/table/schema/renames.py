@@ -45,7 +45,7 @@ class TableRenaming:
         return decision
 
     def apply(self) -> bool:
-        """Rename the columns of the newest schema, and return whether the schema has changed."""
+        """Rename the columns of the latest schema, and return whether the schema has changed."""
         schema = alter_by(
             self.table, lambda latest_schema: self._decide(latest_schema).changes(latest_schema)
         )

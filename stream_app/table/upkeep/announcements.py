@@ -15,7 +15,7 @@ deletes, then reads the tags; a tagger creates the tag, then reads the announcem
 
 An expiry's announcement holds while the snapshot `end` is the one that it names. Without that
 snapshot the expiry is done, or the table was rolled back: a number that comes again is another
-version. A rollback deletes the newest snapshot first, so its announcement holds while the newest
+version. A rollback deletes the latest snapshot first, so its announcement holds while the latest
 snapshot is one of those to delete. Otherwise the rollback is done, or it died and another committer
 continued.
 """
@@ -82,7 +82,7 @@ def rollback_applies(
     """Return whether a rollback is running, or crashed and no commit followed.
 
     Args:
-        latest_snapshot_id: the number of the newest snapshot; None without snapshots.
+        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
         latest_delta_list: its delta manifest list; None if the snapshot is unreadable.
     """
     if latest_snapshot_id is None or latest_snapshot_id not in announcement.delta_lists:

@@ -83,7 +83,7 @@ def plan_branch(table: FileStoreTable, name: str, tag_name: str | None) -> Tag |
 
 
 def create_branch(table: FileStoreTable, name: str, tag: Tag | None) -> None:
-    """Create a branch. The newest schema comes last, because it makes the branch exist.
+    """Create a branch. The latest schema comes last, because it makes the branch exist.
 
     Args:
         tag: the result of `plan_branch`.

@@ -107,7 +107,7 @@ class ExpireSnapshots:
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """Return the expiry that is due.
 
-        The newest snapshot with the record of the jobs' epochs stays. A restarted job reads from it
+        The latest snapshot with the record of the jobs' epochs stays. A restarted job reads from it
         what it has committed, and does not write an epoch twice.
 
         Raises:
@@ -365,7 +365,7 @@ def commit_time_ms(read: ReadVersion, snapshot_id: int) -> int | None:
 
 
 def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
-    """Return the oldest snapshot that a consumer has yet to read; None without consumers."""
+    """Return the earliest snapshot that a consumer has yet to read; None without consumers."""
     return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 
 

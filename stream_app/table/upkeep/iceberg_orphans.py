@@ -1,6 +1,6 @@
 """Finds orphans in Iceberg's metadata folder: files of crashes that no live version names.
 
-Live versions are the newest one, the older ones that it keeps, and the one that a catalog names. If
+Live versions are the latest one, the older ones that it keeps, and the one that a catalog names. If
 a catalog does not answer, all metadata files are kept, because it may name any of them. A REST
 catalog registers a metadata file under a separate name. The search ignores files whose names
 stream_app does not give.

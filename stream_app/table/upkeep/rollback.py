@@ -1,4 +1,4 @@
-"""Permanently makes an earlier version of a table the newest one.
+"""Permanently makes an earlier version of a table the latest one.
 
 `plan_rollback` reads and decides; `roll_back` deletes. It first announces the versions that it
 deletes (`table.upkeep.announcements`), so that no expiry and no tag interferes. The table is
@@ -16,7 +16,7 @@ consistent after each step:
 7. write the hint EARLIEST, withdraw the announcement, and publish a version of the main branch to
    Iceberg's readers.
 
-A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
+A catalog that decides which snapshot is the latest does steps 2 to 5 itself.
 
 Writers must not run meanwhile, because the rollback deletes what they commit on top of a deleted
 snapshot. A streaming job of stream_app detects the rollback, and stops.
@@ -220,7 +220,7 @@ def _check_target(table: FileStoreTable, target: int) -> None:
     if not table.snapshots.exists(target):
         raise UsageError(
             f"snapshot {target} has expired during the rollback to it: another writer has "
-            f"committed meanwhile; some of the newest snapshots are gone",
+            f"committed meanwhile; some of the latest snapshots are gone",
             where=table.location,
             fix="stop the table's writers; then see which snapshots are left (stream-app inspect "
             "snapshots), and roll back to one of them, or to a tag",

@@ -265,7 +265,7 @@ def _flushed_changelogs(
 
 
 def _snapshot_to_tag(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    """Return the snapshot of this number, perhaps from another tag; None names the newest."""
+    """Return the snapshot of this number, perhaps from another tag; None names the latest."""
     if snapshot_id is None:
         latest_snapshot = table.snapshots.latest()
         if latest_snapshot is None:

@@ -37,8 +37,8 @@ class Version:
     Attributes:
         snapshot: the number of a snapshot.
         tag: the name of a tag.
-        timestamp: a time, which selects the newest snapshot that existed then.
-        watermark: milliseconds, which select the oldest snapshot with at least this watermark.
+        timestamp: a time, which selects the latest snapshot that existed then.
+        watermark: milliseconds, which select the earliest snapshot with at least this watermark.
     """
 
     snapshot: int | None = None
@@ -100,7 +100,7 @@ def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable,
 
 
 def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | None]:
-    """Return the newest COMPACT snapshot, or else the latest, and the table with its columns."""
+    """Return the latest COMPACT snapshot, or else the latest, and the table with its columns."""
     for snapshot in table.snapshots.backwards():
         if snapshot.commit_kind is CommitKind.COMPACT:
             return with_schema(table, snapshot.schema_id), snapshot
@@ -209,7 +209,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 
 
 def latest_snapshot_at(snapshots: SnapshotManager, time_ms: int) -> Snapshot | None:
-    """Return the newest snapshot that existed at a time (milliseconds, UTC); None without one."""
+    """Return the latest snapshot that existed at a time (milliseconds, UTC); None without one."""
     earliest_id, latest_id = snapshots.earliest_id(), snapshots.latest_id()
     if earliest_id is None or latest_id is None:
         return None
@@ -265,7 +265,7 @@ def _snapshot_of_watermark(table: FileStoreTable, watermark: int) -> Snapshot:
             newest_watermark = snapshot.watermark
             if newest_watermark >= watermark:
                 return snapshot
-    state = "; none has any" if newest_watermark is None else f": the newest has {newest_watermark}"
+    state = "; none has any" if newest_watermark is None else f": the latest has {newest_watermark}"
     raise UsageError(
         f"no snapshot has reached the watermark {watermark}{state}",
         where=table.location,

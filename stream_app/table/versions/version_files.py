@@ -44,7 +44,7 @@ def named_versions(table: FileStoreTable) -> list[NamedVersion]:
 
 
 def snapshot_restored_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
-    """Return the oldest snapshot if Paimon's rollback may have restored it from a tag; else None.
+    """Return the earliest snapshot if Paimon's rollback may have restored it from a tag; else None.
 
     That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it
     (`utils/RollbackHelper.java`).

@@ -41,7 +41,7 @@ def rows_that_wait(
     Rows of a fresh epoch do not count, because its compaction is under way.
 
     Args:
-        latest_snapshot: the newest snapshot.
+        latest_snapshot: the latest snapshot.
         live_entries: the live files of `latest_snapshot`; None: read them if rows may wait.
         counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction is
             under way.
@@ -64,7 +64,7 @@ def rows_that_wait(
 
 
 def latest_snapshot_at_rest(table: FileStoreTable) -> Snapshot | None:
-    """Return the newest snapshot without rows that wait for a compaction; None without one.
+    """Return the latest snapshot without rows that wait for a compaction; None without one.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.

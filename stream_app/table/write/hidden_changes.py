@@ -177,7 +177,7 @@ class HiddenChangesOfBucket:
         ]
 
     def _bucket_entries(self) -> Sequence[IndexManifestEntry]:
-        """Return the bucket's index files in the newest snapshot, which has all earlier epochs."""
+        """Return the bucket's index files in the latest snapshot, which has all earlier epochs."""
         if self._entries is None:
             latest_snapshot = None if self.table.is_emptied else self.table.snapshots.latest()
             manifest = index_manifest(

@@ -167,4 +167,4 @@ def is_read_by_commands(
     assert main(["status", "--conf", str(conf)]) == 0
     output = capsys.readouterr().out
     assert f"transaction {snapshots[-1].transactions[0]} of {NAME}" in output
-    assert f"newest of {len(snapshots)} database snapshots" in output
+    assert f"latest of {len(snapshots)} database snapshots" in output

@@ -123,10 +123,10 @@ def _wait_for(moment: str, job: IngestProcess, table: Path, random: Random) -> N
         time.sleep(random.uniform(0, 3))
     elif moment == "at a snapshot":
         # Half of these kills hit between APPEND and COMPACT, or before Spark records the epoch.
-        ahead, newest = random.randrange(1, 3), _newest_snapshot(table)
+        ahead, latest_id = random.randrange(1, 3), _latest_id(table)
         # Polling takes a core from the starting job, so it begins only when the snapshot may come.
         job.wait_for(lambda events: len(events) > event_count)
-        job.wait_for(lambda _: _newest_snapshot(table) >= newest + ahead, every=0.001)
+        job.wait_for(lambda _: _latest_id(table) >= latest_id + ahead, every=0.001)
         time.sleep(random.uniform(0, 0.02))
     else:
         job.wait_for(
@@ -135,6 +135,6 @@ def _wait_for(moment: str, job: IngestProcess, table: Path, random: Random) -> N
         time.sleep(random.uniform(0, 0.1) if moment == "after an epoch" else random.expovariate(1))
 
 
-def _newest_snapshot(table: Path) -> int:
+def _latest_id(table: Path) -> int:
     names = (path.name for path in (table / "snapshot").glob("snapshot-*"))
     return max((int(name.removeprefix("snapshot-")) for name in names), default=0)

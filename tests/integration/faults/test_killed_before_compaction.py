@@ -68,23 +68,23 @@ def killed(folder: Path, broker: EmbeddedBroker, kind: str) -> Killed:
         new = range(attempt * ROWS, (attempt + 1) * ROWS)
         killed.rows |= {number: f"v{number}" for number in new}
         produce(broker, topic, [change(number, f"v{number}") for number in new])
-        before = newest(killed.table)
+        before = latest_id(killed.table)
         job.start()
         job.wait_for(lambda events: len(events) > 0)
-        job.wait_for(lambda _, before=before: newest(killed.table) > before, every=0.001)  # type: ignore[misc]
+        job.wait_for(lambda _, before=before: latest_id(killed.table) > before, every=0.001)  # type: ignore[misc]
         job.kill()
-        if kind_of_newest(killed.table) == "APPEND":
+        if kind_of_latest(killed.table) == "APPEND":
             return killed
     raise AssertionError("each COMPACT was faster than the kill")
 
 
-def newest(table: Path) -> int:
+def latest_id(table: Path) -> int:
     names = (path.name for path in (table / "snapshot").glob("snapshot-*"))
     return max((int(name.removeprefix("snapshot-")) for name in names), default=0)
 
 
-def kind_of_newest(table: Path) -> str:
-    text = (table / "snapshot" / f"snapshot-{newest(table)}").read_text(encoding="utf-8")
+def kind_of_latest(table: Path) -> str:
+    text = (table / "snapshot" / f"snapshot-{latest_id(table)}").read_text(encoding="utf-8")
     return str(json.loads(text)["commitKind"])
 
 

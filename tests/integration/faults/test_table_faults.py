@@ -64,17 +64,17 @@ def a_table(harness: JobHarness, *, values: str) -> str:
     return topic
 
 
-def test_a_truncated_newest_snapshot_stops_the_job_before_it_reads(harness: JobHarness) -> None:
+def test_a_truncated_latest_snapshot_stops_the_job_before_it_reads(harness: JobHarness) -> None:
     """A job that continued from the snapshot before it would write an epoch twice."""
     topic = a_table(harness, values="ab")
-    newest = harness.table / "snapshot" / "snapshot-2"
+    latest_file = harness.table / "snapshot" / "snapshot-2"
     files = sorted(harness.table.rglob("*-*"))
     harness.send(topic, [change(9, "z")])
     for damage in (cut, lambda _: b""):
-        with damaged(newest, damage):
+        with damaged(latest_file, damage):
             error = harness.fails()
             assert "snapshot" in error.splitlines()[0]
-            assert f"  where: {newest}" in error
+            assert f"  where: {latest_file}" in error
             assert "  to fix: restore the file from a backup" in error
             with pytest.raises(CorruptFileError, match="snapshot"):
                 rows(harness)

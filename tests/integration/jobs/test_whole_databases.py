@@ -310,9 +310,9 @@ def test_two_jobs_share_the_tables_of_a_database(
     users = defaultdict[str, set[str]](set)
     for name in names:
         same(paimon_java.read(database.table(name)), rows(range(20)))
-        newest = open_file_store_table(str(database.table(name))).snapshots.latest()
-        assert newest is not None
-        users[newest.commit_user].add(name)
+        latest_snapshot = open_file_store_table(str(database.table(name))).snapshots.latest()
+        assert latest_snapshot is not None
+        users[latest_snapshot.commit_user].add(name)
     assert sorted(map(sorted, users.values())) == sorted(map(sorted, tables_of_job))
     assert len(database.quarantine()) == 1, "the first job alone has what names no table"
 

@@ -90,7 +90,7 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
         produce(kafka_broker, topic, [*messages, (b"k", f"no JSON {sent}".encode())])
         sent += MESSAGES_PER_RUN
         job.start()
-        ahead = _newest(files, place) + random.randrange(1, 4)
+        ahead = _latest_id(files, place) + random.randrange(1, 4)
         job.wait_for(partial(_is_at, files, place, ahead))
         job.kill()
     rest = ingest_server.run(conf, "stream.trigger=availableNow")
@@ -119,10 +119,10 @@ def _numbers(begin: int) -> range:
 
 
 def _is_at(files: FileIO, place: Place, ahead: int, _: object) -> bool:
-    return _newest(files, place) >= ahead
+    return _latest_id(files, place) >= ahead
 
 
-def _newest(files: FileIO, place: Place) -> int:
+def _latest_id(files: FileIO, place: Place) -> int:
     names = files.list_names(f"{place.table}/snapshot")
     numbers = [name.removeprefix("snapshot-") for name in names if name.startswith("snapshot-")]
     return max(map(int, numbers), default=0)

@@ -54,11 +54,11 @@ def keep_aside(folder: Path, topic: str, records: Mapping[int, tuple[bytes, byte
     (folder / "epoch-0.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
-def newest(table: SmallTable) -> int:
-    """The number of the newest snapshot."""
-    newest = table.table.snapshots.latest_id()
-    assert newest is not None
-    return newest
+def latest_id(table: SmallTable) -> int:
+    """The number of the latest snapshot."""
+    latest_id = table.table.snapshots.latest_id()
+    assert latest_id is not None
+    return latest_id
 
 
 def rows_of(java: PaimonJava, table: SmallTable) -> dict[int, str]:
@@ -80,13 +80,13 @@ def test_a_backfill_writes_the_differences_from_the_topic_once(
 ) -> None:
     table = a_wrong_table(tmp_path, topic, changelog_producer="input")
     source = f"{kafka_broker.bootstrap}/{topic}"
-    before = newest(table)
+    before = latest_id(table)
     assert backfill(table, "--from-topic", source, "--dry-run") == 0
     summary = "1 row added, 1 changed, 2 deleted"
     assert capsys.readouterr().out.splitlines() == [
         "read 7 changes", f"would write: {summary}", "dry run: nothing was changed",
     ]  # fmt: skip
-    assert newest(table) == before
+    assert latest_id(table) == before
     conf = a_conf(tmp_path, kafka_broker, topic)
     keep_aside(tmp_path / "quarantine", topic, {5: message("d", 2, "old"), 8: (b"x", b"y")})
     assert main(["backfill", "t", "--conf", str(conf)]) == 0
@@ -110,7 +110,7 @@ def test_a_backfill_writes_the_differences_from_the_topic_once(
     capsys.readouterr()
     assert backfill(table, "--from-topic", source) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
-    assert newest(table) == before + 1
+    assert latest_id(table) == before + 1
 
 
 @pytest.mark.parametrize("moves", [True, False], ids=["with buckets", "all waiting"])
@@ -241,7 +241,7 @@ def test_backfill_refuses_an_uncertain_topic(
     produce(kafka_broker, topic, [message("c", 0, "old"), (b"k", b"no json")])
     source = f"{kafka_broker.bootstrap}/{topic}"
     table = a_table(tmp_path, topic, {"0": 2}, {0: "other"})
-    before = newest(table)
+    before = latest_id(table)
     assert backfill(table, "--from-topic", source) == OPERATOR_NEEDED
     assert "1 records cannot be decoded" in capsys.readouterr().err
     ahead = a_table(tmp_path / "ahead", topic, {"0": 9}, {0: "other"})
@@ -250,4 +250,4 @@ def test_backfill_refuses_an_uncertain_topic(
     by_column = a_table(tmp_path / "by", topic, {"0": 1}, {0: "other"}, sequence__field="v")
     assert backfill(by_column, "--from-topic", source) != 0
     assert "sequence.field" in capsys.readouterr().err
-    assert newest(table) == before
+    assert latest_id(table) == before

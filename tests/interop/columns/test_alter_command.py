@@ -52,7 +52,7 @@ def filled(path: Path, **options: Any) -> SmallTable:
     return table
 
 
-def newest_schema(location: str) -> dict[str, Any]:
+def latest_schema(location: str) -> dict[str, Any]:
     schemas = open_file_store_table(location).schemas
     document = json.loads(Path(schemas.path(schemas.ids()[-1])).read_bytes())
     for name in ("timeMillis", "stream_app.digest"):
@@ -81,7 +81,7 @@ def test_altered_schemas_equal_javas(
     shutil.copytree(ours, javas)
     assert alter(str(ours), *(word for change in changes for word in words_of(change))) == 0
     paimon_java.alter(javas, *changes)
-    assert newest_schema(str(ours)) == newest_schema(str(javas))
+    assert latest_schema(str(ours)) == latest_schema(str(javas))
     assert by_content(paimon_java.read(ours)) == by_content(paimon_java.read(javas))
 
 

@@ -57,7 +57,7 @@ def alter(location: str, step: tuple[tuple[str, ...], ...]) -> None:
     assert main(["alter", location, *words]) == 0
 
 
-def newest_schema(location: Path | str) -> dict[str, Any]:
+def latest_schema(location: Path | str) -> dict[str, Any]:
     schemas = open_file_store_table(str(location)).schemas
     document = json.loads(Path(schemas.path(schemas.ids()[-1])).read_bytes())
     return {key: document[key] for key in ("fields", "highestFieldId", "options")}
@@ -88,7 +88,7 @@ def test_each_reads_and_compacts_what_the_other_altered(
             shutil.copytree(location, twin)
             paimon_java.alter(twin, *step)
             alter(location, step)
-            assert newest_schema(location) == newest_schema(twin)
+            assert latest_schema(location) == latest_schema(twin)
         elif step:
             paimon_java.alter(location, *step)
         table = open_file_store_table(location)

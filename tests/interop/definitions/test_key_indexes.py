@@ -110,9 +110,9 @@ def test_a_table_with_a_key_index_is_read_and_its_index_is_kept(
     assert {file: file.read_bytes() for file in location.rglob("*") if file.is_file()} == before
     assert main(["check", str(location)]) in (0, 3), capsys.readouterr().out
     delete_orphans(table, plan_orphans(table, 1 << 60))
-    newest = open_file_store_table(str(location)).snapshots.latest()
-    assert newest is not None
-    entries = table.manifests.read_index_manifest(newest.index_manifest)
+    latest_snapshot = open_file_store_table(str(location)).snapshots.latest()
+    assert latest_snapshot is not None
+    entries = table.manifests.read_index_manifest(latest_snapshot.index_manifest)
     indexes = [entry.index_file for entry in entries if entry.index_file.index_type == kind]
     assert indexes == [change.index_entries[0].index_file]
     assert table.file_io.exists(index)

@@ -216,7 +216,7 @@ def test_fields_of_a_later_version_warn_readers_and_refuse_writers(
     path: Path, caplog: pytest.LogCaptureFixture, file: str
 ) -> None:
     small_table(path, "k INT, v STRING", ("k",)).commit(*inserts(FIRST))
-    change(newest(path, file), {"laterField": {"a": 1}})
+    change(latest_file(path, file), {"laterField": {"a": 1}})
     with caplog.at_level(logging.WARNING):
         assert rows_of(stream_app.open_table(path).read().read_all()) == FIRST
     assert f"fields of its {file}" in caplog.text
@@ -225,7 +225,7 @@ def test_fields_of_a_later_version_warn_readers_and_refuse_writers(
         SmallTable(open_for_writing(open_file_store_table(str(path)))).commit(*inserts(SECOND))
 
 
-def newest(path: Path, kind: str) -> Path:
+def latest_file(path: Path, kind: str) -> Path:
     return max((path / kind).glob(f"{kind}-*"), key=lambda file: int(file.name.split("-")[1]))
 
 
@@ -236,6 +236,6 @@ def change(file: Path, values: dict[str, Any]) -> None:
 
 
 def with_option(path: Path, key: str, value: str) -> None:
-    schema = newest(path, "schema")
+    schema = latest_file(path, "schema")
     options = json.loads(schema.read_text())["options"]
     change(schema, {"options": {**options, key: value}})

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 def test_paimon_reads_and_goes_on_with_a_history(
     paimon_java: PaimonJava, tmp_path: Path, seed: int
 ) -> None:
-    """Paimon reads old and new versions, expires all but the newest, compacts and drops."""
+    """Paimon reads old and new versions, expires all but the latest, compacts and drops."""
     rng = random.Random(seed)
     table = small_table(
         tmp_path / "db.db" / "t", HISTORY_COLUMNS, *HISTORY_KEYS,

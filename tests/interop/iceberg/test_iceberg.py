@@ -46,7 +46,7 @@ def metadata_of(table: SmallTable) -> Path:
 
 
 def vectors_of(table: SmallTable) -> int:
-    """Rows that the index files of the newest snapshot delete."""
+    """Rows that the index files of the latest snapshot delete."""
     snapshot = table.table.snapshots.latest()
     assert snapshot is not None
     index = table.table.manifests.read_index_manifest(snapshot.index_manifest)
@@ -125,9 +125,9 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     row = {"id": 1, "dt": day, "total": Decimal("1.25"), "at": time}
     table.commit(("+I", row), ("+I", {**row, "id": 2, "dt": dt.date(2024, 1, 3)}))
     table.compact()
-    newest = table.table.snapshots.latest()
-    assert newest is not None
-    assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
+    latest_snapshot = table.table.snapshots.latest()
+    assert latest_snapshot is not None
+    assert create_tag(table.table, new_tag(table.table, "monday", latest_snapshot.snapshot_id))
     note = AddColumn(name="note", data_type=STRING, comment="of the clerk")
     alter_table(table.table, [note, SetTableComment("what was sold")])
     altered = SmallTable(open_file_store_table(table.path), epoch=1)
@@ -141,7 +141,7 @@ def test_partitions_schema_changes_and_tags_are_iceberg_s(
     assert described["identifiers"] == ["dt", "id"]
     assert described["partitions"] == ["dt"]
     assert described["docs"]["note"] == "of the clerk"
-    assert described["references"]["monday"] == newest.snapshot_id
+    assert described["references"]["monday"] == latest_snapshot.snapshot_id
     assert described["properties"]["gc.enabled"] == "false"
     assert described["properties"]["comment"] == "what was sold"
 

@@ -1,4 +1,4 @@
-"""Tables whose newest version AWS Glue names: PyIceberg finds them there. Glue is moto's."""
+"""Tables whose latest version AWS Glue names: PyIceberg finds them there. Glue is moto's."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
     for number in range(3):
         table.commit(("+I", {"a": 0, "id": number, "at": None}))
         assert_same(catalog, table)
-    newest = table.table.snapshots.latest()
-    assert newest is not None
+    latest_snapshot = table.table.snapshots.latest()
+    assert latest_snapshot is not None
     alter_table(
         table.table,
         [AddColumn(name="note", data_type=STRING, comment="of the clerk"), DropColumn("a")],
@@ -87,7 +87,7 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(tmp_path: Path, catalog:
     ]  # fmt: skip
     assert entry["TableType"] == "EXTERNAL_TABLE"
     assert entry["Parameters"]["previous_metadata_location"].endswith("/v3.metadata.json")
-    roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
+    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
     assert sorted(rows_in(catalog, altered).column("id").to_pylist()) == [0, 1, 2]
 
 

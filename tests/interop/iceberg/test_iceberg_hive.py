@@ -1,4 +1,4 @@
-"""Tables whose newest version a Hive metastore names: PyIceberg and Spark find them there.
+"""Tables whose latest version a Hive metastore names: PyIceberg and Spark find them there.
 
 PyIceberg's client does not know Hive 4, so it is given the pointer that this metastore has. Nor
 does Spark's, so Hive's own client stands before it.
@@ -155,9 +155,9 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
     table = a_hive_table(tmp_path, metastore.uri, "a INT, id INT, v INT", ["id"], VECTORS)
     table.commit(("+I", {"a": 0, "id": 1, "v": 10}))
     table.compact()
-    newest = table.table.snapshots.latest()
-    assert newest is not None
-    assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
+    latest_snapshot = table.table.snapshots.latest()
+    assert latest_snapshot is not None
+    assert create_tag(table.table, new_tag(table.table, "monday", latest_snapshot.snapshot_id))
     changes: list[SchemaChange] = [
         AddColumn(name="note", data_type=STRING, comment="of the clerk"),
         RenameColumn("v", "value"),
@@ -169,7 +169,7 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
     altered.compact()
     assert_same(catalog, altered)
     loaded = catalog.load_table(table.table.label)
-    assert loaded.refs()["monday"].snapshot_id == newest.snapshot_id
+    assert loaded.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
     columns = (
         entry_of(metastore, table.table.label)
         .struct(TableField.STORAGE)
@@ -179,7 +179,7 @@ def test_columns_tags_and_rollbacks_reach_the_metastore(
         ("id", "int", ""), ("value", "int", ""), ("note", "string", "of the clerk")
     ]  # fmt: skip
 
-    roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
+    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"a": 0, "id": 1, "v": 10}]
     again = SmallTable(open_file_store_table(table.path), epoch=2)
     again.commit(("+I", {"id": 3, "value": 30, "note": None}))

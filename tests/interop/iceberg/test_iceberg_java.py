@@ -213,7 +213,7 @@ def test_each_goes_on_with_the_metadata_of_the_other(
         else:
             turns.commit_by_java(turns.path, changes, whole=whole)
         listed = iceberg.describe(turns.path / "metadata")["snapshots"]
-        assert listed[-1] == newest_of(turns.path)
+        assert listed[-1] == latest_id_of(turns.path)
         assert set(listed) >= earlier
         if is_ours:
             assert of_java.isdisjoint(listed)
@@ -226,7 +226,7 @@ def test_each_goes_on_with_the_metadata_of_the_other(
             assert_read(iceberg, turns.path)
 
 
-def newest_of(path: Path) -> int:
+def latest_id_of(path: Path) -> int:
     latest = open_file_store_table(str(path)).snapshots.latest()
     assert latest is not None
     return latest.snapshot_id

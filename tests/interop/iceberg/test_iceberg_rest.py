@@ -105,9 +105,9 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
     table = a_rest_table(tmp_path, server.uri, "id INT, v INT", ["id"], VECTORS)
     table.commit(("+I", {"id": 1, "v": 10}))
     table.compact()
-    newest = table.table.snapshots.latest()
-    assert newest is not None
-    assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
+    latest_snapshot = table.table.snapshots.latest()
+    assert latest_snapshot is not None
+    assert create_tag(table.table, new_tag(table.table, "monday", latest_snapshot.snapshot_id))
     alter_table(
         table.table,
         [
@@ -125,12 +125,12 @@ def test_columns_tags_and_rollbacks_reach_the_catalog(
         ("id", None), ("value", None), ("note", "of the clerk"),
     ]  # fmt: skip
     assert loaded.properties["comment"] == "what was sold"
-    assert loaded.refs()["monday"].snapshot_id == newest.snapshot_id
-    assert loaded.scan(snapshot_id=newest.snapshot_id).to_arrow().to_pylist() == [
+    assert loaded.refs()["monday"].snapshot_id == latest_snapshot.snapshot_id
+    assert loaded.scan(snapshot_id=latest_snapshot.snapshot_id).to_arrow().to_pylist() == [
         {"id": 1, "v": 10}
     ]
 
-    plan = plan_rollback(altered.table, newest)
+    plan = plan_rollback(altered.table, latest_snapshot)
     roll_back(altered.table, plan, resets_consumers=False)
     assert rows_in(catalog, altered).to_pylist() == [{"id": 1, "v": 10}]  # by its own schema
     again = SmallTable(open_file_store_table(table.path), epoch=2)

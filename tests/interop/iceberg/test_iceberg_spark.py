@@ -103,13 +103,13 @@ class JudgedTable:
         self.begin_again()
 
     @property
-    def newest(self) -> int:
+    def latest_id(self) -> int:
         latest = self.table.snapshots.latest()
         assert latest is not None
         return latest.snapshot_id
 
     def begin_again(self) -> None:
-        """A new process, which sees the newest schema."""
+        """A new process, which sees the latest schema."""
         self.table = open_file_store_table(self.table.location, self.table.clock)
         self._writer = TableWriter(self.table, user=uuid.uuid4().hex)
         has_key = bool(self.table.schema.primary_keys)
@@ -134,7 +134,7 @@ class JudgedTable:
 
     def compare(self) -> None:
         """Spark reads the rows that we read, also where it leaves files out by their statistics."""
-        rows = self.compared_rows[self.newest] = read_rows(self.table)
+        rows = self.compared_rows[self.latest_id] = read_rows(self.table)
         assert self.rows() == by_content(rows)
         if not rows:
             return
@@ -205,7 +205,7 @@ def judged(
 def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> None:
     """Updates, deletes, ALTER, compactions, expiry, tags and a rollback."""
     judged.write(epochs=3)
-    monday = judged.newest
+    monday = judged.latest_id
     assert create_tag(judged.table, new_tag(judged.table, "monday", monday))
     alter_table(judged.table, ALTERS)
     judged.begin_again()
@@ -224,11 +224,11 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     assert judged.rows("VERSION AS OF 'monday'") == by_content(judged.compared_rows[monday])
     judged.compare()
 
-    target = judged.newest
+    target = judged.latest_id
     judged.write(epochs=1)
     judged.write(epochs=1)
     history = judged.query(f"SELECT * FROM {judged.name}.history")
-    assert history["snapshot_id"].to_pylist()[-1] == judged.newest
+    assert history["snapshot_id"].to_pylist()[-1] == judged.latest_id
     roll_back(
         judged.table,
         plan_rollback(judged.table, judged.table.snapshots.snapshot(target)),
@@ -241,7 +241,7 @@ def test_spark_s_iceberg_sees_the_whole_life_of_a_table(judged: JudgedTable) -> 
     assert judged.listed() == [monday, *judged.table.snapshots.ids()]
     references = judged.query(f"SELECT name, snapshot_id FROM {judged.name}.refs").to_pylist()
     assert {ref["name"]: ref["snapshot_id"] for ref in references} == {
-        "main": judged.newest,
+        "main": judged.latest_id,
         "monday": monday,
     }
     assert_appends_only_append(judged)
@@ -285,7 +285,7 @@ def test_our_next_commit_replaces_what_spark_wrote(judged: JudgedTable) -> None:
     for _ in range(2):
         judged.query(f"INSERT INTO {judged.name} SELECT * FROM {judged.name} LIMIT 3")
         judged.query(f"DELETE FROM {judged.name} WHERE id > 0")
-        judged.query(f"ALTER TABLE {judged.name} ADD COLUMN theirs_{judged.newest} INT")
+        judged.query(f"ALTER TABLE {judged.name} ADD COLUMN theirs_{judged.latest_id} INT")
         judged.write(epochs=1)
         assert judged.rows() == by_content(read_rows(judged.table))
     judged.compact(whole=True)

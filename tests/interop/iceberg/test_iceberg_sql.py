@@ -1,4 +1,4 @@
-"""Tables whose newest version a database names: PyIceberg finds them by its SQL catalog."""
+"""Tables whose latest version a database names: PyIceberg finds them by its SQL catalog."""
 
 from __future__ import annotations
 
@@ -120,13 +120,13 @@ def test_commits_columns_and_rollbacks_are_seen_by_name(
     for number in range(3):
         table.commit(("+I", {"id": number}))
         assert_same(iceberg, database, table)
-    newest = table.table.snapshots.latest()
-    assert newest is not None
+    latest_snapshot = table.table.snapshots.latest()
+    assert latest_snapshot is not None
     alter_table(table.table, [AddColumn(name="note", data_type=STRING)])
     altered = SmallTable(open_file_store_table(table.path), epoch=3)
     altered.commit(("+I", {"id": 4, "note": "x"}))
     assert_same(iceberg, database, altered)
-    roll_back(altered.table, plan_rollback(altered.table, newest), resets_consumers=False)
+    roll_back(altered.table, plan_rollback(altered.table, latest_snapshot), resets_consumers=False)
     rows = iceberg.read_by_name("iceberg", database.uri, table.table.label)
     assert sorted(rows.column("id").to_pylist()) == [0, 1, 2]
     [row] = database.rows("SELECT * FROM iceberg_tables")

@@ -129,9 +129,9 @@ def test_epochs_alters_and_tags_are_seen(
             assert_same(trino, table)
         if number == 0:
             alter_table(table, [AddColumn(name="note", data_type=STRING)])
-        newest = table.snapshots.latest()
-        assert newest is not None
-        assert create_tag(table, new_tag(table, f"round{number}", newest.snapshot_id))
+        latest_snapshot = table.snapshots.latest()
+        assert latest_snapshot is not None
+        assert create_tag(table, new_tag(table, f"round{number}", latest_snapshot.snapshot_id))
         rows_at_tag = len(read_rows(table))
         table = open_file_store_table(table.location, SteppingClock(), file_io_options=s3.options)
     writer = TableWriter(table, user=uuid.uuid4().hex)

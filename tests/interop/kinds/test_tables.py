@@ -174,7 +174,7 @@ def test_both_commit_to_one_table_at_the_same_time(
         if snapshot["commitUser"] == "ours"
     ]
     appends = [number for number, kind in commits if kind == "APPEND"]
-    # Java may rename over a snapshot that is no longer the newest: then Java's rows are lost, and
+    # Java may rename over a snapshot that is no longer the latest: then Java's rows are lost, and
     # ours are in the snapshots that followed.
     assert appends == sorted(set(appends) & set(range(25)))
     assert len(appends) >= 23

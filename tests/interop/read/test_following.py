@@ -168,11 +168,11 @@ def test_the_changelogs_that_java_keeps_lead_to_its_rows(
             "changelog.num-retained.min": changelogs, "changelog.num-retained.max": changelogs,
         },
     )  # fmt: skip
-    oldest = table.snapshots.ids()[0]
-    assert table.changelogs.ids()[-1] == oldest - 1
+    earliest_id = table.snapshots.ids()[0]
+    assert table.changelogs.ids()[-1] == earliest_id - 1
     report = sound_report(table)
     assert ["on top of the rows of snapshot" in text for text in report.replayed] == [True]
-    paimon_java.roll_back(path, snapshot=oldest)
+    paimon_java.roll_back(path, snapshot=earliest_id)
     assert kinds_in(table) == set()
 
 

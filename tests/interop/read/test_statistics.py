@@ -89,8 +89,12 @@ def test_java_understands_the_statistics_of_every_type(
     sizes = [file["file_size"] for file in paimon_java.files(table)]
     assert (statistics["snapshot"], statistics["schema"], statistics["rows"]) == (2, 0, 4)
     assert statistics["bytes"] == sum(sizes) // 2
-    newest = paimon_java.snapshots(table)[-1]
-    assert (newest["id"], newest["commitKind"], newest["deltaRecordCount"]) == (3, "ANALYZE", 0)
+    latest_snapshot = paimon_java.snapshots(table)[-1]
+    assert (
+        latest_snapshot["id"],
+        latest_snapshot["commitKind"],
+        latest_snapshot["deltaRecordCount"],
+    ) == (3, "ANALYZE", 0)
     assert stream_app.open_table(table).read().read_all().num_rows == 4
     assert not stream_app.open_table(table).system("tags").num_rows
 

@@ -144,11 +144,11 @@ def rollback_of(fix: str) -> list[str]:
 
 def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
-    assert "the newest version does not need it" in findings_of(table)[0].fix
+    assert "the latest version does not need it" in findings_of(table)[0].fix
     changelog_of_fourth(table).unlink()
     assert any("no row depends on it" in finding.fix for finding in findings_of(table))
     data_of_last(table).unlink()
-    assert any("the newest version needs it" in finding.fix for finding in findings_of(table))
+    assert any("the latest version needs it" in finding.fix for finding in findings_of(table))
 
 
 def test_check_proposes_no_rollback_to_a_damaged_version(table: FileStoreTable) -> None:

@@ -124,8 +124,8 @@ def test_postponed_rows_are_replayed_from_their_move_on(tmp_path: Path, producer
         writer.write(rows(epoch))
         writer.restart()
         writer.commit.compact_fully()
-    newest = table.snapshots.latest_id()
-    assert sound_report(table).replayed == [f"snapshots 1 to {newest}"]
+    latest_id = table.snapshots.latest_id()
+    assert sound_report(table).replayed == [f"snapshots 1 to {latest_id}"]
     rewrite_compacted(table, lambda changed: set_value(changed, "v", "0", row=5))
     (finding,) = of_replay(table)
     assert "1 have other values there" in finding.problem

@@ -63,7 +63,7 @@ def made_shop(folder: Path) -> Path:
 
 
 def change_first_add(damage: Damage, change: Callable[[ManifestEntry], ManifestEntry]) -> None:
-    """Change the first added file of the newest snapshot."""
+    """Change the first added file of the latest snapshot."""
     damage.delta(lambda entries: with_first_add(entries, change))
 
 
@@ -77,7 +77,7 @@ def delta_file(damage: Damage) -> ManifestEntry:
 
 
 def rewrite_first_add(damage: Damage, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change the rows of the first added file of the newest snapshot."""
+    """Change the rows of the first added file of the latest snapshot."""
     change_first_add(damage, lambda entry: damage.rewritten(entry, change))
 
 

@@ -24,7 +24,7 @@ def test_iceberg_lags_until_a_commit_makes_good(
 
     table.commit(("+I", {"k": 1, "v": "a"}))
     [problem] = callbacks.problems
-    assert problem.problem == "Iceberg's readers do not see the table's newest snapshot"
+    assert problem.problem == "Iceberg's readers do not see the table's latest snapshot"
     assert "snapshot 1 of" in caplog.text
     table.commit(("+I", {"k": 2, "v": "b"}))
     assert [*callbacks.problems] == [problem], "its text is the same as long as it lasts"

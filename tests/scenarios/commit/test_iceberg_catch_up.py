@@ -31,7 +31,7 @@ class Published:
     def folder(self) -> Path:
         return Path(self.small.path) / "metadata"
 
-    def newest(self) -> dict[str, Any]:
+    def latest_metadata(self) -> dict[str, Any]:
         version = (self.folder / "version-hint.text").read_text()
         metadata: dict[str, Any] = json.loads(
             (self.folder / f"v{version}.metadata.json").read_text()
@@ -39,7 +39,7 @@ class Published:
         return metadata
 
     def snapshots(self) -> Sequence[int]:
-        return [snapshot["snapshot-id"] for snapshot in self.newest()["snapshots"]]
+        return [snapshot["snapshot-id"] for snapshot in self.latest_metadata()["snapshots"]]
 
     def job(self) -> TableJob:
         """A job of the table, which has no epoch yet."""
@@ -55,30 +55,30 @@ def published(tmp_path: Path) -> Published:
     return Published(table)
 
 
-def lose_newest(published: Published) -> None:
+def lose_latest(published: Published) -> None:
     """The process died between the table's commit and Iceberg's."""
     (published.folder / "v3.metadata.json").unlink()
     (published.folder / "version-hint.text").unlink()
 
 
 def test_an_idle_job_publishes_what_a_crash_has_left(published: Published) -> None:
-    lose_newest(published)
+    lose_latest(published)
     published.job().while_idle()
-    assert published.newest()["current-snapshot-id"] == 3
+    assert published.latest_metadata()["current-snapshot-id"] == 3
 
 
 def test_a_job_publishes_what_a_crash_has_left_when_it_opens_the_table(
     published: Published,
 ) -> None:
-    lose_newest(published)
+    lose_latest(published)
     published.job().open("tester")
-    assert published.newest()["current-snapshot-id"] == 3
+    assert published.latest_metadata()["current-snapshot-id"] == 3
 
 
 def test_a_job_publishes_what_a_crash_has_left_when_it_drains(published: Published) -> None:
-    lose_newest(published)
+    lose_latest(published)
     published.job().compact_due()
-    assert published.newest()["current-snapshot-id"] == 3
+    assert published.latest_metadata()["current-snapshot-id"] == 3
 
 
 def test_an_idle_job_publishes_the_snapshots_of_other_writers(published: Published) -> None:
@@ -92,10 +92,10 @@ def test_an_idle_job_publishes_the_snapshots_of_other_writers(published: Publish
     for path, content in contents.items():
         path.write_bytes(content)
     job.while_idle()
-    assert published.newest()["current-snapshot-id"] == 3, "it looks now and then"
+    assert published.latest_metadata()["current-snapshot-id"] == 3, "it looks now and then"
     published.clock.millis += 600_000
     job.while_idle()
-    assert published.newest()["current-snapshot-id"] == 4
+    assert published.latest_metadata()["current-snapshot-id"] == 4
 
 
 def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
@@ -105,20 +105,20 @@ def test_an_idle_job_shows_expiry_and_tags(published: Published) -> None:
     assert list(published.snapshots()) == [1, 2, 3]
     job.while_idle()
     assert list(published.snapshots()) == [1, 3]
-    assert published.newest()["refs"]["first"]["snapshot-id"] == 1
+    assert published.latest_metadata()["refs"]["first"]["snapshot-id"] == 1
     delete_tags(table, plan_tag_deletion(table, ["first"]))
     published.clock.millis += 600_000
     job.while_idle()
     assert list(published.snapshots()) == [3]
     assert {path.name for path in published.folder.glob("snap-*")} == {
-        Path(published.newest()["snapshots"][0]["manifest-list"]).name
+        Path(published.latest_metadata()["snapshots"][0]["manifest-list"]).name
     }
 
 
 def test_the_catch_up_continues_after_a_rollback(published: Published) -> None:
     table = published.small.table
     roll_back(table, plan_rollback(table, table.snapshots.snapshot(2)), resets_consumers=False)
-    assert published.newest()["current-snapshot-id"] == 2
+    assert published.latest_metadata()["current-snapshot-id"] == 2
     version = (published.folder / "version-hint.text").read_text()
     published.job().while_idle()
     assert (published.folder / "version-hint.text").read_text() == version, "nothing is due"

@@ -52,7 +52,7 @@ class Jobs:
             job.write([("+I", {"k": self.rng.randrange(9), "v": job.user})])
 
     def expire(self, keep: int = 1) -> int:
-        """Expire all but the newest so many; how many snapshots are left."""
+        """Expire all but the latest so many; how many snapshots are left."""
         expire = ExpireSnapshots(self.table)
         config = expire_config(self.table.options, num_max=keep, num_min=keep)
         expire.execute(expire.plan(config))
@@ -196,7 +196,7 @@ def test_a_clock_that_is_ahead_for_one_commit_does_not_make_the_table_forget(job
 def test_a_table_of_an_older_version(jobs: Jobs) -> None:
     """The older version's epochs name their own job only, and its compactions name none."""
     jobs.write(jobs.first, 3)
-    newest_of_first = next(
+    latest_of_first = next(
         snapshot.snapshot_id
         for snapshot in jobs.table.snapshots.backwards()
         if snapshot.commit_kind is CommitKind.APPEND
@@ -209,13 +209,13 @@ def test_a_table_of_an_older_version(jobs: Jobs) -> None:
         properties = end if snapshot.commit_kind is CommitKind.APPEND else None
         edit(jobs.table, number, partial(dict.update, properties=properties))
     jobs.expire()
-    assert jobs.table.snapshots.earliest_id() == newest_of_first
+    assert jobs.table.snapshots.earliest_id() == latest_of_first
     jobs.second.restart()
     assert jobs.second.attempt(2) is None
     jobs.write(jobs.second)
     assert jobs.expire() == 1
     jobs.first.restart()
-    assert jobs.first.commit.state.last_source_end == f"end of {newest_of_first}"
+    assert jobs.first.commit.state.last_source_end == f"end of {latest_of_first}"
     assert jobs.first.attempt(2) is None
     jobs.assert_rows()
 

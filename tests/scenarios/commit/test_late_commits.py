@@ -130,9 +130,9 @@ def test_a_late_committer_dies_before_its_check(is_append: bool) -> None:
     others_go_on(table, keep=2, user="b")
     actor.run_to(creation + 1)
     actor.kill()
-    newest = table.snapshots.latest_id()
-    assert newest is not None
-    assert table.snapshots.ids() == [4, newest - 1, newest]
+    latest_id = table.snapshots.latest_id()
+    assert latest_id is not None
+    assert table.snapshots.ids() == [4, latest_id - 1, latest_id]
     assert keys_of(table) == [0, 1, 2, 100, 101, 102, 103]
     assert "missing between 4 and" in findings_of(table)[0].problem
     write_epoch(3, row(50, "late"))(table)

@@ -47,14 +47,14 @@ SECOND: list[Change] = [
 ]  # fmt: skip
 
 
-def newest(table: FileStoreTable) -> Snapshot:
+def latest_snapshot(table: FileStoreTable) -> Snapshot:
     snapshot = table.snapshots.latest()
     assert snapshot is not None
     return snapshot
 
 
 def is_right(table: FileStoreTable, snapshot: Snapshot | None = None) -> bool:
-    snapshot = snapshot or newest(table)
+    snapshot = snapshot or latest_snapshot(table)
     record, rows = base_sum_record(table, snapshot), sum_record_of_rows(table, snapshot, threads=1)
     return record.is_whole and record == rows
 
@@ -73,7 +73,7 @@ def test_a_table_without_a_changelog_says_why_it_has_no_checksum(tmp_path: Path)
     table = a_table(tmp_path)
     TableWriter(table).write(FIRST)
     assert shown(table) == "none: without a changelog its writers do not read the older rows"
-    assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
+    assert ROW_SUM_PROPERTY not in (latest_snapshot(table).properties or {})
 
 
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
@@ -84,7 +84,7 @@ def test_every_epoch_carries_the_checksum_of_its_rows(tmp_path: Path, producer: 
     assert is_right(table)
     writer.write(SECOND)
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.row_count == 8
+    assert base_sum_record(table, latest_snapshot(table)).total.row_count == 8
     assert findings(table) == ([], [])
 
 
@@ -95,7 +95,7 @@ def test_rows_without_a_key_add_up_through_compactions(tmp_path: Path) -> None:
         writer.write(FIRST)
     writer.commit.compact_fully()
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.row_count == 32
+    assert base_sum_record(table, latest_snapshot(table)).total.row_count == 32
 
 
 def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     monday = serialize_row(["mon"], table.schema.partition_type.types)
     batch_commit(table).drop_partitions([monday], BATCH_COMMIT_IDENTIFIER)
     assert is_right(table)
-    assert base_sum_record(table, newest(table)).total.row_count == 4
+    assert base_sum_record(table, latest_snapshot(table)).total.row_count == 4
     batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
-    assert base_sum_record(table, newest(table)) == EMPTY_TABLE
+    assert base_sum_record(table, latest_snapshot(table)) == EMPTY_TABLE
 
 
 def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path
     writer = TableWriter(table)
     writer.write(FIRST)
     writer.write([("+U", row(1, "b"))])
-    assert not base_sum_record(table, newest(table)).is_whole
+    assert not base_sum_record(table, latest_snapshot(table)).is_whole
     assert "stream-app analyze" in findings(table)[1][0]
     assert "unknown since snapshot 2" in shown(table)
     published = publish_row_checksum(table, threads=1)
@@ -142,12 +142,12 @@ def without_checksum(table: FileStoreTable) -> FileStoreTable:
 def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="lookup")
     TableWriter(without_checksum(table), user="other").write(FIRST)
-    assert ROW_SUM_PROPERTY not in (newest(table).properties or {})
+    assert ROW_SUM_PROPERTY not in (latest_snapshot(table).properties or {})
     writer = TableWriter(table)
-    snapshot = newest(table)
+    snapshot = latest_snapshot(table)
     rows, record = sum_record_of_rows(table, snapshot, threads=1), base_sum_record(table, snapshot)
     writer.write(SECOND)
-    assert not base_sum_record(table, newest(table)).is_whole
+    assert not base_sum_record(table, latest_snapshot(table)).is_whole
     published = publish_row_checksum(table, threads=1)
     assert published is not None
     assert is_right(table)
@@ -160,7 +160,7 @@ def test_a_checksum_is_computed_beside_a_running_job(tmp_path: Path) -> None:
 def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write(FIRST)
-    committer = FileStoreCommit(table, CommitHistory(table, "batch", newest(table)))
+    committer = FileStoreCommit(table, CommitHistory(table, "batch", latest_snapshot(table)))
 
     def refuses(below: SumRecord) -> SumRecord:
         raise CommitConflictError(f"origin {below.origin}", where="", fix="")
@@ -172,6 +172,6 @@ def test_a_commit_without_a_checksum_conflicts_with_computing_one(tmp_path: Path
 def test_many_partitions_share_one_checksum(tmp_path: Path) -> None:
     table = a_table(tmp_path, changelog_producer="input")
     TableWriter(table).write([("+I", row(1, "a", f"day {day}")) for day in range(70)])
-    record = base_sum_record(table, newest(table))
+    record = base_sum_record(table, latest_snapshot(table))
     assert record.partitions is None
-    assert record.total == sum_record_of_rows(table, newest(table), threads=1).total
+    assert record.total == sum_record_of_rows(table, latest_snapshot(table), threads=1).total

@@ -1,4 +1,4 @@
-"""The newest snapshot expires while a compactor or a committer reads it."""
+"""The latest snapshot expires while a compactor or a committer reads it."""
 
 from __future__ import annotations
 

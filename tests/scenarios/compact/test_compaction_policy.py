@@ -44,9 +44,9 @@ def ran(
 
 
 def latest(table: FileStoreTable) -> Snapshot:
-    newest = table.snapshots.latest()
-    assert newest is not None
-    return newest
+    latest_snapshot = table.snapshots.latest()
+    assert latest_snapshot is not None
+    return latest_snapshot
 
 
 def test_the_choice_changes_what_is_compacted_and_nothing_else(

@@ -64,9 +64,9 @@ def test_rows_are_read_when_they_have_a_bucket(tmp_path: Path, producer: str) ->
         assert read_rows(table) == []
     assert totals(table) == {("dt=d0", POSTPONED), ("dt=d1", POSTPONED)}
     assert moved_rows(table) == 90
-    newest = table.snapshots.latest()
-    assert newest is not None
-    assert newest.commit_kind is CommitKind.COMPACT
+    latest_snapshot = table.snapshots.latest()
+    assert latest_snapshot is not None
+    assert latest_snapshot.commit_kind is CommitKind.COMPACT
     assert totals(table) == {("dt=d0", 3), ("dt=d1", 3)}
     for epoch in range(3, 6):
         writer.write(rows(epoch))

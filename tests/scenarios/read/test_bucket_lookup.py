@@ -26,7 +26,7 @@ KEYS = 60
 def looked_up(
     table: FileStoreTable, keys: list[tuple[int, str]], columns: tuple[str, ...]
 ) -> dict[tuple[int, str], dict[str, Any]]:
-    """The rows of keys in the newest snapshot of a table with one bucket."""
+    """The rows of keys in the latest snapshot of a table with one bucket."""
     key_schema = arrow_schema(table.schema.fields.project(("k", "name")))
     batch = pa.RecordBatch.from_pylist([{"k": k, "name": n} for k, n in keys], key_schema)
     files: dict[bytes, list[DataFileMeta]] = {}

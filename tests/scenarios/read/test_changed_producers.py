@@ -41,7 +41,7 @@ def epochs(history: History, count: int) -> None:
 
 
 def followed(table: FileStoreTable) -> set[int]:
-    """Snapshots with changes for a follower that begins at the oldest version."""
+    """Snapshots with changes for a follower that begins at the earliest version."""
     first = table.changelogs.ids()[0]
     return {batch.snapshot_id for batch in PaimonTable(table).changelog(snapshot=first)}
 

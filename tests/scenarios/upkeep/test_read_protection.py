@@ -37,7 +37,7 @@ def writer(tmp_path: Path) -> TableWriter:
 
 
 def overwrite_and_expire(writer: TableWriter) -> None:
-    """All rows anew, merged whole; only the newest snapshot stays."""
+    """All rows anew, merged whole; only the latest snapshot stays."""
     writer.write([("+U", {"k": k, "v": "new"}) for k in range(40)])
     writer.commit.compact_fully()
     expire(writer.table)

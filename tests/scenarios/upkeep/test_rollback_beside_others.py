@@ -58,11 +58,11 @@ def operations_of(story: Story, work: Callable[[FileStoreTable], Any]) -> list[s
 
 def check(table: FileStoreTable, story: Story) -> None:
     """See that all versions are whole, and none was taken away."""
-    newest = table.snapshots.latest_id()
-    assert newest is not None
+    latest_id = table.snapshots.latest_id()
+    assert latest_id is not None
     for name, snapshot in versions(table).items():
         assert rows_of(table, snapshot) == story.rows[str(snapshot.snapshot_id)], name
-        assert snapshot.snapshot_id <= newest, name
+        assert snapshot.snapshot_id <= latest_id, name
 
 
 def outcome_of(table: FileStoreTable, story: Story, *actors: Actor) -> str:

@@ -42,7 +42,7 @@ def a_table(folder: Path, commits: int = 5, **options: Any) -> FileStoreTable:
 
 
 def expire(table: FileStoreTable) -> None:
-    """All but the newest snapshot."""
+    """All but the latest snapshot."""
     expiry = ExpireSnapshots(table)
     expiry.execute(expiry.plan(expire_config(table.options, num_max=1)))
 

@@ -212,7 +212,7 @@ def test_a_number_may_be_that_of_a_tag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["by number", "by tag"])
-def test_from_a_damaged_newest_snapshot_one_goes_back(tmp_path: Path, how: str) -> None:
+def test_from_a_damaged_latest_snapshot_one_goes_back(tmp_path: Path, how: str) -> None:
     history = with_tags(tmp_path)
     table = history.table
     damaged = table.snapshots.ids()[-1]

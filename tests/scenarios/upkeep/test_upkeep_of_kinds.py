@@ -62,12 +62,12 @@ class Story:
 
     @property
     def newest(self) -> int:
-        newest = self.table.snapshots.latest_id()
-        assert newest is not None
-        return newest
+        latest_id = self.table.snapshots.latest_id()
+        assert latest_id is not None
+        return latest_id
 
     def start(self) -> None:
-        """A job with a new checkpoint, by the newest schema."""
+        """A job with a new checkpoint, by the latest schema."""
         self.jobs += 1
         self.table = open_for_writing(stream_app.open_table(self.table.location).table)
         user = f"job{self.jobs}"

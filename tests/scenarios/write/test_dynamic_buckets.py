@@ -51,7 +51,7 @@ def parts(tables: TwoTables, epoch: int) -> Parts:
 
 
 def index_of(table: FileStoreTable) -> dict[int, set[int]]:
-    """Bucket → hashes, in the newest snapshot; each hash is in one bucket."""
+    """Bucket → hashes, in the latest snapshot; each hash is in one bucket."""
     latest = table.snapshots.latest()
     assert latest is not None
     [buckets] = index_manifest(table, latest.index_manifest).hashes.values()

@@ -119,7 +119,7 @@ def filtered(committer: EpochCommitter[Parts]) -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
+def test_a_table_whose_filter_does_not_fit_its_latest_schema_is_held_alone(
     tmp_path: Path, restarts: bool
 ) -> None:
     tables, runner = TwoTables(tmp_path), EpochHere()

@@ -77,9 +77,12 @@ def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> N
     table = a_table(tmp_path, kind)
     writer = filled(table)
     number = overwritten(table, day("mon", "new", 4))
-    newest = table.snapshots.latest()
-    assert newest is not None
-    assert (newest.snapshot_id, newest.commit_kind) == (number, CommitKind.OVERWRITE)
+    latest_snapshot = table.snapshots.latest()
+    assert latest_snapshot is not None
+    assert (latest_snapshot.snapshot_id, latest_snapshot.commit_kind) == (
+        number,
+        CommitKind.OVERWRITE,
+    )
     move_if_postponed(table)
     assert rows_of(table) == by_content([*day("mon", "new", 4), *day("tue", "old")])
     writer.restart()

@@ -87,9 +87,9 @@ def test_a_partition_that_is_dropped_meanwhile_is_left_alone(tmp_path: Path) -> 
     live = FileStoreScan(table).live(table.snapshots.latest())
     [planned] = planned_rescales(live, 2)
     batch_commit(table).drop_partitions([planned.partition], BATCH_COMMIT_IDENTIFIER)
-    newest = table.snapshots.latest_id()
+    latest_id = table.snapshots.latest_id()
     assert rescale_partition(table, planned) is None
-    assert table.snapshots.latest_id() == newest
+    assert table.snapshots.latest_id() == latest_id
 
 
 @pytest.mark.parametrize("after", [1, 6, 8])

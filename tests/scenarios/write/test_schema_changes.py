@@ -345,8 +345,8 @@ def test_a_column_with_a_bad_value_is_widened_before_the_record_is_bad(tmp_path:
 
 def _snapshots(job: Job) -> Sequence[Any]:
     snapshots = job.table.snapshots
-    newest = snapshots.latest_id() or 0
-    return [snapshots.snapshot(number) for number in range(1, newest + 1)]
+    latest_id = snapshots.latest_id() or 0
+    return [snapshots.snapshot(number) for number in range(1, latest_id + 1)]
 
 
 def _data_files(folder: Path) -> list[Path]:

@@ -225,11 +225,11 @@ def test_an_epoch_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
     job = ToastJob(tmp_path)
     job.run(change("c", 1, "one"))
     job.run(change("u", 1, n=3), change("u", 9, n=4))
-    newest = job.table.snapshots.latest()
+    latest_snapshot = job.table.snapshots.latest()
     before = job.rows(), job.bad(1)
     job.committer = job.started()
     job.repeat(1)
-    assert job.table.snapshots.latest() == newest
+    assert job.table.snapshots.latest() == latest_snapshot
     assert (job.rows(), job.bad(1)) == before
 
 

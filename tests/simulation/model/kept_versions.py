@@ -96,7 +96,7 @@ class KeptVersions:
         self._went_back = True
 
     def roll_back_to(self, number: int) -> None:
-        """The table has gone back, and this is the newest snapshot."""
+        """The table has gone back, and this is the latest snapshot."""
         self.may_go_back(number)
         self.whole_from = min(self.whole_from, number)
         self.changelogs_from = min(self.changelogs_from, number)

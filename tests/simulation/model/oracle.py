@@ -208,7 +208,7 @@ class Oracle:
         self.kept_versions.tried_from = 1
 
     def _see_what_went(self, ids: list[int], target: int) -> None:
-        """Forget what a rollback took away: the newest versions, down to the target at most.
+        """Forget what a rollback took away: the latest versions, down to the target at most.
 
         Where the target had expired, and is there again, there may be none between it and what is
         still to go.

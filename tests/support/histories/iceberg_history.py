@@ -101,7 +101,7 @@ class IcebergHistory:
 
     @property
     def table(self) -> FileStoreTable:
-        """The table with its newest schema."""
+        """The table with its latest schema."""
         return self._small.table
 
     def step(self) -> None:
@@ -201,7 +201,7 @@ class IcebergHistory:
             return
         target = self.table.snapshots.snapshot(self.rng.choice(numbers))
         if target.schema_id != self.table.schema.schema_id:
-            return  # its rows have the columns of the newest schema to our reader
+            return  # its rows have the columns of the latest schema to our reader
         try:
             plan = plan_rollback(self.table, target)
         except UsageError:
@@ -249,7 +249,7 @@ class IcebergHistory:
         return [snapshot.snapshot_id for snapshot in self._in_catalog.metadata.snapshots]
 
     def _begin_again(self, epoch: int) -> None:
-        """A new process, which sees the newest schema."""
+        """A new process, which sees the latest schema."""
         self._small = SmallTable(
             open_file_store_table(self._small.path, self._small.table.clock), epoch=epoch
         )
@@ -273,7 +273,7 @@ class IcebergHistory:
         self.seen[newest] = by_content(self._compacted if is_late else read_rows(self.table))
 
     def differences(self) -> list[str]:
-        """What Iceberg's readers see wrongly: in the newest version, after ten steps in others."""
+        """What Iceberg's readers see wrongly: in the latest version, after ten steps in others."""
         newest = self._newest()
         if newest is None or newest not in self.seen:
             return []

@@ -1,4 +1,4 @@
-"""Tables that are compacted whole, their newest snapshot, and a time that never comes."""
+"""Tables that are compacted whole, their latest snapshot, and a time that never comes."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class TableWriter:
 
 
 def read_rows(table: FileStoreTable) -> list[Row]:
-    """The newest snapshot's rows."""
+    """The latest snapshot's rows."""
     read = MergeRead(table)
     return normal_rows(
         pa.Table.from_batches(read.read(table.snapshots.latest()), schema=read.schema)

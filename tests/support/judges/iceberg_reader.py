@@ -33,7 +33,7 @@ class IcebergReader(JudgeProcess):
     def read(
         self, folder: Path | str, *, snapshot: int | None = None, where: str | None = None
     ) -> pa.Table:
-        """The rows by PyIceberg, of the newest version in a folder of metadata."""
+        """The rows by PyIceberg, of the latest version in a folder of metadata."""
         request = {"by": "pyiceberg", "snapshot": snapshot, "where": where}
         return self._rows({**request, "metadata": _newest(folder)})
 
@@ -51,7 +51,7 @@ class IcebergReader(JudgeProcess):
 
 
 def _newest(folder: Path | str) -> str:
-    """The newest version's file in a folder of metadata."""
+    """The latest version's file in a folder of metadata."""
     version = (Path(folder) / "version-hint.text").read_text()
     return f"{folder}/v{version}.metadata.json"
 

@@ -22,7 +22,7 @@ _COLUMN_MAPS = ("null_value_counts", "lower_bounds", "upper_bounds")
 
 
 def iceberg_fields(table: Path) -> dict[str, list[str]]:
-    """The fields of the newest version, its manifest list and its manifests.
+    """The fields of the latest version, its manifest list and its manifests.
 
     Args:
         table: the table's folder, with the folder ``metadata`` in it.

@@ -153,19 +153,19 @@ class PaimonJava:
 
     def changelog(
         self, path: TablePath, *, from_snapshot: int = 1,
-        options: Mapping[str, Any] | None = None, newest_schema: bool = False,
+        options: Mapping[str, Any] | None = None, latest_schema: bool = False,
     ) -> Changelog:  # fmt: skip
         """A streaming read from a snapshot until nothing more comes. Other starts by options, as
         {"scan.mode": "latest-full"}: then from_snapshot is not used; {"consumer-id": "c"} goes on
         where the consumer is, and writes its progress at the end. All rows have the columns of the
-        first snapshot's schema, or, as in Flink's streaming jobs, of the newest."""
+        first snapshot's schema, or, as in Flink's streaming jobs, of the latest."""
         scan = {"scan.mode": "from-snapshot", "scan.snapshot-id": from_snapshot}
         options = dict(options or {})
         if "scan.mode" not in options:
             options |= scan
         with self._file("rows") as out:
-            newest = {"newest_schema": True} if newest_schema else {}
-            answer = self._call("changelog", path, out=out, options=_texts(options), **newest)
+            latest = {"latest_schema": True} if latest_schema else {}
+            answer = self._call("changelog", path, out=out, options=_texts(options), **latest)
             plans = {snapshot: Plan(snapshot=snapshot) for snapshot in answer["plans"]}
             for (snapshot, kind), row in _rows(out, answer["columns"], head=2):
                 plans[snapshot].changes.append((kind, row))

@@ -22,7 +22,7 @@ Entries = list[ManifestEntry]
 
 @dataclass(frozen=True)
 class Damage:
-    """Changes the newest snapshot of a table."""
+    """Changes the latest snapshot of a table."""
 
     table: FileStoreTable
 
@@ -46,7 +46,7 @@ class Damage:
         change: Callable[[Entries], Entries],
         describe: Callable[[ManifestFileMeta], ManifestFileMeta] = lambda meta: meta,
     ) -> None:
-        """The newest snapshot has other changes; counts are made to fit."""
+        """The latest snapshot has other changes; counts are made to fit."""
         before = FileStoreScan(self.table).delta(self.latest)
         after = change(before)
         name, size = self._written(after, describe)
@@ -62,7 +62,7 @@ class Damage:
         )
 
     def changelog(self, change: Callable[[Entries], Entries]) -> None:
-        """The newest snapshot has other changelog files."""
+        """The latest snapshot has other changelog files."""
         after = change(FileStoreScan(self.table).changelog(self.latest))
         name, size = self._written(after, lambda meta: meta)
         rows = sum(entry.file.row_count for entry in after)
@@ -73,7 +73,7 @@ class Damage:
         )
 
     def index(self, entries: Sequence[IndexManifestEntry]) -> None:
-        """The newest snapshot has these index files."""
+        """The latest snapshot has these index files."""
         self.snapshot(index_manifest=self.table.manifests.write_index_manifest(entries))
 
     def file_of(self, entry: ManifestEntry) -> Path:

@@ -18,7 +18,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:
-    """One DELETE on top of the newest snapshot; the keys, none when another was faster."""
+    """One DELETE on top of the latest snapshot; the keys, none when another was faster."""
     try:
         planned = planned_delete(table, rng)
     except Exception:  # the file is gone meanwhile

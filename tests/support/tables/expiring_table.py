@@ -62,7 +62,7 @@ def _files_of_branch(table: FileStoreTable) -> set[str]:
 def files_that_later_changelogs_drop(table: FileStoreTable) -> set[str]:
     """Where flushed files are the changelog: they go with the changelog that replaced them.
 
-    That may be the oldest snapshot, which will become one.
+    That may be the earliest snapshot, which will become one.
     """
     return set().union(*map(_later_drops, branches_of(table)))
 
@@ -72,9 +72,11 @@ def _later_drops(table: FileStoreTable) -> set[str]:
         return set()
     scan = FileStoreScan(table)
     changelogs = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
-    oldest = table.snapshots.snapshot(table.snapshots.ids()[0])
+    earliest_snapshot = table.snapshots.snapshot(table.snapshots.ids()[0])
     return {
-        name for snapshot in (*changelogs, oldest) for name in _data_names(scan.delta(snapshot))
+        name
+        for snapshot in (*changelogs, earliest_snapshot)
+        for name in _data_names(scan.delta(snapshot))
     }
 
 

@@ -50,6 +50,6 @@ def story_of(table: FileStoreTable) -> Story:
 
 
 def expire_to(table: FileStoreTable, keep: int = 2) -> None:
-    """All but the newest versions."""
+    """All but the latest versions."""
     expiry = ExpireSnapshots(table)
     expiry.execute(expiry.plan(expire_config(table.options, num_max=keep, num_min=keep)))

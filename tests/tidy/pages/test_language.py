@@ -18,6 +18,11 @@ PAGES = [
     if name.endswith(".md") and (name == "README.md" or name.startswith("docs/"))
 ]
 _NO_ACTOR = re.compile(r"\b(?:who|whom|whoever|he|him|his|is told|are told)\b", re.IGNORECASE)
+_VERSION_BY_AGE = re.compile(
+    r"\b(?:newest|oldest)[\s#*]+(?:[A-Z]{4,}[\s#]+|database[\s#]+)?"
+    r"(?:snapshots?|schemas?|versions?|changelogs?)\b",
+    re.IGNORECASE,
+)
 SAID_AS_EXAMPLES = ("docs/develop/style.md",)
 """Pages that quote what they advise against."""
 _SECTION = re.compile(r"(?:Args|Attributes|Raises|Returns|Yields):")
@@ -92,6 +97,16 @@ def test_docstrings_comments_and_messages_name_the_actor() -> None:
         for name in modules("stream_app")
         for line in text_of(name).splitlines()
         if _NO_ACTOR.search(line)
+    ] == []
+
+
+def test_versions_are_latest_and_earliest() -> None:
+    """As in names: newest and oldest are messages, rows, files and epochs."""
+    assert [
+        f"{name}: {match.group()}"
+        for name in project_files()
+        if name.endswith((".py", ".md", ".html", ".txt")) and name not in SAID_AS_EXAMPLES
+        for match in _VERSION_BY_AGE.finditer(text_of(name))
     ] == []
 
 

@@ -197,7 +197,7 @@ def _cells(status: TableStatus) -> dict[str, str]:
 
 
 def detail_of(site: Site, name: str) -> RenderableType:
-    """Return the newest snapshots and compactions of a table, and its next compactions."""
+    """Return the latest snapshots and compactions of a table, and its next compactions."""
     try:
         return Group(*_details(site, name))
     except (StreamAppError, OSError) as error:

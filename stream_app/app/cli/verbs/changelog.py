@@ -43,7 +43,7 @@ where to begin:
   TIME            snapshots from this time on: ISO 8601, local without a zone
   earliest        the earliest snapshot
   latest          changes from now on                      latest-full     all rows, then changes
-  compacted-full  all rows of the newest compacted snapshot, then changes
+  compacted-full  all rows of the latest compacted snapshot, then changes
 
 formats:
   table          aligned columns; with --follow one for each snapshot

@@ -72,9 +72,9 @@ checks of every snapshot, tag and changelog of the table and of its branches:
                bucket and partition of each row, statistics, deletion vectors
   waiting-rows rows that readers, or followers of the changelog, get only when their compaction is
                committed; a job that runs compacts them
-  iceberg      its readers, by the catalog that the table's options name, find the newest snapshot
+  iceberg      its readers, by the catalog that the table's options name, find the latest snapshot
   changes      they lead to the table's rows: the changelog, or without one the flushed rows,
-               replayed on top of the oldest version; without a key: compactions keep the number
+               replayed on top of the earliest version; without a key: compactions keep the number
                of rows
   source       on request: the topics, read again up to the table's newest epoch, give its rows;
                what cannot be compared (bad records, columns, deleted offsets) is a finding

@@ -17,7 +17,7 @@ EPILOG = """\
 It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
 record of each; tries the rights, the clock and the promises of the stores; compares
 table and checkpoint with the configuration; and checks that the topics have what the job reads
-next, and that the newest snapshot has all its files. It starts no Spark, and makes no table.
+next, and that the latest snapshot has all its files. It starts no Spark, and makes no table.
 
 examples:
   stream-app doctor --conf conf/orders.toml

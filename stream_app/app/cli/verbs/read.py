@@ -17,7 +17,7 @@ from stream_app.table.api.paimon_database import NEWEST, PaimonDatabase
 from stream_app.table.api.paimon_table import open_table
 from stream_app.table.versions.time_travel import Version
 
-DESCRIPTION = "Print the rows of a table at a snapshot: the newest version of each key."
+DESCRIPTION = "Print the rows of a table at a snapshot: the latest version of each key."
 EPILOG = """\
 conditions:
   = <> != < <= > >=   IN (…)   BETWEEN … AND …   LIKE 'a%_'   IS [NOT] NULL   AND OR NOT ( )

@@ -46,7 +46,7 @@ EPILOG = (
     "  missing, unreadable   see the reason\n"
     "  loading     its first load from the database has not ended\n"
     "  refused     the job stores no row of this table of the source: see the reason\n"
-    "Below the tables stand the newest database snapshot, if the job keeps some, and the job's "
+    "Below the tables stand the latest database snapshot, if the job keeps some, and the job's "
     "warnings:\nof columns that lose something, for example.\n\n"
     "examples:\n"
     "  stream-app status --conf conf/shop-database.toml\n"
@@ -122,7 +122,7 @@ def _remarks(
 
 
 def _print_facts_of_job(status: JobStatus, *, as_json: bool) -> None:
-    """Print facts about the whole job: the newest database snapshot, and warnings."""
+    """Print facts about the whole job: the latest database snapshot, and warnings."""
     database = database_facts(status.job_tables, status.checkpoint)
     if database is not None:
         print(orjson.dumps(database.document()).decode() if as_json else database.line())

@@ -54,7 +54,7 @@ class TablesCollector(Collector, Generic[_Metrics]):
 
 
 CALLBACK_PROBLEMS = (
-    "What lags behind the newest snapshot: Iceberg's metadata, the catalog's list of partitions."
+    "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
 )
 
 
@@ -179,7 +179,7 @@ class _TableNumber:
 
 
 def callback_numbers(problems: Sequence[CallbackProblem]) -> Iterator[_TableNumber]:
-    """Yield the lag of views behind the newest snapshot, under its Prometheus names."""
+    """Yield the lag of views behind the latest snapshot, under its Prometheus names."""
     yield _TableNumber("callback_problems", len(problems), CALLBACK_PROBLEMS)
 
 
@@ -206,7 +206,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
         ("sorted_runs", metrics.sorted_runs, "Sorted runs of those buckets.", sum),
         ("waiting_rows", metrics.waiting_rows,
          "Rows of those buckets that wait for a compaction before any reader gets them.", sum),
-        ("table_files", metrics.files, "Data files of the newest snapshot.", sum),
+        ("table_files", metrics.files, "Data files of the latest snapshot.", sum),
         ("table_bytes", metrics.bytes, "Bytes of those data files.", sum),
         ("compaction_queue_age_seconds", metrics.oldest_queued_s,
          "Age of the oldest compaction that waits for a thread; 0: none.", max),

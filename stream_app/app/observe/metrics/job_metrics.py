@@ -122,12 +122,12 @@ class JobMetrics:
             "compaction_duration_seconds", "Duration of a compaction that was committed."
         )
         self._committed = self._gauge(
-            "last_commit_timestamp_seconds", "When the newest snapshot was committed."
+            "last_commit_timestamp_seconds", "When the latest snapshot was committed."
         )
         self._proven = self._gauge(
             "proven_timestamp_seconds", "When a comparison found the table equal to its source."
         )
-        self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
+        self._records = self._gauge("table_records", "Records in the files of the latest snapshot.")
         self._held = self._gauge(
             "held_tables", "Tables held back by an error while the others continue."
         )
@@ -203,7 +203,7 @@ class JobMetrics:
         """Record that the table is opened, before its first epoch of this run.
 
         Args:
-            latest_snapshots: the table's newest snapshots, newest first.
+            latest_snapshots: the table's latest snapshots, newest first.
             topics: the topics from which the table has messages.
         """
         self.source.note_open(self.table, self.name, newest_source_ms(latest_snapshots), topics)
@@ -286,7 +286,7 @@ class JobMetrics:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
     def note_proof(self, latest_snapshot: Snapshot | None) -> None:
-        """Record the time of the newest snapshot's proof, if the snapshot has one."""
+        """Record the time of the latest snapshot's proof, if the snapshot has one."""
         if (proof := proof_of(latest_snapshot)) is not None:
             self._proven.labels(self.table).set(proof.time_ms / 1000)
 

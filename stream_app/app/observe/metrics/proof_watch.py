@@ -1,7 +1,7 @@
 """Detects proofs that other processes record in a job's tables, which no commit of the job reports.
 
 `check --source --record` publishes a snapshot. A table without changes has no later commit of the
-job. So `job_observers` looks at the newest snapshots again and again, with pauses that are twenty
+job. So `job_observers` looks at the latest snapshots again and again, with pauses that are twenty
 times as long as a look.
 """
 

@@ -1,6 +1,6 @@
 """Compares a table with its database, and writes the rows that differ in one snapshot.
 
-1. Read the table's newest snapshot.
+1. Read the table's latest snapshot.
 2. Compare it with the database. `compared_sums` names the keys whose rows still differ after a
    wait.
 3. Read the rows of these keys from the database, as messages, and decode them as a first load does.

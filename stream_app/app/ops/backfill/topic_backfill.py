@@ -1,6 +1,6 @@
 """Reads the topics of a table's job again, and commits what differs from the table.
 
-1. Read the table's newest snapshot, and the offsets up to which its job has read.
+1. Read the table's latest snapshot, and the offsets up to which its job has read.
 2. Read the topics up to these offsets. Decode their messages as the job does, into separate files.
 3. Compare these rows with the table's, bucket by bucket, to get the changes. If a key is in several
    partitions, delete all its rows, and write its row again.

@@ -42,7 +42,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def latest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
-    """Yield problems with the files of the newest snapshot, from manifests and folder listings.
+    """Yield problems with the files of the latest snapshot, from manifests and folder listings.
 
     Raises:
         CorruptFileError: a snapshot or a manifest cannot be read.

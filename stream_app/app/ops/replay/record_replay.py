@@ -1,6 +1,6 @@
 """Writes quarantined records into their table, once and never over a newer change.
 
-1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
+1. Read the table's latest snapshot, and the offsets up to which its jobs have read.
 2. Choose unresolved records. Leave records whose epoch the table lacks to the job.
 3. Decode the others with the table's current schema and the job's current configuration, in the
    order of the source. Records that are still bad stay unresolved.

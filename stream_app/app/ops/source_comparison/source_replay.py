@@ -1,6 +1,6 @@
 """Decodes the messages of a job's table again, as the job does, into sorted runs on local disk.
 
-A table's newest snapshot of an epoch records the epoch's end offsets, where the replay ends.
+A table's latest snapshot of an epoch records the epoch's end offsets, where the replay ends.
 `topic_messages` reads the messages. `topic_comparison` and `app.ops.backfill` compare the runs with
 the table.
 """
@@ -127,7 +127,7 @@ def replay_source(
 
 
 def table_end(table: FileStoreTable, source_config: SourceConfig) -> tuple[Snapshot, Ends]:
-    """Return the newest snapshot, and the offsets up to which its newest epoch has read.
+    """Return the latest snapshot, and the offsets up to which its newest epoch has read.
 
     Compactions of other jobs after the newest epoch change no rows.
     """

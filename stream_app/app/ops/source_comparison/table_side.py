@@ -139,7 +139,7 @@ def both_sides(
 
 
 def newest_side(table: FileStoreTable, names: Collection[str]) -> TableSide:
-    """Return the side of a table at its newest version, for some of its columns."""
+    """Return the side of a table at its latest version, for some of its columns."""
     columns = [pair for pair in enumerate(table.schema.fields) if pair[1].name in names]
     keys = [pair for pair in columns if pair[1].name in table.schema.primary_keys]
     return TableSide(

@@ -43,7 +43,7 @@ class ComparedTable:
     """A table that is compared with its messages.
 
     Attributes:
-        snapshot: the newest snapshot, with whose rows the changes are compared.
+        snapshot: the latest snapshot, with whose rows the changes are compared.
         ends: the offsets up to which the table's job has read.
         replay: decodes the messages; None if the table cannot be compared, for the reason in
             `omissions`.

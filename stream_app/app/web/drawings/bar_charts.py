@@ -1,4 +1,4 @@
-"""Draws the bar charts of pages: the newest epochs, rows over time, and the newest snapshots.
+"""Draws the bar charts of pages: the newest epochs, rows over time, and the latest snapshots.
 
 Heights are in pixels, in a drawing that is `HEIGHT` high. Horizontal positions are in percent of
 the chart's width. The axis of snapshots is logarithmic, so that small epochs can be seen beside a

@@ -226,7 +226,7 @@ class AppendCompactCoordinator:
     def discard(
         self,
         compactions: Iterable[FinishedCompaction],
-        snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
+        snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the latest one
         reason: str,
     ) -> None:
         """Delete the files of results that cannot be committed, and read the snapshot anew.

@@ -1,7 +1,7 @@
 """Finds small files of a table without keys and buckets, and plans which of them are joined.
 
 `planner_runner` runs it in a thread, because a table may have a million files, and reading their
-manifests must not delay the job. The first round reads the newest snapshot manifest by manifest.
+manifests must not delay the job. The first round reads the latest snapshot manifest by manifest.
 Later rounds read the delta of each following snapshot.
 
 Source: Paimon `append/AppendCompactCoordinator.java#FilesIterator`.
@@ -46,7 +46,7 @@ class AppendPlan:
 
     Attributes:
         has_more: whether the round left files unread.
-        seen_id: the number of the newest snapshot whose deletions the planner knows completely.
+        seen_id: the number of the latest snapshot whose deletions the planner knows completely.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -116,7 +116,7 @@ class AppendCompactPlanner:
         Args:
             excluded_names: names of files that a task is compacting, or that cannot be compacted.
             failed_tasks: the tasks that failed, which are planned once more.
-            starts_anew: whether to forget all files and read the newest snapshot.
+            starts_anew: whether to forget all files and read the latest snapshot.
             last_id: the number of the last snapshot to read; None removes the limit.
 
         Raises:

@@ -39,7 +39,7 @@ class PlannerRunner:
         self._failure_count = 0
 
     def request_round(self, *, starts_anew: bool = False) -> None:
-        """Request a round; `starts_anew` forgets all files and reads the newest snapshot."""
+        """Request a round; `starts_anew` forgets all files and reads the latest snapshot."""
         self._starts_anew |= starts_anew
         self.is_due = not self._table.options[WRITE_ONLY]
 

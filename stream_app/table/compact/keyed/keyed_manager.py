@@ -53,7 +53,7 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
     """Return a function that makes a pick's check of files.
 
-    The check finds expired rows, and rows that deletion vectors mark. A pick reads the newest
+    The check finds expired rows, and rows that deletion vectors mark. A pick reads the latest
     snapshot at most once.
     """
     has_expired_rows = expired_rows_check(table)
@@ -68,7 +68,7 @@ def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFile
 
 
 def _marked_files(table: FileStoreTable) -> frozenset[str]:
-    """Return the names of files of which the newest snapshot's deletion vectors mark rows."""
+    """Return the names of files of which the latest snapshot's deletion vectors mark rows."""
     latest_snapshot = table.snapshots.latest()
     if latest_snapshot is None:
         return frozenset()

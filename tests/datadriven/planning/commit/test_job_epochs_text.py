@@ -1,4 +1,4 @@
-"""Snapshots in, from the newest one down; what they tell of the table's jobs out.
+"""Snapshots in, from the latest one down; what they tell of the table's jobs out.
 
 A line a snapshot: its number, its commit user and identifier; ``ends=x`` when it ends an epoch at
 x; ``tells=a:7@5,b:3@2`` when it has the jobs' epochs, each with the day of its commit
@@ -102,8 +102,8 @@ def _crowd(case: Case) -> str:
 
 def _needed(case: Case) -> str:
     walk = _Walk(case.input_lines)
-    oldest = earliest_needed_snapshot_id(recording(walk), int(case.args["day"]) * DAY_MS)
-    return f"{'none' if oldest is None else oldest}, after {walk.looked_at}"
+    earliest_id = earliest_needed_snapshot_id(recording(walk), int(case.args["day"]) * DAY_MS)
+    return f"{'none' if earliest_id is None else earliest_id}, after {walk.looked_at}"
 
 
 COMMANDS = {

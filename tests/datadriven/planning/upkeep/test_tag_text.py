@@ -89,9 +89,9 @@ def _due(case: Case) -> str:
 def _lacks(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
     begin, next_begin = first_snapshot(rules, tags)
-    newest = next((s for s in reversed(snapshots) if s.snapshot_id >= begin), None)
+    latest_snapshot = next((s for s in reversed(snapshots) if s.snapshot_id >= begin), None)
     now, due = _millis(case.args["now"]), due_ms(rules, next_begin)
-    is_lacking = lacks_snapshot(rules, next_begin, newest, now)
+    is_lacking = lacks_snapshot(rules, next_begin, latest_snapshot, now)
     is_over = due is not None and due <= now
     return f"{'yes' if is_lacking else 'no'}, due {'since' if is_over else 'at'} {_time(due)}"
 

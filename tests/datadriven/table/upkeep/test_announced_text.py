@@ -4,8 +4,8 @@ Of expiries: ``announced first=2 latest=9``: the snapshots that are there; ``fro
 tagged=5``: numbers from 3 to before 7 are going but for 5, as it is seen from the snapshot 7.
 Snapshot n has the delta list n.
 
-Of rollbacks: ``announced newest=5 target=3``: the newest snapshot, and where somebody wants to go
-back to (3); ``list=new``: the newest snapshot's delta list, where it is not its number, ``none``
+Of rollbacks: ``announced newest=5 target=3``: the latest snapshot, and where somebody wants to go
+back to (3); ``list=new``: the latest snapshot's delta list, where it is not its number, ``none``
 where it cannot be read. ``back to=3 going=4,5``: a rollback; ``expiry from=1 to=5``: numbers 1 to 4
 are going.
 """

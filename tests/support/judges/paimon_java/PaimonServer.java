@@ -226,7 +226,7 @@ public final class PaimonServer {
         try (Catalog catalog = catalog(request)) {
             Table table = catalog.getTable(identifier(request));
             Map<String, String> options = strings(request.get("options"));
-            if (present(request, "newest_schema")) { // as Flink's streaming jobs read
+            if (present(request, "latest_schema")) { // as Flink's streaming jobs read
                 return ((FileStoreTable) table).copyWithoutTimeTravel(options);
             }
             return options.isEmpty() ? table : table.copy(options);

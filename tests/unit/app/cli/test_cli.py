@@ -84,7 +84,7 @@ def test_a_wrong_command_line_prints_the_usage(
     assert "usage: stream-app" in capsys.readouterr().err
 
 
-def test_expiry_deletes_nothing_when_the_newest_snapshot_cannot_be_read(
+def test_expiry_deletes_nothing_when_the_latest_snapshot_cannot_be_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Older versions may be all that is left of the rows; going back to one is the way out."""

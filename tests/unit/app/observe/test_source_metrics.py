@@ -118,10 +118,10 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     metrics = JobMetrics("db", clock)
     metrics.source.note_start("db")
     EventLog(clock, metrics=metrics).of_table("t").on_open(table.table, {"topic"})
-    newest = table.table.snapshots.snapshot(1)
+    first_snapshot = table.table.snapshots.snapshot(1)
     assert number(metrics, "source_looked_timestamp_seconds", "db") == 1_000_000
     assert metrics.source.state().looked_s is None, "which /readyz asks for"
-    assert number(metrics, "last_commit_timestamp_seconds", "db.t") == newest.time_ms / 1000
+    assert number(metrics, "last_commit_timestamp_seconds", "db.t") == first_snapshot.time_ms / 1000
     assert number(metrics, "newest_message_timestamp_seconds", "db.t") == 999_970
     assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
     assert metrics.source.state().stale_s is None

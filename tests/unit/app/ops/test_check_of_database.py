@@ -67,7 +67,7 @@ def test_a_damaged_schema_is_more_than_not_compared(
     assert sound["kind"] == "not-compared"
 
 
-def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(
+def test_a_damaged_latest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = conf.parent / "w/d.db/a"

@@ -245,7 +245,7 @@ def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
     assert re.search(r"the store is (59|60|61) s behind this machine's clock", observations[1].text)
 
 
-def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
+def test_a_file_that_the_latest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
     """The doctor reports it for one table, and for the tables of a database."""
     table = job.table()
     table.commit(("+I", {"k": 1, "v": "a"}))

@@ -155,7 +155,7 @@ def test_a_late_change_ends_where_a_hidden_one_begins(tmp_path: Path) -> None:
 
 
 def hidden_files(table: FileStoreTable) -> list[IndexFileMeta]:
-    """The files of hidden changes in the newest snapshot."""
+    """The files of hidden changes in the latest snapshot."""
     snapshot = table.snapshots.latest()
     assert snapshot is not None
     entries = index_manifest(table, snapshot.index_manifest).entries

@@ -116,7 +116,7 @@ def test_a_link_cannot_act(warehouse: Warehouse) -> None:
 
 
 def test_an_action_says_what_it_does_before_it_asks_for_the_token(warehouse: Warehouse) -> None:
-    for action, title in (("tag", "Tag the newest snapshot"), ("compact", "Compact what is due")):
+    for action, title in (("tag", "Tag the latest snapshot"), ("compact", "Compact what is due")):
         assert f"{title}…" in warehouse.words(PAGE)
         shown = warehouse.get(f"{ACT}/{action}")
         assert f'action="{ACT}"' in shown

@@ -100,10 +100,10 @@ def test_a_table_that_is_dropped_and_made_again(warehouse: Warehouse) -> None:
 def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
     table = open_file_store_table(str(warehouse.path / "shop.db" / "orders"))
     before = table.snapshots.latest_id()
-    assert f"newest: snapshot {before}," in warehouse.words(PAGE)
+    assert f"latest: snapshot {before}," in warehouse.words(PAGE)
     plan = plan_rollback(table, table.snapshots.snapshot(2))
     roll_back(table, plan, resets_consumers=False)
-    assert "newest: snapshot 2," in warehouse.words(PAGE)
+    assert "latest: snapshot 2," in warehouse.words(PAGE)
     listed = warehouse.words("/")
     assert "shop.orders ready" in listed
     assert f"ago {before} " not in listed

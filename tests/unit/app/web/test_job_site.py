@@ -177,7 +177,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
         assert "decoder arrays the package numba is missing" in words
     with page_of(job) as page:
         words = page.words("/tables/ods.orders")
-        assert "Newest snapshots" in words
+        assert "Latest snapshots" in words
         assert "back-pressure" not in words
 
 

@@ -41,7 +41,7 @@ def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
         yield site
 
 
-def test_the_list_has_every_table_with_its_newest_snapshot(warehouse: Warehouse) -> None:
+def test_the_list_has_every_table_with_its_latest_snapshot(warehouse: Warehouse) -> None:
     warehouse.table("shop.orders").commit(*rows(1, 2))
     warehouse.table("shop.new")
     (warehouse.path / "shop.db" / "no-table").mkdir()
@@ -78,7 +78,7 @@ def test_the_page_of_a_table_draws_the_trees_as_they_are(warehouse: Warehouse) -
     words = warehouse.words("/tables/shop.orders")
     assert "bucket 0 2 sorted runs" in words
     assert "nothing is due: 2 sorted runs, the trigger is 3" in words
-    assert re.search(r"write amplification \d\.\d over the newest 5 snapshots", words)
+    assert re.search(r"write amplification \d\.\d over the latest 5 snapshots", words)
 
 
 def test_the_compaction_that_is_due_is_marked_in_the_tree(warehouse: Warehouse) -> None:
@@ -90,7 +90,7 @@ def test_the_compaction_that_is_due_is_marked_in_the_tree(warehouse: Warehouse) 
     assert "by another job: the table is write-only" in text
 
 
-def test_the_history_shows_kinds_tags_and_the_newest_snapshots_only(warehouse: Warehouse) -> None:
+def test_the_history_shows_kinds_tags_and_the_latest_snapshots_only(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", write_only="true")
     for key in range(SNAPSHOTS_SHOWN + 3):
         orders.commit(*rows(key))
@@ -161,7 +161,7 @@ def test_changes_have_their_kinds(warehouse: Warehouse) -> None:
     kinds = re.findall(r'<tr class="(\w+)"><td><span class="kind">(..)<', text)
     assert kinds == [
         ("insert", "+I"), ("before", "-U"), ("after", "+U"), ("delete", "-D"), ("insert", "+I"),
-    ], "the newest snapshot first"  # fmt: skip
+    ], "the latest snapshot first"  # fmt: skip
     assert re.findall(r"<td>(\w+)</td><td>(\w+)</td>", text) == [
         ("2", "v2"), ("2", "v2"), ("2", "w"), ("1", "v1"), ("1", "v1"),
     ]  # fmt: skip

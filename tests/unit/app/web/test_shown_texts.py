@@ -80,11 +80,11 @@ class Row:
 
 def test_a_list_has_the_columns_that_say_something() -> None:
     rows = [Row(1234, "2026-01-02T03:04:05.678Z", "", 1234567, None)]
-    shown = PageList(title="Snapshots", listing=Listing(Row, rows), total=30, which="newest")
+    shown = PageList(title="Snapshots", listing=Listing(Row, rows), total=30, which="latest")
     assert [column.name for column in shown.columns] == ["snapshot", "time", "total_records"]
     [cells] = shown.cells()
     assert [cell.text for cell in cells] == ["1234", "2026-01-02 03:04:05", "1,234,567"]
-    assert shown.size == "newest 1 of 30"
+    assert shown.size == "latest 1 of 30"
     assert (
         short_times("at 2026-01-02T03:04:05.678, 2026-01-02")
         == "at 2026-01-02 03:04:05, 2026-01-02"

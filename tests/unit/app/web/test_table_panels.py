@@ -75,7 +75,7 @@ def test_one_snapshot_is_a_sentence_and_no_drawing(warehouse: Warehouse) -> None
     orders.commit(*rows(*range(500)))
     assert 'class="chart ' not in warehouse.get(PAGE)
     words = warehouse.words(PAGE)
-    assert "Newest snapshots snapshot 1, APPEND at 2026-01-01 00:00:03; +500 records" in words
+    assert "Latest snapshots snapshot 1, APPEND at 2026-01-01 00:00:03; +500 records" in words
     orders.commit(*rows(1))
     assert warehouse.get(PAGE).count('class="chart ') == 2
 
@@ -188,15 +188,15 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
     for key in range(9):
         orders.commit(*rows(*range(key + 1)))
     orders.compact()
-    newest = list(orders.table.snapshots.backwards())
-    chart = rows_chart(newest)
+    snapshots_backwards = list(orders.table.snapshots.backwards())
+    chart = rows_chart(snapshots_backwards)
     assert chart is not None
-    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in newest}
+    assert CommitKind.COMPACT in {snapshot.commit_kind for snapshot in snapshots_backwards}
     assert chart.row_count == sum(range(1, 10))
     assert all(0 <= bar.x < bar.x + bar.width <= 100 for bar in chart.bars)
     assert max(bar.width for bar in chart.bars) < 100 / SPANS
     assert len(chart.bars) <= SPANS
-    assert rows_chart(newest[-1:]) is None, "one snapshot is no history"
+    assert rows_chart(snapshots_backwards[-1:]) is None, "one snapshot is no history"
 
 
 def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None:

@@ -30,9 +30,9 @@ def small(tmp_path: Path) -> SmallTable:
 
 
 def statistics_name(small: SmallTable) -> str | None:
-    newest = small.table.snapshots.latest()
-    assert newest is not None
-    return newest.statistics
+    latest_snapshot = small.table.snapshots.latest()
+    assert latest_snapshot is not None
+    return latest_snapshot.statistics
 
 
 def test_the_file_is_the_one_on_the_page(small: SmallTable) -> None:

@@ -19,7 +19,7 @@ from stream_app.table.versions.read_sum_record import base_sum_record
 
 DESCRIPTION = "Publish a table's number of rows and bytes, and statistics of its columns."
 EPILOG = """\
-The command reads the newest version once, and commits what Spark's ANALYZE commits: distinct
+The command reads the latest version once, and commits what Spark's ANALYZE commits: distinct
 values (exactly up to 65,535, else about), nulls, least and greatest values, and lengths. Planners
 of Spark and Flink use them. Later commits carry them on until the schema changes. Jobs continue.
 Columns that are not named lose the statistics that they had.
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
     def result_lines() -> Iterator[str]:
         snapshot = analyze(table, columns, threads=os.cpu_count() or 1)
-        assert snapshot is not None, "a table keeps its newest snapshot"
+        assert snapshot is not None, "a table keeps its latest snapshot"
         yield f"analyzed the table in snapshot {snapshot.snapshot_id}"
 
     plan = _plan_lines(latest_snapshot, [column.name for column in columns])
@@ -80,7 +80,7 @@ def _run_checksum(args: argparse.Namespace, table: FileStoreTable) -> int:
 
     def result_lines() -> Iterator[str]:
         snapshot = publish_row_checksum(table, threads=os.cpu_count() or 1)
-        assert snapshot is not None, "a table keeps its newest snapshot"
+        assert snapshot is not None, "a table keeps its latest snapshot"
         yield f"snapshot {snapshot.snapshot_id} has {base_sum_record(table, snapshot).total}"
 
     latest_snapshot = table.snapshots.latest()

@@ -81,12 +81,12 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
 
 
 def _check_latest_snapshot(table: FileStoreTable) -> None:
-    """Check that the newest snapshot is readable: older ones may have the last readable rows."""
+    """Check that the latest snapshot is readable: older ones may have the last readable rows."""
     try:
         FileStoreScan(table).live(table.snapshots.latest())
     except CorruptFileError as error:
         raise CorruptFileError(
-            f"nothing is deleted, because the newest snapshot cannot be read: {error.problem}",
+            f"nothing is deleted, because the latest snapshot cannot be read: {error.problem}",
             where=error.where,
             fix="restore the file from a backup, or roll the table back: stream-app rollback-to",
         ) from error
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: an argument is wrong.
         TableNotFoundError: the table does not exist.
         UnsupportedTableError: stream_app would not find the table's files.
-        CorruptFileError: the newest snapshot cannot be read.
+        CorruptFileError: the latest snapshot cannot be read.
         CommitConflictError: an expiring snapshot has just got a tag or a consumer; nothing was
             deleted.
     """
@@ -159,6 +159,6 @@ def _at_least_one(name: str, value: int | None) -> int | None:
     if value is not None and value < 1:
         raise UsageError(
             f"{name} {value} is below 1",
-            fix="give 1 or more, because the expiry always retains the newest snapshot",
+            fix="give 1 or more, because the expiry always retains the latest snapshot",
         )
     return value

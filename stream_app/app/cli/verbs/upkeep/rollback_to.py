@@ -1,4 +1,4 @@
-"""``stream-app rollback-to``: makes an earlier version the newest one, permanently."""
+"""``stream-app rollback-to``: makes an earlier version the latest one, permanently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_b
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 from stream_app.table.versions.time_travel import Version
 
-DESCRIPTION = "Make an earlier version of a table the newest one, and delete all newer versions."
+DESCRIPTION = "Make an earlier version of a table the latest one, and delete all newer versions."
 EPILOG = """\
 A rollback deletes all newer snapshots, long-lived changelogs and tags with their files, for good.
 Columns and options stay. Stop the table's writers first. A streaming job detects the rollback at
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
     target, numbers, files = plan.target, plan.numbers, plan.files
     yield (
-        f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the newest"
+        f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the latest"
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
     for noun, ids in (
