@@ -35,8 +35,8 @@ class BorderLog:
 
     folder: JobFolder
 
-    def note(self, epoch: int, border: Border) -> None:
-        """Record the border of an epoch that is about to begin; delete an old epoch's border."""
+    def write(self, epoch: int, border: Border) -> None:
+        """Write the border of an epoch that is about to begin; delete an old epoch's border."""
         files, data = self.folder.files, json.dumps(_encode(border)).encode()
         files.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:

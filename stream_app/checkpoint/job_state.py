@@ -156,8 +156,8 @@ class JobStateFile:
             if warning not in stored_warnings and len(stored_warnings) < _WARNINGS_MAX:
                 self.update(replace(self.state, warnings=(*stored_warnings, warning)))
 
-    def note_transient_warnings(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of a reporter's previous call, because they end with their cause."""
+    def write_transient_warnings(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the stored warnings of a reporter's previous call, which end with their cause."""
         previous_warnings = self._transient_warnings.get(reporter, ())
         ended_warnings = [warning for warning in previous_warnings if warning not in warnings]
         remaining_warnings = tuple(

@@ -185,7 +185,10 @@ class _IngestJob:
         self.observers.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
-        """Return what runs after the commits of an epoch, such as recording a database snapshot."""
+        """Return the function that runs after the commits of an epoch.
+
+        It may record a database snapshot.
+        """
         if not self.job_tables.keeps_transactions:
             return pace.note_commit
         record_snapshot = DatabaseSnapshotRecorder(
@@ -195,11 +198,11 @@ class _IngestJob:
             clock=self.clock,
         )
 
-        def note(epoch: int) -> None:
+        def on_committed(epoch: int) -> None:
             pace.note_commit(epoch)
             record_snapshot(epoch)
 
-        return note
+        return on_committed
 
     def _compactions_at_once(self) -> int | None:
         table = self.checked_job.table
@@ -274,9 +277,9 @@ class _IngestJob:
     def _note_problems(self, feed_factory: FeedFactory) -> None:
         """Note the current problems in the job's state: failing services, busy cores, old rows."""
         problems = self.observers.events.listeners.problems()
-        self.checked_job.state_file.note_transient_warnings("services", problems)
-        self.checked_job.state_file.note_transient_warnings("cores", feed_factory.core_warnings())
-        self.checked_job.state_file.note_transient_warnings(
+        self.checked_job.state_file.write_transient_warnings("services", problems)
+        self.checked_job.state_file.write_transient_warnings("cores", feed_factory.core_warnings())
+        self.checked_job.state_file.write_transient_warnings(
             "freshness", feed_factory.freshness_warnings()
         )
 

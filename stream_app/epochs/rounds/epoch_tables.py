@@ -171,7 +171,7 @@ class EpochTables(ABC):
             complete_feeds: the tables that have the epoch, with or without changes.
         """
         self._note_newest_epochs(complete_feeds)
-        self.state_file.note_transient_warnings(
+        self.state_file.write_transient_warnings(
             "callbacks",
             [
                 JobWarning(table=feed.table.label, problem=problem.problem, fix=problem.fix)

@@ -165,7 +165,7 @@ class WholeEpochCutter:
         advances = cut.border.advances or (last_border.advances and last_border.doubt is not None)
         border = replace(cut.border, advances=advances)
         self._borders = {epoch - 1: last_border, epoch: border}
-        self.log.note(epoch, border)
+        self.log.write(epoch, border)
 
 
 def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:

@@ -132,14 +132,14 @@ def test_a_passing_warning_ends_with_its_cause(
     stays = JobWarning(problem="no numbers", fix="set stream.metrics-port")
     lags = JobWarning(table="db.t", problem="Iceberg's readers lag", fix="correct the cause")
     file.warn([stays])
-    file.note_transient_warnings("callbacks", [lags])
-    file.note_transient_warnings("callbacks", [lags])
-    file.note_transient_warnings("services", [])
+    file.write_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("services", [])
     assert state_or_empty(file.folder).warnings == (stays, lags)
     assert caplog.text.count("Iceberg's readers lag") == 1
-    file.note_transient_warnings("callbacks", [])
+    file.write_transient_warnings("callbacks", [])
     assert state_or_empty(file.folder).warnings == (stays,)
-    file.note_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("callbacks", [lags])
     assert caplog.text.count("Iceberg's readers lag") == 2
 
 

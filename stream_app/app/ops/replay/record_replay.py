@@ -137,7 +137,8 @@ class Replay:
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
         epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
         if append.known_snapshot is not None and not dry_run:
-            self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
+            snapshot_id = append.known_snapshot.snapshot_id
+            self.quarantine.write_snapshots(dict.fromkeys(epochs, snapshot_id))
         self._check_one_job(epochs)
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _largest_ends(_ends(job_epochs), self.finished_offsets)
