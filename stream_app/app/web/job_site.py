@@ -20,7 +20,7 @@ from stream_app.app.inspect.job_status import (
 )
 from stream_app.app.inspect.table_facts import FactsCache
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
-from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
@@ -207,7 +207,9 @@ class JobSite(Site):
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         quarantine = open_quarantine(folder, job_tables.file_system)
-        replays = job_replays(job_tables, quarantine, self._name_in_job(name) or None, self._read)
+        replays = job_record_replays(
+            job_tables, quarantine, self._name_in_job(name) or None, self._read
+        )
         if not replays:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():

@@ -1,9 +1,9 @@
 """Writes a table's rows into ``bucket-postpone`` (``bucket = -2``); a compaction assigns buckets.
 
-Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
-rows of a key need an order among their files. Paimon orders the files of one writer, whose names
-contain it, by their creation; files of different writers have no order. So each key permanently
-belongs to one key share, and in an epoch one task writes a key share.
+Files hold rows in their order of arrival, unsorted and unmerged. A compaction writes them again, so
+the rows of a key need an order among their files. Paimon orders the files of one writer, whose
+names contain it, by their creation; files of different writers have no order. So each key
+permanently belongs to one key share, and in an epoch one task writes a key share.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
 `table/sink/PostponeBucketRowKeyExtractor.java`.

@@ -84,8 +84,8 @@ class ReplayOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """A replay of one table's quarantine.
+class RecordReplay:
+    """A replay of the records in one table's quarantine.
 
     Attributes:
         job_commit_user: the commit user of the table's job.

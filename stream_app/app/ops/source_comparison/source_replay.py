@@ -1,6 +1,6 @@
 """Decodes the messages of a job's table again, as the job does, into sorted runs on local disk.
 
-A table's latest snapshot of an epoch records the epoch's end offsets, where the replay ends.
+A table's latest snapshot of an epoch records the epoch's end offsets, where the source replay ends.
 `topic_messages` reads the messages. `topic_comparison` and `app.ops.backfill` compare the runs with
 the table.
 """
@@ -50,13 +50,13 @@ class SourceReplay:
         omissions: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
-        """Begin a replay.
+        """Begin a source replay.
 
         Args:
             omissions: receives the bad records and other omissions.
             choice: the source tables whose records the table accepts; other records are bad.
         """
-        self._pipeline = replay_pipeline(check.table, source_config, table_config, choice)
+        self._pipeline = source_replay_pipeline(check.table, source_config, table_config, choice)
         self._assigner = check.assigner
         self._check, self._omissions = check, omissions
         self._buffer: list[pa.RecordBatch] = []
@@ -89,7 +89,7 @@ class SourceReplay:
             self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 
-def replay_pipeline(
+def source_replay_pipeline(
     table: FileStoreTable,
     source_config: SourceConfig,
     table_config: TableConfig,
