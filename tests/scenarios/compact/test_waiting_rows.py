@@ -80,7 +80,7 @@ class DiesThere:
 
 @dataclass
 class FullDisk:
-    """No compaction finds room, until there is some."""
+    """The disk has no space for compactions, until the test frees some."""
 
     table: FileStoreTable
     is_full: bool = True

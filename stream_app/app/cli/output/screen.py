@@ -57,7 +57,7 @@ _OMITTED_COLUMNS = ("changed", "epoch", "snapshot", "runs")
 _NAME_WIDTH_MIN = 24
 """The minimum number of characters that are shown of a name."""
 _COLUMN_RATIOS = {"table": 2, "reason": 3}
-"""Columns that may be cut, and their shares of the remaining room."""
+"""Columns that may be cut, and their shares of the remaining width."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 
