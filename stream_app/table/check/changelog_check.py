@@ -61,7 +61,7 @@ _LOST_ROWS_FIX = (
 )
 _DISAGREEMENT_FIX = (
     "the table or its changelog has lost changes: compare the rows with the source (--conf, "
-    "--source-kafka). If the table is right, its followers begin anew with all rows "
+    "--source-kafka). If the table is right, its followers begin again with all rows "
     "(latest-full); else roll it back to a snapshot at which both agree (stream-app rollback-to)"
 )
 

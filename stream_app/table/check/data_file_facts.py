@@ -35,7 +35,7 @@ _RESTORE = (
     "without it: stream-app rollback-to"
 )
 _REWRITE = (
-    "let a compaction write the bucket's files anew: stream-app compact --full; until then "
+    "let a compaction rewrite the bucket's files: stream-app compact --full; until then "
     "conditions may leave out rows"
 )
 

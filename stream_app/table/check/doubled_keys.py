@@ -247,7 +247,7 @@ class DoubledKeySearch:
 
 _HASH_INDEX_FIX = (
     "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
-    "write the partition anew (INSERT OVERWRITE)"
+    "rewrite the partition (INSERT OVERWRITE)"
 )
 
 

@@ -54,7 +54,7 @@ _DAMAGING = {
 }
 """Findings about a file that must be replaced by another copy, or given up."""
 _REWRITABLE = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
-"""Findings about a file whose content can be read, and written anew."""
+"""Findings about a file whose content can be read and rewritten."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Follows a table: yields changes as snapshots appear, and keeps the position in a consumer.
 
 Delivery is at least once. A follower writes the consumer's progress after it has delivered a
-snapshot's rows and the reader requests more. An interrupted initial read starts anew.
+snapshot's rows and the reader requests more. An interrupted initial read starts again.
 
 After a rollback, other snapshots can get numbers that were read before. So each step also checks
 that the last snapshot is still the same, while it exists.

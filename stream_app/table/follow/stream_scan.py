@@ -168,7 +168,7 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="begin anew, because a table that was rolled back or recreated reuses its "
+                    fix="begin again, because a table that was rolled back or recreated reuses its "
                     "numbers",
                 )
             stop = end.index if position.is_in(end) else len(splits)

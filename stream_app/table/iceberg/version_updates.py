@@ -99,7 +99,7 @@ class VersionUpdatePlanner:
         *,
         is_of_table: bool,
     ) -> VersionUpdate:
-        """Return the update that starts anew from the snapshot's live files.
+        """Return the update that starts again from the snapshot's live files.
 
         Args:
             is_of_table: whether `base_metadata` describes this table. Its history then continues
