@@ -176,16 +176,16 @@ class JobStateFile:
         if self.state == self._saved:
             return
         data = json.dumps(_encode(self.state)).encode()
-        self.folder.files.overwrite(self.folder.path(FILE), data)
+        self.folder.file_io.overwrite(self.folder.path(FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
-            self.folder.files.delete(self.folder.path(EARLIER_FILE))
+            self.folder.file_io.delete(self.folder.path(EARLIER_FILE))
             self._replaces_earlier = False
 
 
 def _read(folder: JobFolder, name: str = FILE) -> Any:
     try:
-        return json.loads(folder.files.read_bytes(folder.path(name)))
+        return json.loads(folder.file_io.read_bytes(folder.path(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -35,7 +35,7 @@ class CompactRewriter:
 
     layout: KeyValueLayout
     merge_function: MergeFunction
-    files: KeyValueFileAccess
+    file_access: KeyValueFileAccess
     expire: RecordLevelExpire | None = None
     fan_in: int = FAN_IN
     keeps_deletes: bool = True
@@ -48,11 +48,11 @@ class CompactRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; the written files are deleted.
         """
-        writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
         try:
             for section in sections:
                 for batch in merged_section(
-                    section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
+                    section, self.layout, self.merge_function, self.file_access, fan_in=self.fan_in
                 ):
                     rows = self.without_stale(batch) if drop_deletes else batch
                     if rows.num_rows:

@@ -209,12 +209,12 @@ class _ChangeFileReader:
             None: rows keep their numbers.
     """
 
-    files: KeyValueFileReader
+    file_reader: KeyValueFileReader
     key_names: tuple[str, ...]
     file_numbers: Mapping[str, int] | None
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        batches = self.files.read(file)
+        batches = self.file_reader.read(file)
         if self.file_numbers is not None:
             batches = _number_in_order(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
         return batches_of_whole_keys(batches, self.key_names)

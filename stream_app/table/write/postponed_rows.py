@@ -90,7 +90,7 @@ class PostponedWriter:
     """
 
     table: FileStoreTable
-    files: KeyValueFileAccess
+    file_access: KeyValueFileAccess
     next_sequence_number: int
     _writer: KeyValueFileWriter | None = field(init=False, default=None)
 
@@ -115,7 +115,7 @@ class PostponedWriter:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
         if self._writer is None:
-            self._writer = self.files.data_writer(level=0, source=FileSource.APPEND)
+            self._writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
@@ -148,5 +148,5 @@ def postponed_writer(
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
     schema = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
-    files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
-    return PostponedWriter(table, files, next_sequence_number)
+    bucket_files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
+    return PostponedWriter(table, bucket_files, next_sequence_number)

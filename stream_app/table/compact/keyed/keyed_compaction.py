@@ -61,12 +61,12 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
     return _run_task(table, request, rewriter, expired_rows_check(table))
 
 
-def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
+def merge_rewriter(table: FileStoreTable, bucket_files: BucketFiles) -> CompactRewriter:
     """Return the rewriter that merges rows by the table's merge engine, without a changelog."""
     return CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
-        files=files,
+        file_access=bucket_files,
         expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
