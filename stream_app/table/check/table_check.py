@@ -144,7 +144,7 @@ class TableCheck:
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings about the table, its Iceberg metadata and its branches."""
         table = self.table
-        yield from self._check_version_tree(table, "")
+        yield from self._version_tree_findings(table, "")
         if table.branch:
             return
         yield from iceberg_findings(table)
@@ -158,9 +158,9 @@ class TableCheck:
             if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
             if branch is not None:
-                yield from self._check_version_tree(branch, f"branch {name}: ")
+                yield from self._version_tree_findings(branch, f"branch {name}: ")
 
-    def _check_version_tree(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
+    def _version_tree_findings(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Check the table or a branch.
 
         Args:

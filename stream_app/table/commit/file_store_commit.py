@@ -300,7 +300,7 @@ class FileStoreCommit:
         self.commit_history.check_not_rolled_back(base_snapshot)
         check_known(base_snapshot.unknown_fields if base_snapshot else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, base_snapshot)
-        schema_id = self._conflict_check.check_schema()
+        schema_id = self._conflict_check.checked_schema_id()
         changes = _changes_of(self.table, plan, base_snapshot)
         known_id = self.commit_history.known_id
         if base_snapshot and (plan.is_outdated or base_snapshot.snapshot_id != known_id):
