@@ -94,12 +94,12 @@ class ChangelogFollow:
 
     def __init__(
         self,
-        read: StreamRead,
+        stream_read: StreamRead,
         settings: FollowSettings,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._read = read
-        self._scan = StreamScan(read.table, read.row_filter)
+        self._stream_read = stream_read
+        self._scan = StreamScan(stream_read.table, stream_read.row_filter)
         self._settings = settings
         self._is_stopped = is_stopped
         self._end = settings.end
@@ -144,7 +144,7 @@ class ChangelogFollow:
             CorruptFileError: a file cannot be read.
         """
         for split in step.splits:
-            for rows in self._read.read(split):
+            for rows in self._stream_read.read(split):
                 yield ChangelogBatch(
                     rows=rows,
                     snapshot_id=split.split.snapshot_id,
@@ -154,7 +154,7 @@ class ChangelogFollow:
 
     @property
     def _table(self) -> FileStoreTable:
-        return self._read.table
+        return self._stream_read.table
 
     def _start_position(self) -> StreamPosition:
         consumer_id = self._settings.consumer_id

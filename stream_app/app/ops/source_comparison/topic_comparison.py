@@ -52,7 +52,7 @@ class ComparedTable:
     snapshot: Snapshot
     ends: Ends
     omissions: Omissions
-    check: SourceCheck
+    source_check: SourceCheck
     source_replay: SourceReplay | None
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
@@ -93,9 +93,9 @@ class ComparedTable:
             report: the report that receives the extent of the comparison.
         """
         if self.source_replay is not None:
-            yield from self.check.findings(self.snapshot)
+            yield from self.source_check.findings(self.snapshot)
             if len(self.omissions.key_names) == 1:
-                yield from self.check.repeated_key_findings(
+                yield from self.source_check.repeated_key_findings(
                     self.snapshot, *self.omissions.key_names.values()
                 )
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
@@ -144,7 +144,7 @@ class Comparison:
         omissions = Omissions(table.location, format_named(source_config.format))
         snapshot, ends = table_end(table, source_config)
         folder = f"{self.folder}/{len(self._tables)}"
-        check = SourceCheck(table, folder, basis_of(table, snapshot))
+        source_check = SourceCheck(table, folder, basis_of(table, snapshot))
         source_replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
         reason = why_incomparable(table.schema, table_config)
@@ -162,12 +162,14 @@ class Comparison:
             for topic in sorted(set(source_config.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
-            source_replay = SourceReplay(check, source_config, table_config, omissions, choice)
+            source_replay = SourceReplay(
+                source_check, source_config, table_config, omissions, choice
+            )
         compared_table = ComparedTable(
             snapshot=snapshot,
             ends=ends,
             omissions=omissions,
-            check=check,
+            source_check=source_check,
             source_replay=source_replay,
         )
         self._source_config = source_config
