@@ -110,7 +110,7 @@ class DecodedEpoch(Generic[MessagesT]):
         return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
-        """Return whether a table took part for which the epoch has nothing."""
+        """Return whether the round has a table for which the epoch has no rows."""
         tables_with_blocks = self.routed_epoch.tables
         return (
             tables_with_blocks is not None

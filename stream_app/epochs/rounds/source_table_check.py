@@ -59,9 +59,9 @@ class SourceVerdict:
     """The decision from which source table a job accepts records.
 
     Attributes:
-        own_name: the source table whose records are accepted; empty before one is known.
-        others: topics and names of which no record is taken.
-        is_refused: whether there are too many others.
+        own_name: the source table whose records the job accepts; empty before one is known.
+        others: topics and names of the source tables whose records the job refuses.
+        is_refused: whether the records of other source tables are too many for the job.
     """
 
     own_name: str = ""

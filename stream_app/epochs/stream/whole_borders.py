@@ -23,7 +23,7 @@ from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger(__name__)
 MESSAGES_MAX = 500_000
-"""Messages of an epoch without a limit of its own: the driver keeps facts of each."""
+"""Limit of an epoch's messages if the job sets none: the driver keeps facts of each message."""
 TRANSACTION_WAIT_S = 60.0
 """Seconds that the job waits for the rest of a transaction, once it has read all messages."""
 _TORN = Doubt(

@@ -249,7 +249,7 @@ def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
 def _follow(
     schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
 ) -> Evolution:
-    """Return the changes by which a column follows its source, and what it does not follow."""
+    """Return how a column follows its source: the changes, and the column if it keeps its type."""
     changes: list[SchemaChange] = []
     kept_columns: tuple[KeptColumn, ...] = ()
     if source.is_typed:
