@@ -28,7 +28,7 @@ class CompactRewriter:
     """A rewriter of one bucket's sections.
 
     Attributes:
-        expire: the rule for expired rows; None: rows do not expire.
+        record_level_expire: the rule for expired rows; None: rows do not expire.
         fan_in: see `merged_section`.
         keeps_deletes: see `EngineTraits`.
     """
@@ -36,7 +36,7 @@ class CompactRewriter:
     layout: KeyValueLayout
     merge_function: MergeFunction
     file_access: KeyValueFileAccess
-    expire: RecordLevelExpire | None = None
+    record_level_expire: RecordLevelExpire | None = None
     fan_in: int = FAN_IN
     keeps_deletes: bool = True
 
@@ -69,6 +69,6 @@ class CompactRewriter:
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""
         is_stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
-        if self.expire is not None:
-            is_stale = is_stale | self.expire.is_expired(batch)
+        if self.record_level_expire is not None:
+            is_stale = is_stale | self.record_level_expire.is_expired(batch)
         return rows_at(batch, np.flatnonzero(~is_stale)) if is_stale.any() else batch

@@ -226,7 +226,7 @@ class ChangelogFollow:
             raise
 
 
-def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
+def changelog_batches(changelog_follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
     """Yield all batches. The request after a step's last batch writes the step's progress."""
-    for step in follow.steps():
-        yield from follow.batches(step)
+    for step in changelog_follow.steps():
+        yield from changelog_follow.batches(step)

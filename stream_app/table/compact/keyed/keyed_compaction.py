@@ -67,7 +67,7 @@ def merge_rewriter(table: FileStoreTable, bucket_files: BucketFiles) -> CompactR
         layout=table.layout(),
         merge_function=table.merge_function,
         file_access=bucket_files,
-        expire=record_level_expire(table),
+        record_level_expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )
