@@ -55,7 +55,7 @@ _SEARCHES_PER_COLUMN = 8
 
 
 class HeadPositions(NamedTuple):
-    """The positions of the images in n messages, whose tails are parsed before.
+    """The positions of the images in n messages, whose tails the caller has found.
 
     Attributes:
         starts, limits: int64 [n]; where each message begins in the data, and where its tail does.

@@ -103,7 +103,7 @@ def _state_of(*, is_behind: bool, has_newest_rows: bool) -> PartitionState:
 def _repeat_positions(
     facts: PendingTransactions, changes: FactRows
 ) -> dict[KafkaPartition, LogPosition]:
-    """Return the positions that partitions with repeats must pass, which look like new changes.
+    """Return the positions that partitions must pass whose repeated changes look new.
 
     Either their topic got more partitions, so a partition repeats changes that another one has. Or
     the connector started again within its first transaction, before it had seen a commit.

@@ -342,7 +342,7 @@ class HashIndexState(BucketState):
             f"written, in snapshot {latest_snapshot.snapshot_id} or before: a key would be in "
             "two buckets",
             where=self.table.location,
-            fix="start the job again: it gives the epoch's rows new buckets. With "
+            fix="start the job again: it assigns the epoch's rows to buckets again. With "
             "bucket = -1 let only one job write a table at a time",
         )
 
