@@ -104,7 +104,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     try:
-        document = json.loads(folder.files.read_bytes(folder.path(FILE)))
+        document = json.loads(folder.file_io.read_bytes(folder.path(FILE)))
         if document["version"] == _VERSION:
             return LoadPlan(
                 source=str(document["source"]),
@@ -136,8 +136,8 @@ def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
         "offsets": load_plan.offsets,
         "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }
-    folder.files.overwrite(folder.path(FILE), json.dumps(document).encode())
-    folder.files.sync(folder.path(FILE))
+    folder.file_io.overwrite(folder.path(FILE), json.dumps(document).encode())
+    folder.file_io.sync(folder.path(FILE))
 
 
 def _part_document(part: LoadPart) -> dict[str, object]:

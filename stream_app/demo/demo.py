@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
     with ExitStack() as stack:
         demo = _Demo(console or Console(), folder, args.records, catalog, stack)
         code = demo.run()
-    folder.note_end()
+    folder.write_end()
     return code
 
 

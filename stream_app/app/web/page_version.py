@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError

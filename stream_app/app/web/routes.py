@@ -34,7 +34,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 from stream_app.app.web.actions import (
     ACTIONS,
     HELD_EXPLANATION,

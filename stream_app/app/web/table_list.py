@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 
 TROUBLE, STALE, LAG, RUNS, NAME = "trouble", "stale", "lag", "runs", "name"
 ORDERS = (TROUBLE, STALE, LAG, RUNS, NAME)

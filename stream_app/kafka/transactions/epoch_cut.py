@@ -1,7 +1,7 @@
 """Cuts an epoch among the pending messages, so that no transaction of the source crosses its end.
 
-Pure. In these three topics END 3 counts a change of b that has not arrived yet. So every partition
-is cut before transaction 3::
+It is pure. In these three topics END 3 counts a change of b that has not arrived yet. So the cut is
+before transaction 3 in every partition::
 
     s.transaction/0   b1 e1  b2 e2 │ b3 e3
     s.a/0             1.1    2.1   │ 3.1
@@ -159,8 +159,9 @@ def _missing_changes(
 def _has_begun_earlier(facts: PendingTransactions, messages: FactRows) -> Bools:
     """Mark the transactions whose markers lie before the pending messages: bool [t].
 
-    They have no marker here, and lie before the first transaction that has ended, in some
-    partition. Markers have the order of commits, so theirs were read before.
+    Such a transaction has no marker among the pending messages. In some partition, its messages lie
+    before those of the first ended transaction. Markers have the order of commits, so the driver
+    has read its markers earlier.
     """
     ended_rows = messages[facts.has_ended[messages["transaction"]]][::-1]
     first_offsets = np.full(len(facts.read_ends), NO_CODE, np.int64)

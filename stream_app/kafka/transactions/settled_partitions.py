@@ -29,7 +29,7 @@ from stream_app.kafka.transactions.pending_messages import FactRows
 from stream_app.kafka.transactions.pending_transactions import MARKERS, PendingTransactions
 
 _ROW_KINDS = (MessageKind.CHANGE, MessageKind.READ, MessageKind.UNMARKED)
-"""Messages that give rows."""
+"""The kinds of messages that carry rows of a table."""
 
 
 def progress_at(
@@ -103,10 +103,10 @@ def _state_of(*, is_behind: bool, has_newest_rows: bool) -> PartitionState:
 def _repeat_positions(
     facts: PendingTransactions, changes: FactRows
 ) -> dict[KafkaPartition, LogPosition]:
-    """Return the positions that partitions must pass whose repeats seem to be new changes.
+    """Return the positions that partitions must pass whose repeated changes look new.
 
-    Their topic got more partitions, which have others' changes. Or the connector started again in
-    its first transaction, before which it has seen no commit.
+    Either their topic got more partitions, so a partition repeats changes that another one has. Or
+    the connector started again within its first transaction, before it had seen a commit.
 
     Args:
         changes: the changes that are new in their partitions.

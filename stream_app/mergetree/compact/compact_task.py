@@ -24,7 +24,7 @@ class Rewriter(Protocol):
     """A rewriter of the files of one bucket's sections. See `CompactRewriter`."""
 
     @property
-    def files(self) -> KeyValueFileAccess:
+    def file_access(self) -> KeyValueFileAccess:
         """The bucket's files."""
         ...
 
@@ -75,7 +75,7 @@ class CompactTask:
             self._rewrite_pending()
         except BaseException:
             for file in self._change.written:
-                self.rewriter.files.delete(file)
+                self.rewriter.file_access.delete(file)
             raise
         return self._change
 

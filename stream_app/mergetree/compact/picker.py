@@ -64,13 +64,13 @@ class MergeTreePicker:
     """A picker of sorted runs by a `CompactStrategy`. Implements `Picker`.
 
     Attributes:
-        new_rewrite_check: makes, for each pick, a check whether a file has rows that a full
-            compaction must drop.
+        new_rewrite_predicate: makes, for each pick, a predicate: whether a full compaction must
+            drop rows of a file.
     """
 
     strategy: CompactStrategy
     rewrite_all: bool = False
-    new_rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
+    new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
@@ -137,7 +137,7 @@ class MergeTreePicker:
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        must_rewrite = self.new_rewrite_check()
+        must_rewrite = self.new_rewrite_predicate()
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),

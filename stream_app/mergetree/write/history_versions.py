@@ -166,9 +166,9 @@ def _affected_rows(
     find: RowFinder,
     hidden_changes: HiddenChanges | None,
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the versions that changes may affect, and the hidden changes from these on.
+    """Return the versions that changes may affect, and the hidden changes since these versions.
 
-    The versions are the last one before the first change of a key, and all later ones.
+    For each key these are the last version before its first change, and all later versions.
     """
     names, start = list(rule.source_layout.key_names), rule.columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))

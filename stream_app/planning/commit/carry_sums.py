@@ -1,9 +1,9 @@
 """Carries the checksum of a table's rows from snapshot to snapshot.
 
-A record counts from its origin. With origin 0, the empty table, its sums are those of all rows. A
-commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
-continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
-sums that it read, minus that version's record, plus the newest record.
+A record has the sums of all changes since its origin. Origin 0 is the empty table, so such a record
+has the sums of all rows. A commit on top of a snapshot without a record begins one, whose origin is
+that snapshot. So a job continues while `stream-app analyze` reads an older version. Then the sums
+of all rows are those that `analyze` read, minus that version's record, plus the newest record.
 
 `table.commit.record_sums` calls it. It takes and returns plain values.
 """

@@ -78,12 +78,12 @@ def analyze(
         if snapshot is None:
             return None
         statistics = statistics_of(table, snapshot, columns, threads=threads)
-    files = StatisticsFiles(table.file_io, table.paths)
-    name = files.write(statistics)
+    statistics_files = StatisticsFiles(table.file_io, table.paths)
+    name = statistics_files.write(statistics)
     try:
         return batch_commit(table).commit_analysis(ANALYSIS, statistics=name)
     except CommitError:
-        files.delete(name)
+        statistics_files.delete(name)
         raise
 
 

@@ -3,8 +3,8 @@
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, in a table without partitions, whose buckets are the shares of the index. With
 ``bucket = -2`` a key may have rows in a bucket, and newer ones in ``bucket-postpone``. So the rows
-are replayed in a table whose buckets are the key shares of the writers. Such a table lies on local
-disk for as long as the comparison takes.
+are written again, to a table whose buckets are the key shares of the writers. Such a table lies on
+local disk for as long as the comparison takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.buckets.postponed_order import replay_order
+from stream_app.planning.buckets.postponed_order import files_in_write_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
@@ -177,7 +177,9 @@ class SnapshotRows:
         files = self.files.get(bucket_id, ())
         bucket_files = self.table.bucket_files(*bucket_id)
         if bucket_id.bucket == POSTPONED:
-            return (batch for file in replay_order(files) for batch in bucket_files.read(file))
+            return (
+                batch for file in files_in_write_order(files) for batch in bucket_files.read(file)
+            )
         return merged_rows(self.table, bucket_files, files)
 
 

@@ -225,8 +225,10 @@ class DoubledKeySearch:
         keys = table.schema.key_type
         layout = replace(table.layout(keys, system_columns=no_system_columns), sequence_fields=())
         vectors = deletion_vectors(table, self.snapshot, [bucket_id]).get(bucket_id, {})
-        files = table.bucket_files(*bucket_id, columns=keys, system_columns=no_system_columns)
-        live_row_files = replace(files, vectors=vectors)
+        bucket_files = table.bucket_files(
+            *bucket_id, columns=keys, system_columns=no_system_columns
+        )
+        live_row_files = replace(bucket_files, vectors=vectors)
         for section in sections:
             runs = (
                 (batch for file in run.files for batch in live_row_files.read(file))
@@ -247,7 +249,7 @@ class DoubledKeySearch:
 
 _HASH_INDEX_FIX = (
     "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
-    "write the partition anew (INSERT OVERWRITE)"
+    "rewrite the partition (INSERT OVERWRITE)"
 )
 
 

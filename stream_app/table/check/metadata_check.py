@@ -34,7 +34,7 @@ from stream_app.planning.check.version_rules import (
     count_findings,
 )
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
-from stream_app.table.check.chain_check import chain_check
+from stream_app.table.check.chain_check import version_chain_findings
 from stream_app.table.check.manifest_check import ManifestCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_presence import FilePresence
@@ -88,7 +88,7 @@ class MetadataCheck:
         """Return all findings, first those about the chain of snapshots, then by version."""
         versions = named_versions(self.table)
         self._restored_snapshot = snapshot_restored_from_tag(versions)
-        findings = chain_check(self.table, versions)
+        findings = version_chain_findings(self.table, versions)
         snapshots = {
             version.snapshot.snapshot_id: version.snapshot
             for version in versions

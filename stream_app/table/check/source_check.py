@@ -131,7 +131,7 @@ class SourceCheck:
             where=self.table.location,
             fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
             "FULL, or make the source's key the table's; then let a job with a new checkpoint "
-            "make the table anew",
+            "rebuild the table",
         )
 
     def _difference_findings(
@@ -159,6 +159,6 @@ class SourceCheck:
             f"in the source, such as {differences.example}",
             where=where,
             fix="see whether another writer changed the table, or the topic has lost records; "
-            "to make the table anew, drop its rows and let a job with a new checkpoint read "
+            "to rebuild the table, drop its rows and let a job with a new checkpoint read "
             "the topic from its beginning",
         )

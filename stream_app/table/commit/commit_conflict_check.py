@@ -118,7 +118,7 @@ class CommitConflictCheck:
                 entry.file.file_name for entry in changes.entries if entry.bucket_id in buckets
             )
 
-    def check_schema(self) -> int:
+    def checked_schema_id(self) -> int:
         """Return the number of the latest schema, which the new snapshot records.
 
         Raises:

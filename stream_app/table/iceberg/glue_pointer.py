@@ -167,7 +167,7 @@ def _pointer_of(table: Mapping[str, Any]) -> str:
     return str(parameters.get(LOCATION, "")) if is_iceberg else ""
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in Glue with the driver's AWS settings.
 
     Raises:
@@ -191,4 +191,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         ) from None
     skips_archive = table.options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE]
     pointer = GluePointer(client, database, name, skips_archive)
-    return PointedTable(table, files, pointer, f"{database}.{name} of Glue")
+    return PointedTable(table, iceberg_files, pointer, f"{database}.{name} of Glue")

@@ -176,7 +176,7 @@ def _accepts_columns(columns: Sequence[Struct], current_columns: Sequence[Struct
     )
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in the metastore that the table's options name.
 
     Raises:
@@ -208,4 +208,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         skips_archive=options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE],
         now_s=table.clock.now_ms() // 1000,
     )
-    return PointedTable(table, files, pointer, f"{database}.{name} of {client.label}")
+    return PointedTable(table, iceberg_files, pointer, f"{database}.{name} of {client.label}")

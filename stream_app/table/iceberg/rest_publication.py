@@ -199,9 +199,9 @@ class RestCatalogTable:
         return tags
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> RestCatalogTable:
     """Open the table in a REST catalog, with its metadata in a folder."""
-    return RestCatalogTable(table, files.folder)
+    return RestCatalogTable(table, iceberg_files.folder)
 
 
 def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:

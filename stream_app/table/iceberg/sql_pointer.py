@@ -107,7 +107,7 @@ class SqlPointer:
         return changed_count == 1
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in the database that the table's options name.
 
     Raises:
@@ -117,4 +117,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)
     catalog = options[METADATA_ICEBERG_SQL_CATALOG_NAME]
     pointer = SqlPointer(ConnectionPool(url, 1), catalog, database, name)
-    return PointedTable(table, files, pointer, f"{catalog}.{database}.{name} of {url}")
+    return PointedTable(table, iceberg_files, pointer, f"{catalog}.{database}.{name} of {url}")

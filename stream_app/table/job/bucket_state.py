@@ -247,7 +247,7 @@ class KeyIndexState(BucketState):
                 f"{commit} was committed while the job wrote the epoch: a key could "
                 "be in two partitions",
                 where=self.table.location,
-                fix="start the job again: it writes the epoch's rows anew. Let only one job write "
+                fix="start the job again: it writes the epoch's rows again. Let only one job write "
                 "a table whose keys lack partition columns",
             )
 
@@ -342,7 +342,7 @@ class HashIndexState(BucketState):
             f"written, in snapshot {latest_snapshot.snapshot_id} or before: a key would be in "
             "two buckets",
             where=self.table.location,
-            fix="start the job again: it gives the epoch's rows their buckets anew. With "
+            fix="start the job again: it assigns the epoch's rows to buckets again. With "
             "bucket = -1 let only one job write a table at a time",
         )
 

@@ -64,7 +64,7 @@ class CompactionPublisher:
     """
 
     table: FileStoreTable
-    commit: FileStoreCommit
+    file_store_commit: FileStoreCommit
     coordinator: CompactCoordinator
     live_counts: LiveFileCounts
     published: PublishedCompactions
@@ -90,7 +90,7 @@ class CompactionPublisher:
             properties=properties,
         )
         try:
-            outcome = self.commit.commit_compactions(
+            outcome = self.file_store_commit.commit_compactions(
                 committable,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )

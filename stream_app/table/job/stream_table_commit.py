@@ -29,7 +29,7 @@ from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.bucket_state import bucket_state
-from stream_app.table.job.checkpoint_checks import check_no_replay
+from stream_app.table.job.checkpoint_checks import check_no_record_replay
 from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
@@ -211,7 +211,7 @@ class StreamTableCommit:
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Check that an epoch can be committed on top of a snapshot."""
-        check_no_replay(self.table, self._followed_id, latest_snapshot)
+        check_no_record_replay(self.table, self._followed_id, latest_snapshot)
         self.bucket_state.check(basis, changes, latest_snapshot)
 
     def finish_compactions(self) -> None:

@@ -34,7 +34,7 @@ def _bucket_writer(
 ) -> AppendOnlyWriter:
     del old_row_lookup
     return AppendOnlyWriter(
-        files=table.bucket_files(partition, bucket),
+        bucket_files=table.bucket_files(partition, bucket),
         # Files of tables without buckets have no order that sequence numbers could record.
         next_sequence_number=next_sequence_number if table.kind_traits.has_buckets else 0,
         ignored_kinds=ignored_kinds(table.options),

@@ -70,7 +70,7 @@ def _bucket_writer(
             spill_parent=None,
         ),
         merge_function=merge_function,
-        files=table.bucket_files(partition, bucket),
+        file_access=table.bucket_files(partition, bucket),
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),

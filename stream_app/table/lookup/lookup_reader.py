@@ -88,13 +88,13 @@ class LookupReader:
                 return self._rows_of_copy(file)
 
     def _files(self, part_filter: KeyPartFilter | None = None) -> BucketFiles:
-        files = self.table.bucket_files(
+        bucket_files = self.table.bucket_files(
             *self.bucket_id,
             columns=self.columns,
             system_columns=self.system_columns,
             part_filter=part_filter,
         )
-        return replace(files, vectors=dict(self.vectors))
+        return replace(bucket_files, vectors=dict(self.vectors))
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         first_key_column = self.table.schema.trimmed_primary_keys[0]
@@ -107,16 +107,18 @@ class LookupReader:
         names = self.table.layout(self.columns, system_columns=self.system_columns).schema.names
         vector = self.vectors.get(file.file_name)
         next_position = 0
-        files = self._copied_files()
+        bucket_files = self._copied_files()
         copied_file = CopiedFile(
-            files.path(file),
-            tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
-            files.reader.layout_schema,
+            bucket_files.path(file),
+            tuple(
+                f"{column.field_id} {column.data_type}" for column in bucket_files.reader.columns
+            ),
+            bucket_files.reader.layout_schema,
             file.row_count,
         )
         assert self.copies is not None, "without copies another source is chosen"
         copy = self.copies.find(copied_file)
-        copy = copy or self.copies.make(copied_file, files.read(file), self._hashes)
+        copy = copy or self.copies.make(copied_file, bucket_files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:

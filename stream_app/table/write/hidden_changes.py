@@ -211,9 +211,9 @@ class HiddenChangesOfBucket:
     def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
         """Write rows to index files, which `number` orders, and return their ADD entries."""
         name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
-        files = self.table.bucket_files(self.partition, self.bucket)
+        bucket_files = self.table.bucket_files(self.partition, self.bucket)
         folder = self.table.paths.index_folder_of(self.partition, self.bucket)
-        writer = replace(files, folder=folder).index_writer(name)
+        writer = replace(bucket_files, folder=folder).index_writer(name)
         try:
             writer.write(rows)
             new_files = writer.close()

@@ -1,9 +1,9 @@
 """Writes a table's rows into ``bucket-postpone`` (``bucket = -2``); a compaction assigns buckets.
 
-Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
-rows of a key need an order among their files. Paimon orders the files of one writer, whose names
-contain it, by their creation; files of different writers have no order. So each key permanently
-belongs to one key share, and in an epoch one task writes a key share.
+Files hold rows in their order of arrival, unsorted and unmerged. A compaction writes them again, so
+the rows of a key need an order among their files. Paimon orders the files of one writer, whose
+names contain it, by their creation; files of different writers have no order. So each key
+permanently belongs to one key share, and in an epoch one task writes a key share.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
 `table/sink/PostponeBucketRowKeyExtractor.java`.
@@ -90,7 +90,7 @@ class PostponedWriter:
     """
 
     table: FileStoreTable
-    files: KeyValueFileAccess
+    file_access: KeyValueFileAccess
     next_sequence_number: int
     _writer: KeyValueFileWriter | None = field(init=False, default=None)
 
@@ -115,7 +115,7 @@ class PostponedWriter:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
         if self._writer is None:
-            self._writer = self.files.data_writer(level=0, source=FileSource.APPEND)
+            self._writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
@@ -148,5 +148,5 @@ def postponed_writer(
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
     schema = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
-    files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
-    return PostponedWriter(table, files, next_sequence_number)
+    bucket_files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
+    return PostponedWriter(table, bucket_files, next_sequence_number)

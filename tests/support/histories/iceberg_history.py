@@ -228,7 +228,7 @@ class IcebergHistory:
 
     @property
     def _metadata(self) -> Path:
-        return Path(IcebergPublisher(self.table).files.folder)
+        return Path(IcebergPublisher(self.table).iceberg_files.folder)
 
     @property
     def _in_catalog(self) -> Table:

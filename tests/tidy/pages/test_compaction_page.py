@@ -47,7 +47,7 @@ def test_the_figures_are_those_of_the_simulation(page: str, seed: int) -> None:
         (ROOT / page).write_text(text, encoding="utf-8")
         return
     assert [row for row, figures in simulations.items() if row != figures] == [], (
-        "REWRITE=1 makes anew"
+        "REWRITE=1 rewrites the figures"
     )
 
 

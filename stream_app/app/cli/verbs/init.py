@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.first_messages import format_notice, messages_at_both_ends
 from stream_app.app.source.jdbc_table import jdbc_table
-from stream_app.app.source.topic_checks import check_topics
+from stream_app.app.source.topic_checks import checked_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError
@@ -171,7 +171,7 @@ def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
-    topics = check_topics(source)
+    topics = checked_topics(source)
     [topic] = source.topics
     messages = messages_at_both_ends(source, topics).get(topic)
     facts = source_facts(source.format, source.format_options)
@@ -227,7 +227,7 @@ def _job_draft(
         warehouse=args.warehouse,
         database=args.database or names[0],
         name=args.name or names[1],
-        table=_check_columns(table),
+        table=_checked_table(table),
         settings={
             **{
                 f"kafka.{key}": value
@@ -291,7 +291,7 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
     return (parents[-1] if parents else "default"), name
 
 
-def _check_columns(table: SourceTable) -> SourceTable:
+def _checked_table(table: SourceTable) -> SourceTable:
     unquotable = [
         column.name for column in table.columns if "`" in column.name and '"' in column.name
     ]

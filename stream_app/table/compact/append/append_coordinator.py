@@ -229,7 +229,7 @@ class AppendCompactCoordinator:
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the latest one
         reason: str,
     ) -> None:
-        """Delete the files of results that cannot be committed, and read the snapshot anew.
+        """Delete the files of results that cannot be committed, and read the snapshot again.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """

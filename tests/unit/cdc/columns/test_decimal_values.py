@@ -113,8 +113,8 @@ def test_bytes_of_any_scale_are_exact_or_fail(
     precision: int, scale: int, sent_scale: int, seed: int
 ) -> None:
     rng = random.Random(f"{seed} {precision} {scale} {sent_scale}")
-    room = precision - scale + sent_scale  # digits of an unscaled number that may fit
-    unscaled = [10 ** max(0, room) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
+    digits = precision - scale + sent_scale  # those of an unscaled number that may fit
+    unscaled = [10 ** max(0, digits) + step for step in (-1, 0, 1)] + [0, -1, 2**127 - 1, -(2**127)]
     unscaled += [rng.randrange(-(10 ** rng.randrange(1, 39)), 10**20) for _ in range(60)]
     unscaled += [number * 10 ** max(0, sent_scale - scale) for number in unscaled[7:40]]
     expected = [

@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 AUTO = "auto"
 DESCRIPTION = "Give a table, or some of its partitions, another number of buckets."
 EPILOG = """\
-The command writes each partition anew in one OVERWRITE snapshot, which changes no row. Running jobs
+The command rewrites each partition in one OVERWRITE snapshot, which changes no row. Running jobs
 continue: they route further rows by the new number. For a whole table the option 'bucket' changes
 too, so that new partitions and other engines take the number. --buckets auto gives each partition
 the number by which a bucket has about 1 GB; without --buckets it is the table's option.
