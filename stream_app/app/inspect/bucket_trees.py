@@ -136,7 +136,7 @@ class NextCompactions:
             return None
         return f"{compaction.reason} → {compaction.output_level}"
 
-    def of_bucket(self, bucket: tuple[str, int], run_count: int) -> str:
+    def of_bucket(self, bucket: tuple[str, int], sorted_run_count: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
         compaction = self.plans.get(bucket)
         if compaction is not None:
@@ -146,16 +146,16 @@ class NextCompactions:
                 f"next: {compaction.reason}{levels} → {compaction.output_level}, "
                 f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{by_others}"
             )
-        return self.obstacle or f"nothing is due: {why_not_due(run_count, self.trigger)}"
+        return self.obstacle or f"nothing is due: {why_not_due(sorted_run_count, self.trigger)}"
 
 
-def why_not_due(run_count: int, trigger: int) -> str:
+def why_not_due(sorted_run_count: int, trigger: int) -> str:
     """Return the reason why no rule of universal compaction picks any runs."""
-    if run_count < trigger:
-        return f"{_count(run_count, 'sorted run')}, the trigger is {trigger}"
+    if sorted_run_count < trigger:
+        return f"{_count(sorted_run_count, 'sorted run')}, the trigger is {trigger}"
     return (
-        f"{_count(run_count, 'sorted run')}, as many as the trigger; it takes one more, or a "
-        "newest run that is as large as the next"
+        f"{_count(sorted_run_count, 'sorted run')}, as many as the trigger; it takes one more, or "
+        "a newest run that is as large as the next"
     )
 
 

@@ -135,8 +135,8 @@ class CompactionRun:
             self._compact_once()
         seconds = clock.steady_seconds() - start_s
         coordinator = self.table_job.stream_commit.coordinator
-        runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
-        self._print(self.summary.text(runs, coordinator.dropped_compactions.total, seconds))
+        counts: dict[object, int] = dict(coordinator.back_pressure.sorted_run_counts())
+        self._print(self.summary.text(counts, coordinator.dropped_compactions.total, seconds))
         self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:
@@ -226,8 +226,8 @@ class CompactionRun:
         stream_commit.state.follow_and_load(buckets)
         if choice.has_conditions:
             stream_commit.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in stream_commit.coordinator.back_pressure.sorted_runs().items():
-            self.summary.runs_before.setdefault(bucket, runs)
+        for bucket, count in stream_commit.coordinator.back_pressure.sorted_run_counts().items():
+            self.summary.counts_before.setdefault(bucket, count)
         return buckets
 
     def _reports(self, snapshots: Iterator[Snapshot]) -> Iterator[CompactionReport]:

@@ -49,7 +49,7 @@ class BucketAdvice:
 
 
 def bucket_advice(
-    sizes: Sequence[BucketSize], *, bucket_count: int, width: int, target_rows: int
+    sizes: Sequence[BucketSize], *, bucket_count: int, width: int, target_row_count: int
 ) -> BucketAdvice | None:
     """Return the advice about the number of buckets; None if it fits.
 
@@ -63,7 +63,7 @@ def bucket_advice(
     Args:
         sizes: the sizes of buckets with files.
         bucket_count: option ``bucket``.
-        width, target_rows: as in `DynamicBucketRules`; for ``bucket = -1``.
+        width, target_row_count: as in `DynamicBucketRules`; for ``bucket = -1``.
     """
     partitions: dict[bytes, list[BucketSize]] = {}
     for size in sizes:
@@ -83,7 +83,7 @@ def bucket_advice(
         option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
     else:
         row_count = max(sum(size.row_count for size in sizes), 1)
-        option, current_value = "dynamic-bucket.target-row-num", target_rows
+        option, current_value = "dynamic-bucket.target-row-num", target_row_count
         new_value = max(_two_digits(FAIR_BYTES * row_count // max(total, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value

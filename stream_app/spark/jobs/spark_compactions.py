@@ -52,13 +52,13 @@ _DRIVER_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
-def queue_rank(number: int, run_count: int) -> int:
+def queue_rank(number: int, sorted_run_count: int) -> int:
     """Return the rank of request `number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
     """
-    return number - OVERTAKEN_BY_A_RUN * run_count
+    return number - OVERTAKEN_BY_A_RUN * sorted_run_count
 
 
 def shared_count(sizes: Iterable[int]) -> int:

@@ -135,7 +135,7 @@ def current_metrics(
     now_s: float,
     failed: int,
     dropped: int,
-    waiting_rows: int = 0,
+    waiting_row_count: int = 0,
 ) -> CompactionMetrics:
     """Return the current figures of some buckets. Compactions may run on during the call.
 
@@ -153,15 +153,15 @@ def current_metrics(
         for compaction in unfinished_compactions
         if not compaction.future.running()
     ]
-    level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
-    sorted_runs = [bucket_levels.sorted_run_count for bucket_levels in levels]
+    level0_file_counts = [bucket_levels.level0_file_count for bucket_levels in levels]
+    sorted_run_counts = [bucket_levels.sorted_run_count for bucket_levels in levels]
     return CompactionMetrics(
         buckets=len(levels),
-        level0_files_max=max(level0_files, default=0),
-        level0_files=sum(level0_files),
-        sorted_runs_max=max(sorted_runs, default=0),
-        sorted_runs=sum(sorted_runs),
-        waiting_rows=waiting_rows,
+        level0_files_max=max(level0_file_counts, default=0),
+        level0_files=sum(level0_file_counts),
+        sorted_runs_max=max(sorted_run_counts, default=0),
+        sorted_runs=sum(sorted_run_counts),
+        waiting_rows=waiting_row_count,
         queued=len(queued_start_s),
         running=len(running_start_s),
         finished=len(open_compactions) - len(unfinished_compactions),

@@ -60,7 +60,7 @@ class BucketTree:
     name: str
     partition: str
     bucket: int
-    run_count: int
+    sorted_run_count: int
     row_count: int
     bytes: int
     lines: tuple[LevelLine, ...]
@@ -87,7 +87,8 @@ def bucket_trees(
         for bucket, bucket_runs in groups
     ]
     return sorted(
-        trees, key=lambda tree: (not tree.compaction, -tree.run_count, tree.partition, tree.bucket)
+        trees,
+        key=lambda tree: (not tree.compaction, -tree.sorted_run_count, tree.partition, tree.bucket),
     )
 
 
@@ -108,7 +109,7 @@ def _tree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
         bucket=bucket,
-        run_count=len(runs),
+        sorted_run_count=len(runs),
         row_count=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),

@@ -223,7 +223,7 @@ class BucketCoordinator:
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped_compactions.total,
-            waiting_rows=self._rest_times.rows_to_report(self.waiting_row_count()),
+            waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:
