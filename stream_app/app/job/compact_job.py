@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
-from stream_app.app.inspect.bucket_trees import planned_compactions
+from stream_app.app.inspect.bucket_trees import due_compactions
 from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.channels.listener import Listeners
@@ -161,7 +161,7 @@ class CompactionRun:
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest_snapshot = table.snapshots.latest()
-        units = planned_compactions(table, latest_snapshot, buckets, full=settings.full)
+        units = due_compactions(table, latest_snapshot, buckets, full=settings.full)
         if table.kind_traits.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest_snapshot, buckets))
         snapshots = (

@@ -22,7 +22,7 @@ from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import (
@@ -298,7 +298,7 @@ class TableJob:
         stream_commit = self._stream_commit
         return self._idle_callbacks if stream_commit is None else stream_commit.callbacks
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         return (
             ()

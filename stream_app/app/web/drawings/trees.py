@@ -11,7 +11,7 @@ from itertools import groupby
 
 from stream_app.app.inspect.bucket_trees import NextCompactions, TreeRow
 from stream_app.app.text.listing import size_text
-from stream_app.table.compact.compaction_metrics import CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import UnfinishedCompaction
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
@@ -71,7 +71,7 @@ class BucketTree:
 def bucket_trees(
     runs: Sequence[TreeRow],
     next_compactions: NextCompactions,
-    under_way: Iterable[CompactionUnderWay] = (),
+    unfinished_compactions: Iterable[UnfinishedCompaction] = (),
 ) -> list[BucketTree]:
     """Return the buckets' trees: first those in compaction, then those with most sorted runs.
 
@@ -79,7 +79,8 @@ def bucket_trees(
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
     compactions = {
-        (compaction.partition, compaction.bucket): compaction for compaction in under_way
+        (compaction.partition, compaction.bucket): compaction
+        for compaction in unfinished_compactions
     }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
@@ -96,7 +97,7 @@ def _tree(
     bucket_key: tuple[str, int],
     runs: Sequence[TreeRow],
     next_compactions: NextCompactions,
-    compaction: CompactionUnderWay | None,
+    compaction: UnfinishedCompaction | None,
 ) -> BucketTree:
     partition, bucket = bucket_key
     lines = []
@@ -118,7 +119,7 @@ def _tree(
     )
 
 
-def _compaction_text(compaction: CompactionUnderWay) -> str:
+def _compaction_text(compaction: UnfinishedCompaction) -> str:
     levels = " ".join(map(str, compaction.levels))
     return (
         f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
@@ -132,7 +133,7 @@ def _line(
     runs: Sequence[TreeRow],
     largest: int,
     next_compactions: NextCompactions,
-    compaction: CompactionUnderWay | None,
+    compaction: UnfinishedCompaction | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
     shown_runs = runs[:RUNS_SHOWN]

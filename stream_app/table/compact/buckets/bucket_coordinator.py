@@ -30,10 +30,10 @@ from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
-    CompactionUnderWay,
-    OpenCompaction,
-    compaction_under_way,
+    TimedCompaction,
+    UnfinishedCompaction,
     current_metrics,
+    unfinished_compaction,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
@@ -185,7 +185,7 @@ class BucketCoordinator:
                     self.failures.forget(bucket_id)
         return later_buckets
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         compactions = []
         for (partition, bucket), manager in list(self._managers.items()):
@@ -193,7 +193,7 @@ class BucketCoordinator:
             if compaction is not None and not compaction.future.done():
                 path = self.table.paths.partition_path(partition)
                 compactions.append(
-                    compaction_under_way(path, bucket, compaction.unit, compaction.future)
+                    unfinished_compaction(path, bucket, compaction.unit, compaction.future)
                 )
         return compactions
 
@@ -209,17 +209,17 @@ class BucketCoordinator:
         )
 
     def metrics(self) -> CompactionMetrics:
-        """Return metrics of open work and failed attempts. Any thread may call it."""
+        """Return metrics of begun compactions and failed attempts. Any thread may call it."""
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
-        open_compactions = [
-            OpenCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
+        compactions = [
+            TimedCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
             if (compaction := manager.begun_compaction)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
-            open_compactions,
+            compactions,
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped_compactions.total,
