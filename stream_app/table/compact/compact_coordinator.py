@@ -112,7 +112,7 @@ class CompactCoordinator(Protocol):
         ...
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
-        """Start the compactions that are due, and return their number.
+        """Begin the compactions that are due, and return their number.
 
         Args:
             expects_no_flush: whether no epoch is expected, so that rows that wait for a later
@@ -121,7 +121,7 @@ class CompactCoordinator(Protocol):
         ...
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions, and return the buckets whose compaction must start later.
+        """Begin full compactions, and return the buckets whose compaction must begin later.
 
         Raises:
             UsageError: the table is write-only.

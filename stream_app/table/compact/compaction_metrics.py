@@ -82,7 +82,7 @@ class CompactionMetrics:
         finished: compactions that currently wait for their commit.
         oldest_queued_s, oldest_running_s: the age of the oldest queued and running compaction in
             seconds; 0 without one.
-        begun: compactions that were started (`compactionTotalCount`).
+        begun: compactions that have begun (`compactionTotalCount`).
         completed: compactions that were committed (`compactionCompletedCount`).
         failed: attempts that ended with an error and are retried.
         dropped: results that were dropped because another writer changed the bucket.
@@ -210,7 +210,7 @@ class CompactionTally:
         ended = self.completed + current_metrics.failed + current_metrics.dropped
         return replace(
             current_metrics,
-            # Exactly one of these counts includes each started compaction.
+            # Exactly one of these counts includes each begun compaction.
             begun=ended + current_metrics.unfinished + current_metrics.finished,
             **asdict(self),
         )

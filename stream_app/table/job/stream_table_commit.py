@@ -140,7 +140,7 @@ class StreamTableCommit:
         return self.state.constraints.next_sequence_number
 
     def must_wait_after_trigger(self) -> bool:
-        """Start due compactions, and return whether `follow_and_wait` would wait for one.
+        """Begin due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.

@@ -120,12 +120,12 @@ class AppendCompactCoordinator:
             self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
-        """Start the planned tasks, and plan again if there are new snapshots."""
+        """Begin the planned tasks, and plan again if there are new snapshots."""
         self.planner_runner.set_last_snapshot(None)
-        return self._start_tasks()
+        return self._begin_tasks()
 
-    def _start_tasks(self) -> int:
-        started_count = self._take_plan()
+    def _begin_tasks(self) -> int:
+        begun_count = self._take_plan()
         has_capacity = len(self._begun_tasks) < PENDING_TASKS_MAX
         is_due = self.planner_runner.is_due or bool(self.failures.due_tasks())
         if self.planner_runner.running_round is None and has_capacity and is_due:
@@ -133,14 +133,14 @@ class AppendCompactCoordinator:
             begun_names = {file.file_name for unit in units for file in unit.files}
             failed_tasks = self.failures.take_due_tasks()
             self.planner_runner.begin(begun_names | self.failures.skipped_files(), failed_tasks)
-        return started_count
+        return begun_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start compactions as `trigger` does, but only of files up to a snapshot."""
+        """Begin compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
         self.planner_runner.set_last_snapshot(bounds.last_snapshot)
-        self._start_tasks()
+        self._begin_tasks()
         return set()
 
     def is_idle(self) -> bool:
@@ -190,9 +190,9 @@ class AppendCompactCoordinator:
     def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
-        It also starts newly planned tasks, for callers that only wait.
+        It also begins newly planned tasks, for callers that only wait.
         """
-        self._start_tasks()
+        self._begin_tasks()
         results = []
         for name, begun_task in list(self._begun_tasks.items()):
             if not begun_task.future.done():

@@ -140,7 +140,7 @@ class BucketCoordinator:
         self._rest_times.note_filled((change.bucket_id for change in changes), row_count=row_count)
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
-        """Start due compactions, most sorted runs first, and return their number.
+        """Begin due compactions, most sorted runs first, and return their number.
 
         A bucket whose compaction failed waits for its next attempt; see
         `CompactCoordinator.trigger`.
@@ -149,7 +149,7 @@ class BucketCoordinator:
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
-        started = 0
+        begun_count = 0
         for bucket_id, manager in by_urgency:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
@@ -161,14 +161,14 @@ class BucketCoordinator:
                 self.executor, local_ms=local_ms, expects_no_flush=is_resting
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                started += 1
+                begun_count += 1
             if manager.begun_compaction is None:
                 # The bucket needs no compaction: another job may have compacted it.
                 self.failures.forget(bucket_id)
-        return started
+        return begun_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions, and return the buckets whose compaction must start later.
+        """Begin full compactions, and return the buckets whose compaction must begin later.
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
