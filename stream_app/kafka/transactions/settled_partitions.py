@@ -73,9 +73,9 @@ def progress_at(
     later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for partition, code in transactions.pending_messages.partitions.items():
-        earlier = transactions.earlier_progress.partition(partition)
+        earlier_progress = transactions.earlier_progress.partition(partition)
         seen_position = max(
-            _position_of(messages, last_new_index.get(code)), earlier.highest_position
+            _position_of(messages, last_new_index.get(code)), earlier_progress.highest_position
         )
         highest_position = max(
             seen_position,
@@ -85,11 +85,13 @@ def progress_at(
         if code in last_change_index:
             is_behind = _position_of(messages, last_change_index[code]) < highest_position
         else:
-            is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
+            is_behind = (
+                earlier_progress.state is PartitionState.BEHIND or highest_position > seen_position
+            )
         if code in last_row_index:
             is_read = bool(is_sure[last_row_index[code]])
         else:
-            is_read = code in marked_codes or earlier.state is PartitionState.SETTLED
+            is_read = code in marked_codes or earlier_progress.state is PartitionState.SETTLED
         is_idle = code in later_codes or ends[code] >= newest_offsets.get(partition, LAST_OF_ALL)
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)

@@ -92,17 +92,19 @@ class Topics:
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         _stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
-        for planned in pending.unread_ranges(ranges):
+        for planned in pending_messages.unread_ranges(ranges):
             for index in range(planned.begin, planned.end, _BATCH):
                 until = min(planned.end, index + _BATCH)
                 assert until <= self.visible[planned.kafka_partition]
                 part = _part(self.transactions[planned.kafka_partition], index, until)
-                pending.add(planned.kafka_partition, np.arange(index, until, dtype=np.int64), part)
-        pending.reach(ranges)
+                pending_messages.add(
+                    planned.kafka_partition, np.arange(index, until, dtype=np.int64), part
+                )
+        pending_messages.reach(ranges)
 
     def close(self) -> None:
         """See `MessageReader.close`."""

@@ -103,9 +103,9 @@ def _tree(
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
     levels = {run.level for run in runs}
-    largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
+    level_bytes_max = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
     for level, level_runs in by_level:
-        lines.append(_line(level, list(level_runs), largest, next_compactions, compaction))
+        lines.append(_line(level, list(level_runs), level_bytes_max, next_compactions, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -131,7 +131,7 @@ def _compaction_text(compaction: UnfinishedCompaction) -> str:
 def _line(
     level: int,
     runs: Sequence[TreeRow],
-    largest: int,
+    level_bytes_max: int,
     next_compactions: NextCompactions,
     compaction: UnfinishedCompaction | None,
 ) -> LevelLine:
@@ -141,7 +141,7 @@ def _line(
     x, boxes = 0.0, []
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
     for index, run in enumerate(shown_runs):
-        width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, largest), 2)
+        width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, level_bytes_max), 2)
         is_next = next_compactions.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(

@@ -214,7 +214,7 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     assert (listed.columns, listed.rows, listed.stopped_after) == (["k", "v"], [], None)
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
     text = page(
-        "rows", site=site, live=None, can_act=False, name="shop.orders", where="", limit=1,
+        "rows", site=site, live_updates=None, can_act=False, name="shop.orders", where="", limit=1,
         shown=MatchingRows(stopped_after=70_000), filter_error=None, read_s=10.0,
     )  # fmt: skip
     assert "Stopped after 10 s and 70,000 rows" in text
