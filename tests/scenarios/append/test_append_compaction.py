@@ -352,7 +352,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """A full compaction reads snapshots up to the newest; the next compactions read on."""
+    """A full compaction reads snapshots up to the latest; the next compactions read on."""
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
