@@ -28,7 +28,7 @@ class RunBox:
 
     Attributes:
         is_next: whether the due compaction includes it.
-        is_compacting: whether the running compaction includes it.
+        is_compacting: whether the unfinished compaction includes it.
     """
 
     x: float

@@ -117,7 +117,7 @@ class BucketCoordinator:
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of known buckets again, after another writer's commit.
 
-        Running compactions continue.
+        Begun compactions continue.
         """
         stale_buckets = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
         self._rest_times.note_filled(stale_buckets, row_count=0)
