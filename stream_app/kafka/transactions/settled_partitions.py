@@ -56,10 +56,8 @@ def progress_at(
     messages = all_messages[is_inside]
     is_change = messages["kind"] == MessageKind.CHANGE
     has_position = is_change & (messages["position"][:, 0] >= 0)
-    is_uncounted = transactions.has_ended & (
-        ~transactions.has_begun | transactions.is_old
-    )  # step 2
-    is_sure = has_position.copy()
+    is_sure = has_position.copy()  # step 2
+    is_uncounted = transactions.has_ended & (~transactions.has_begun | transactions.is_old)
     change_transactions = messages["transaction"][is_change]
     is_sure[is_change] &= ~(messages["is_new"][is_change] & is_uncounted[change_transactions])
     gives_row = np.isin(messages["kind"], _ROW_KINDS)  # step 3
@@ -73,9 +71,9 @@ def progress_at(
     later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
     for partition, code in transactions.pending_messages.partitions.items():
-        earlier_progress = transactions.earlier_progress.partition(partition)
+        earlier = transactions.earlier_progress.partition(partition)
         seen_position = max(
-            _position_of(messages, last_new_index.get(code)), earlier_progress.highest_position
+            _position_of(messages, last_new_index.get(code)), earlier.highest_position
         )
         highest_position = max(
             seen_position,
@@ -85,13 +83,11 @@ def progress_at(
         if code in last_change_index:
             is_behind = _position_of(messages, last_change_index[code]) < highest_position
         else:
-            is_behind = (
-                earlier_progress.state is PartitionState.BEHIND or highest_position > seen_position
-            )
+            is_behind = earlier.state is PartitionState.BEHIND or highest_position > seen_position
         if code in last_row_index:
             is_read = bool(is_sure[last_row_index[code]])
         else:
-            is_read = code in marked_codes or earlier_progress.state is PartitionState.SETTLED
+            is_read = code in marked_codes or earlier.state is PartitionState.SETTLED
         is_idle = code in later_codes or ends[code] >= newest_offsets.get(partition, LAST_OF_ALL)
         state = _state_of(is_behind=is_behind, has_newest_rows=is_read or is_idle)
         progress[partition] = PartitionProgress(highest_position, state)
