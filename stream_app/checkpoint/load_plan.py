@@ -85,15 +85,15 @@ def split_into_epochs(
             tables.
     """
     epochs: list[list[LoadPart]] = []
-    free_slots = 0
+    free_slot_count = 0
     for parts in tables:
-        slots = _TABLES_A_TASK if len(parts) > 1 else 1
+        slot_count = _TABLES_A_TASK if len(parts) > 1 else 1
         for part in parts:
-            if free_slots < slots:
+            if free_slot_count < slot_count:
                 epochs.append([])
-                free_slots = _TABLES_A_TASK * task_count
+                free_slot_count = _TABLES_A_TASK * task_count
             epochs[-1].append(part)
-            free_slots -= slots
+            free_slot_count -= slot_count
     return epochs
 
 

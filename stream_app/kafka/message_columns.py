@@ -124,18 +124,18 @@ def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     return pa.concat_arrays(stretches).cast(pa.binary())
 
 
-def _copy_ascending(begins: Int64s, ends: Int64s) -> pa.Array:
+def _copy_ascending(starts: Int64s, ends: Int64s) -> pa.Array:
     """Copy cells whose addresses ascend."""
-    base = int(begins[0])
-    bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)
-    bounds[:, 0], bounds[:, 1] = begins - base, ends - base
+    base = int(starts[0])
+    bounds: npt.NDArray[Any] = np.empty((len(starts), 2), np.int64)
+    bounds[:, 0], bounds[:, 1] = starts - base, ends - base
     # The last cell has no gap after it, so the last bound is repeated.
     offsets = np.append(bounds.reshape(-1), bounds[-1, 1])
     memory = pa.foreign_buffer(base, max(int(bounds[-1, 1]), 1))
     cells_and_gaps = pa.Array.from_buffers(
-        pa.large_binary(), 2 * len(begins), [None, pa.py_buffer(offsets), memory]
+        pa.large_binary(), 2 * len(starts), [None, pa.py_buffer(offsets), memory]
     )
-    return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(begins), 2)))
+    return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(starts), 2)))
 
 
 def _struct_size() -> int:

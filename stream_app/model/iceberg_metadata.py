@@ -134,7 +134,7 @@ class IcebergSnapshot:
 
     Attributes:
         summary: the operation, counts, and the mark of Paimon's snapshot.
-        first_row_id, added_rows: in version 3.
+        first_row_id, added_row_count: in version 3.
     """
 
     snapshot_id: int
@@ -145,7 +145,7 @@ class IcebergSnapshot:
     schema_id: int
     summary: Mapping[str, str]
     first_row_id: int | None = None
-    added_rows: int | None = None
+    added_row_count: int | None = None
 
     @property
     def mark(self) -> str | None:

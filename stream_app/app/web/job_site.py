@@ -101,7 +101,7 @@ class JobSite(Site):
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
-        self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
+        self._cached_newest_ms = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
@@ -295,4 +295,4 @@ class JobSite(Site):
 
     def _newest_message_ms(self) -> int | None:
         """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._newest.result() if self._history is None else self._history.source_ms
+        return self._cached_newest_ms.result() if self._history is None else self._history.source_ms

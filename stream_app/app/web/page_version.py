@@ -75,7 +75,7 @@ class PageVersion:
                     status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
-                    activity and activity.under_way,
+                    activity and activity.unfinished_compactions,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )

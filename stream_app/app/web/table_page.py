@@ -292,8 +292,8 @@ def _trees(
 ) -> list[BucketTree]:
     if not runs:
         return []
-    under_way = () if activity is None else activity.under_way
-    return bucket_trees(runs, next_compactions(table, latest_snapshot), under_way)
+    unfinished_compactions = () if activity is None else activity.unfinished_compactions
+    return bucket_trees(runs, next_compactions(table, latest_snapshot), unfinished_compactions)
 
 
 def _write_amplification(

@@ -296,7 +296,7 @@ class RoundCommitter(Generic[MessagesT]):
             durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded_epoch.began_ms,
             snapshots=commit_result.snapshots,
-            sorted_runs=feed.table_job.sorted_runs(),
+            sorted_run_histogram=feed.table_job.sorted_run_histogram(),
             compactions=commit_result.compactions,
             metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )

@@ -41,7 +41,7 @@ class MessageReader(Protocol):
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         """Add the messages of ranges that are not pending already.

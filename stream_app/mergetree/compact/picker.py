@@ -53,7 +53,7 @@ class Picker(Protocol):
         ...
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
         ...
@@ -111,7 +111,7 @@ class MergeTreePicker:
         """Do nothing, because each unit is picked from the current levels."""
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, _running: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, _begun_unit: CompactUnit | None, /
     ) -> None:
         """See `Picker.note_restored`."""
         old_names = {file.file_name for file in old_levels.all_files()}

@@ -133,7 +133,7 @@ def written_versions(
             hidden.
     """
     layout = rule.layout
-    newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
+    newest_number = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
     stored_versions, older_hidden = _affected_rows(changes, rule, find, hidden_changes)
     wide_layout = widened_layout(layout, changes.schema)
     older_rows = [
@@ -150,7 +150,9 @@ def written_versions(
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
     if hidden_changes is not None and hidden_rows.num_rows:
         hidden_changes.add(hidden_rows)
-    before, after = (with_sequence_number(part, newest) for part in (stored_versions, versions))
+    before, after = (
+        with_sequence_number(part, newest_number) for part in (stored_versions, versions)
+    )
     differences = batch_differences(layout, before, after)
     written_rows = (
         differences.changelog(~differences.same_values())

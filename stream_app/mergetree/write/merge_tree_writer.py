@@ -132,7 +132,9 @@ class MergeTreeWriter:
             tuple(self._changelog_files),
             tuple(self._refused_batches),
             index_entries=() if self.hidden_changes is None else self.hidden_changes.finish(),
-            late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
+            late_change_count=0
+            if self.hidden_changes is None
+            else self.hidden_changes.late_change_count,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
         return written_files

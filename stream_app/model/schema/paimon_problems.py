@@ -258,7 +258,7 @@ def _lookup_problems(
     *,
     crosses: bool,
 ) -> Iterator[str]:
-    """Yield problems with the look-up of keys in all partitions."""
+    """Yield problems with the lookup of keys in all partitions."""
     key = PARTITION_LOOKUP.key
     if not primary_keys or not partition_keys:
         yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"

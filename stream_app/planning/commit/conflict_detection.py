@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from stream_app.model.bucket_id import NOT_FIXED, BucketId
-from stream_app.model.files.bucket_change import LookUp
+from stream_app.model.files.bucket_change import LookupFiles
 from stream_app.model.files.data_file_meta import KeyOrder
 from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
@@ -54,7 +54,7 @@ def find_conflicts(
     live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
-    look_ups: Iterable[tuple[BucketId, LookUp]] = (),
+    lookup_files: Iterable[tuple[BucketId, LookupFiles]] = (),
 ) -> list[Conflict]:
     """Return all conflicts of committing `changes` on top of `live_entries`.
 
@@ -62,12 +62,12 @@ def find_conflicts(
         live_entries: the live files of at least the changed partitions.
         changes: the entries to commit.
         key_of: makes serialized keys comparable.
-        look_ups: the files in which compactions looked up older rows, by bucket.
+        lookup_files: the files in which compactions looked up older rows, by bucket.
     """
     live_by_identity = {entry.identity: entry for entry in live_entries}
     conflicts = _bucket_count_conflicts(live_by_identity.values(), changes)
-    for bucket, look_up in look_ups:
-        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
+    for bucket, files in lookup_files:
+        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, files)
     conflicts += _file_conflicts(live_by_identity, changes)
     return conflicts + _key_range_conflicts(live_by_identity.values(), changes, key_of)
 
@@ -135,9 +135,9 @@ def _lookup_conflicts(
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
     bucket_id: BucketId,
-    look_up: LookUp,
+    lookup_files: LookupFiles,
 ) -> list[Conflict]:
-    """Return conflicts of look-ups: a file above was added or is missing, which changes rows."""
+    """Return conflicts of lookups: a file above was added or is missing, which changes rows."""
     lifted_entries = [
         change
         for change in changes
@@ -152,15 +152,15 @@ def _lookup_conflicts(
         entry.file.file_name: entry
         for entry in live_entries
         if entry.bucket_id == bucket_id
-        and entry.file.level > look_up.output_level
+        and entry.file.level > lookup_files.output_level
         and any(
             key_of(entry.file.min_key) <= max_key and min_key <= key_of(entry.file.max_key)
             for min_key, max_key in key_ranges
         )
     }
-    if not lifted_entries or files_above.keys() == look_up.files:
+    if not lifted_entries or files_above.keys() == lookup_files.files:
         return []
-    name = min(files_above.keys() ^ look_up.files)
+    name = min(files_above.keys() ^ lookup_files.files)
     event = "has come" if name in files_above else "is gone"
     return [
         Conflict(

@@ -104,12 +104,12 @@ def statistics_of(
         for name, figure in figures.items():
             figure.add(batch.column(name))
     files = [entry.file for entry in FileStoreScan(table).live(snapshot)]
-    stored_rows = sum(file.row_count for file in files)
+    stored_row_count = sum(file.row_count for file in files)
     return TableStatistics(
         snapshot_id=snapshot.snapshot_id,
         schema_id=table.schema.schema_id,
         row_count=row_count,
-        byte_count=sum(file.file_size for file in files) * row_count // max(stored_rows, 1),
+        byte_count=sum(file.file_size for file in files) * row_count // max(stored_row_count, 1),
         columns={name: figure.statistics() for name, figure in figures.items()},
     )
 

@@ -216,8 +216,8 @@ def _reason_unrecorded(
     """Return the reason why a snapshot's changes were not recorded; empty if they were.
 
     A rollback to a tag restores an expired snapshot without its changelog. That snapshot is the
-    oldest then, so only the oldest is checked. stream_app's rollback removes the changelog's name
-    from it; Paimon's leaves it.
+    earliest then, so only the earliest is checked. stream_app's rollback removes the changelog's
+    name from it; Paimon's leaves it.
     """
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE without a changelog"

@@ -246,15 +246,15 @@ class RowDifferences:
     """Counts of differing rows.
 
     Attributes:
-        missing: expected rows that the table lacks.
-        wrong: rows with other values than expected.
-        unexpected: rows that are not expected.
+        missing_count: expected rows that the table lacks.
+        wrong_count: rows with other values than expected.
+        unexpected_count: rows that are not expected.
         example: the key of the first differing row, as text.
     """
 
-    missing: int
-    wrong: int
-    unexpected: int
+    missing_count: int
+    wrong_count: int
+    unexpected_count: int
     example: str
 
 
@@ -273,18 +273,23 @@ def compare_rows(
     Raises:
         CorruptFileError: a file cannot be read.
     """
-    missing = wrong = unexpected = 0
+    missing_count = wrong_count = unexpected_count = 0
     example = ""
     for difference in differences(table.layout(), expected_rows, stored_rows):
         unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
-        missing += len(difference.removed)
-        wrong += len(difference.changed)
-        unexpected += len(unexpected_rows)
+        missing_count += len(difference.removed)
+        wrong_count += len(difference.changed)
+        unexpected_count += len(unexpected_rows)
         for indices in (difference.removed, difference.changed, unexpected_rows):
             if len(indices) and not example:
                 row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
                 example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
-    if not missing + wrong + unexpected:
+    if not missing_count + wrong_count + unexpected_count:
         return None
-    return RowDifferences(missing=missing, wrong=wrong, unexpected=unexpected, example=example)
+    return RowDifferences(
+        missing_count=missing_count,
+        wrong_count=wrong_count,
+        unexpected_count=unexpected_count,
+        example=example,
+    )

@@ -244,7 +244,7 @@ class FileStoreCommit:
         timeout_ms = options[COMMIT_TIMEOUT]
         start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its latest snapshot. It reads the
-        # newest one only after a lost race.
+        # latest one only after a lost race.
         latest_snapshot = self.commit_history.latest_snapshot
         for retry in range(retries_max + 1):
             snapshot = self._attempt(latest_snapshot, plan, commit_files)

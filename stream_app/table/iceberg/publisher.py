@@ -264,7 +264,7 @@ class IcebergPublisher:
             ManifestContent.DATA, update.manifests, added_files, update.changes.removed
         )
         manifests += self._vector_manifests(writer, update, snapshot)
-        added_rows = sum(file.row_count for file in added_files.values())
+        added_row_count = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
@@ -277,9 +277,9 @@ class IcebergPublisher:
                 update, snapshot, writer, manifests, merges_by_key=traits.merges_by_key
             ),
             first_row_id=first_row_id,
-            added_rows=None if first_row_id is None else added_rows,
+            added_row_count=None if first_row_id is None else added_row_count,
         )
-        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
+        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_row_count)
         if not self.iceberg_files.publish(metadata):
             self.iceberg_files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None

@@ -225,8 +225,8 @@ def _must_be_sent(
     A catalog accepts only sequence numbers above its last one. The latest snapshot is sent in any
     case, so that the server reports a problem with it.
     """
-    is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
-    return is_newest or snapshot.sequence_number > published.last_sequence_number
+    is_latest = snapshot.snapshot_id == metadata.current.snapshot_id
+    return is_latest or snapshot.sequence_number > published.last_sequence_number
 
 
 def _next_numbers_if_behind(

@@ -70,7 +70,7 @@ class CompactionPublisher:
     published: PublishedCompactions
 
     def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
-        """Return the sums, the open work and the table's size. Any thread may call it."""
+        """Return the sums, the begun compactions and the table's size. Any thread may call it."""
         metrics = self.published.tally.metrics(current_metrics)
         return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 

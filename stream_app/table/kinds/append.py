@@ -48,7 +48,7 @@ APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=AppendCompactCoordinator,
-    planned_compactions=small_file_requests,
+    due_compactions=small_file_requests,
     rewrite=compact_append,
 )
 
@@ -58,6 +58,6 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
-    planned_compactions=neighbour_requests,
+    due_compactions=neighbour_requests,
     rewrite=compact_append,
 )

@@ -1,9 +1,9 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
-Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their look-ups.
+Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their lookups.
 `mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
-look-up makes the copy.
+lookup makes the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """
@@ -156,7 +156,7 @@ class LookupReader:
 
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
-    """Return a table's local copies for look-ups; None if its compactions look up no rows."""
+    """Return a table's local copies for lookups; None if its compactions look up no rows."""
     bytes_max = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
     if bytes_max == 0 or not table.options.looks_up:
         return None

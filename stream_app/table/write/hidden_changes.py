@@ -78,7 +78,7 @@ class HiddenChangesOfBucket:
     bucket: int
     columns: HistoryColumns
     late_ms: int
-    late_changes: int = field(init=False, default=0)
+    late_change_count: int = field(init=False, default=0)
     _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
 
@@ -107,7 +107,7 @@ class HiddenChangesOfBucket:
         if files := [self._file(entry) for entry in self._bucket_entries()]:
             oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)
             is_late = pc.less(integer_view(starts), oldest_start)
-            self.late_changes += int(pc.sum(is_late).as_py() or 0)
+            self.late_change_count += int(pc.sum(is_late).as_py() or 0)
 
     def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`.

@@ -40,7 +40,7 @@ ENGINES: Mapping[str, Mapping[str, str]] = {
         **AGGREGATION,
         "aggregation.remove-record-on-delete": "true",
     },
-    "aggregation by look-ups": {**AGGREGATION, "changelog-producer": "lookup"},
+    "aggregation by lookups": {**AGGREGATION, "changelog-producer": "lookup"},
     "group": GROUP,
     "group, column keeps": {**GROUP, "fields.v.ignore-retract": "true"},
     "group removes": {**GROUP, REMOVES: "g"},

@@ -134,7 +134,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
     metrics = report.metrics
     amplification = metrics.write_amplification
     return {
-        "sorted_runs": dict(report.sorted_runs),
+        "sorted_runs": dict(report.sorted_run_histogram),
         "level0_files_max": metrics.level0_files_max,
         "level0_files": metrics.level0_files,
         "waiting_rows": metrics.waiting_rows,

@@ -80,8 +80,10 @@ class JvmCollector(Collector):
             "executors", "Executors of Spark; on one machine the driver is the only one.",
             max(1, len(infos)) if is_local else len(infos) - 1,
         )  # fmt: skip
-        running_tasks = sum(info.numRunningTasks() for info in infos)
-        yield self._gauge("tasks_running", "Tasks that executors are working at.", running_tasks)
+        running_task_count = sum(info.numRunningTasks() for info in infos)
+        yield self._gauge(
+            "tasks_running", "Tasks that executors are working at.", running_task_count
+        )
 
     def _gauge(self, name: str, meaning: str, value: float) -> Metric:
         family = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])

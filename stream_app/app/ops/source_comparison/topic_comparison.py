@@ -112,13 +112,13 @@ class Comparison:
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
         loaded_locations: the folders of tables whose first rows came from a database.
-        chunk_rows: the maximum number of changes in memory, of all tables together.
+        chunk_row_count: the maximum number of changes in memory, of all tables together.
     """
 
     folder: str
     progress: Progress
     loaded_locations: frozenset[str] = frozenset()
-    chunk_rows: int = CHUNK_ROWS
+    chunk_row_count: int = CHUNK_ROWS
     _source_config: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
 
@@ -189,7 +189,7 @@ class Comparison:
             for part in splitter.split(messages):
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
-            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_rows:
+            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_row_count:
                 fullest = max(self._tables, key=lambda table: table.buffered_row_count)
                 fullest.run_step(SourceReplay.flush)
         for table in self._tables:

@@ -43,8 +43,8 @@ _UINT32 = np.uint64(2**32 - 1)
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
     """Return a cursor in messages of the wire format, binary [n], at the indexes of their type."""
     offsets = offsets_of(messages).astype(np.int64)
-    begins = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
-    return ProtobufCursor(bytes_of(messages)[: offsets[-1]], begins, offsets[1:])
+    starts = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
+    return ProtobufCursor(bytes_of(messages)[: offsets[-1]], starts, offsets[1:])
 
 
 class ProtobufCursor(ValueCursor):
@@ -213,8 +213,8 @@ class _FieldValues:
         is_present: bool [n]; whether each message has the field.
     """
 
-    def __init__(self, field: ProtobufField, begins: Int64s) -> None:
-        count = len(begins)
+    def __init__(self, field: ProtobufField, starts: Int64s) -> None:
+        count = len(starts)
         self.field = field
         self.is_present: Bools = np.zeros(count, np.bool_)
         value_field = field.inner or field
@@ -222,7 +222,7 @@ class _FieldValues:
         self._numbers: npt.NDArray[Any] = np.zeros(
             count, _DTYPES.get(value_field.kind.avro, np.int64)
         )
-        self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)
+        self._starts, self._lengths = starts.copy(), np.zeros(count, np.int64)
 
     def put(self, indices: Int64s, numbers: npt.NDArray[np.generic]) -> None:
         """Take numbers, truth values or an enum's numbers."""

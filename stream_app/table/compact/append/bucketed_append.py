@@ -103,10 +103,10 @@ class NeighbourPicker:
         self.queue = files_in_row_order((*self.queue, *unit.files))
 
     def note_restored(
-        self, _old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
+        self, _old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
         """See `Picker.note_restored`."""
-        names = {file.file_name for file in running_unit.files} if running_unit else set()
+        names = {file.file_name for file in begun_unit.files} if begun_unit else set()
         self.queue = files_in_row_order(
             file for file in new_levels.all_files() if file.file_name not in names
         )
