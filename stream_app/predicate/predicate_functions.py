@@ -50,6 +50,11 @@ ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 
 
 def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
+    """Return a call of `variant_get`, or of `try_variant_get` if it does not fail.
+
+    Raises:
+        ValueError: the arguments do not fit; it names what fits.
+    """
     texts = [literal.text for literal in literals if literal.kind is LiteralKind.TEXT]
     if column.data_type.root is not TypeRoot.VARIANT or not 1 <= len(literals) <= 2:
         raise ValueError("expected a VARIANT, a 'path' and at most one 'type'")
@@ -193,6 +198,11 @@ _CONVERSIONS: Mapping[TypeRoot, Callable[[Variant, DataType], Any]] = {
 
 
 def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
+    """Return a call of `array_contains`; a value that no element can equal becomes null.
+
+    Raises:
+        ValueError: the arguments do not fit; it names what fits.
+    """
     element = column.data_type.element
     if column.data_type.root not in LIST_ROOTS or element is None or len(literals) != 1:
         raise ValueError("expected an ARRAY, and a value of its elements")

@@ -95,6 +95,7 @@ def short_times(text: str) -> str:
 
 
 def _page_environment() -> Environment:
+    """Return Jinja's environment, with the pages' filters, tests and globals."""
     environment = Environment(
         loader=PackageLoader("stream_app.app.web"),
         autoescape=True,

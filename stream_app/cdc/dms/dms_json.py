@@ -180,6 +180,11 @@ class DmsDialect(dialect.Dialect):
         )
 
     def _record(self, data: dict[str, Any], op: int, table: dialect.DialectTable) -> RecordImages:
+        """Return the images of a record.
+
+        Raises:
+            UnreadableRecordError: it is an update, and the row that it changes is uncertain.
+        """
         check_once(data, frozenset(f"{_BEFORE}{name}" for name in table.columns))
         row = _cells(data, table)
         if op == DELETE:

@@ -72,6 +72,7 @@ class DoubtSearch:
                 yield Doubt(reason, _TOPIC_FIX)
 
     def _doubts_of_logs(self) -> Iterator[Doubt]:
+        """Yield doubts about the order of transactions in the source's log."""
         facts = self.facts
         for marker in self.end_markers[self.end_markers["position"][:, 0] < 0][:1]:
             yield Doubt(

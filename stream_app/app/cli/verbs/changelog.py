@@ -131,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
+    """Write the changelog to Kafka or to stdout, in the format of the arguments."""
     if args.to_kafka is not None and args.format not in (None, _DEBEZIUM):
         raise UsageError(
             f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
@@ -172,6 +173,7 @@ def _send_steps(
 def _make_follow(
     table: FileStoreTable, args: argparse.Namespace
 ) -> tuple[ChangelogFollow, pa.Schema]:
+    """Check the arguments, and return the follow and the Arrow schema of its output."""
     start = start_of(args.start or EARLIEST)
     if args.end is not None and args.end < 1:
         raise UsageError(f"--to {args.end} is below 1", fix="give 1 or more")

@@ -209,6 +209,7 @@ class _DifferingRows:
         }
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
+        """Yield the database's rows of the compared keys as messages, like a first load."""
         table, database = self.backfill.table, self.backfill.database
         loaded_database = LoadedDatabase(
             database.connection, database.url, self.backfill.job_tables

@@ -149,6 +149,7 @@ class ProtobufCursor(ValueCursor):
         field_values.put(indices, numbers)
 
     def _read_bytes_field(self, field_values: _FieldValues, indices: Int64s) -> None:
+        """Read values with a length: texts, bytes, wrappers, and timestamps as nanoseconds."""
         starts, lengths = self._read_lengths(indices)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(indices, starts, lengths)
