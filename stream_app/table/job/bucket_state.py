@@ -33,6 +33,9 @@ from stream_app.table.versions.index_manifests import (
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)
+_EPOCHS_KEPT = 4
+"""Epochs whose index changes are kept: the next epoch is routed while the previous one is still
+written, perhaps in further rounds."""
 
 
 class BucketState(ABC):
@@ -83,7 +86,10 @@ class BucketState(ABC):
 def bucket_state(
     table: FileStoreTable, commit_history: CommitHistory, constraints: WriteConstraints
 ) -> BucketState:
-    """Return the state for a table."""
+    """Return the state for a table, by the traits of its kind.
+
+    It is not a part of the kind, because readers know kinds, and states need `table.commit`.
+    """
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, commit_history, rule)
     if table.kind_traits.has_bucket_number:
@@ -267,11 +273,6 @@ class KeyIndexState(BucketState):
         if earliest_read_id == known_id + 1:
             return None
         return f"a snapshot before {earliest_read_id}, which has expired,"
-
-
-_EPOCHS_KEPT = 4
-"""Epochs whose index changes are kept: the next epoch is routed while the previous one is still
-written, perhaps in further rounds."""
 
 
 @dataclass(slots=True)
