@@ -47,6 +47,8 @@ _SHOWN_MAX = 80
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 """Makes a call of a column and literals; raises ValueError if they do not fit."""
+_TIME_KINDS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
+"""Kinds whose values are integers without being numbers."""
 
 
 def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
@@ -127,10 +129,6 @@ def _scalar(variant: Variant) -> Any:
     if isinstance(value, bytes) or is_time:
         raise TypeError
     return value
-
-
-_TIME_KINDS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
-"""Kinds whose values are integers without being numbers."""
 
 
 def _text(variant: Variant, _: DataType) -> str:

@@ -64,9 +64,8 @@ class JdbcLock:
         try:
             yield
         finally:
-            if (
-                self.clock.steady_seconds() < deadline_s
-            ):  # otherwise another process may hold the lock
+            # After the deadline another process may hold the lock.
+            if self.clock.steady_seconds() < deadline_s:
                 self._release(name)
 
     def _release(self, name: str) -> None:

@@ -33,6 +33,12 @@ _CODECS = {
 _RECORD = "org.apache.paimon.avro.generated.record"
 _BATCH_ROWS = 8_192
 """The number of rows that are Python objects at a time."""
+_SCALARS: dict[str, Any] = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    "int64": "long", "bool": "boolean", "float": "float", "double": "double", "string": "string",
+    "binary": "bytes", "date32[day]": {"type": "int", "logicalType": "date"},
+    "time32[ms]": {"type": "int", "logicalType": "time-millis"},
+}  # fmt: skip
 
 
 class AvroSink:
@@ -101,14 +107,6 @@ def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
     else:
         avro_type = _SCALARS[str(data_type)]
     return ["null", avro_type] if nullable else avro_type
-
-
-_SCALARS: dict[str, Any] = {
-    **dict.fromkeys(("int8", "int16", "int32"), "int"),
-    "int64": "long", "bool": "boolean", "float": "float", "double": "double", "string": "string",
-    "binary": "bytes", "date32[day]": {"type": "int", "logicalType": "date"},
-    "time32[ms]": {"type": "int", "logicalType": "time-millis"},
-}  # fmt: skip
 
 
 def _cell_type(data_type: pa.DataType) -> pa.DataType:

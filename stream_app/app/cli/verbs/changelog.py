@@ -62,6 +62,12 @@ examples:
   stream-app changelog warehouse/shop.db/orders --follow --format jsonl
   stream-app changelog warehouse/shop.db/orders --follow --from latest-full --consumer search \\
     --to-kafka localhost:9092/orders-changes"""
+EARLIEST = "earliest"
+_NAMED_STARTS = (
+    StartMode.LATEST.value,
+    StartMode.LATEST_FULL.value,
+    StartMode.COMPACTED_FULL.value,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -227,14 +233,6 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
 def _lines(converter: DebeziumConverter, batch: ChangelogBatch) -> bytes:
     _, values = converter.keys_and_values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
-
-
-EARLIEST = "earliest"
-_NAMED_STARTS = (
-    StartMode.LATEST.value,
-    StartMode.LATEST_FULL.value,
-    StartMode.COMPACTED_FULL.value,
-)
 
 
 def start_of(text: str) -> StreamStart:

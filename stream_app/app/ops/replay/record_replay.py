@@ -149,9 +149,8 @@ class Replay:
         present_records = [record for record in chosen_records if not record.is_replaced]
         ready_records, early_records = _split_at_ends(present_records, job_ends)
         self._check_places(ready_records)
-        rows, outcomes, bad_records = self._decide(
-            ready_records, unresolved_records, ends
-        )  # steps 3 and 4
+        # Steps 3 and 4.
+        rows, outcomes, bad_records = self._decide(ready_records, unresolved_records, ends)
         records_by_outcome = defaultdict[RecordOutcome, list[QuarantinedRecord]](list)
         for record, outcome in outcomes:
             records_by_outcome[outcome].append(record)
