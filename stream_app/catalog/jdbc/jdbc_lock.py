@@ -51,7 +51,7 @@ class JdbcLock:
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
-        """See `CatalogLock.hold`."""
+        """Insert the lock's row; after the timeout another process may delete it."""
         name = f"{self.catalog_key}.{identifier}"
         wait_for_lock(
             lambda: self._try_lock(name),

@@ -52,7 +52,7 @@ class AvroSink:
         sink.write(self._container.header({}))
 
     def write(self, rows: pa.Table) -> None:
-        """See `DataFileSink.write`."""
+        """Write blocks of records; `_BATCH_ROWS` rows at a time are Python objects."""
         self._stats.add(rows)
         for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_BATCH_ROWS):
             columns = [_stored_cells(column) for column in batch.columns]
@@ -62,7 +62,7 @@ class AvroSink:
                 self._sink.write(block)
 
     def close(self) -> None:
-        """See `DataFileSink.close`."""
+        """Do nothing, because each written block is complete."""
 
     def statistics(self) -> GatheredStats:
         """See `DataFileSink.statistics`."""
@@ -161,7 +161,7 @@ class AvroFileFormat:
     def numbered_batches(
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.numbered_batches`."""
+        """Read the whole file into memory, and yield its columns block by block."""
         read_row_count, fields = 0, request.fields
         for records in record_blocks(source.read()):
             for batch in batch_pieces(_columns(records, fields), request.batch_rows_max):

@@ -107,12 +107,12 @@ class NoIndexState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """Always `NO_BASIS`."""
         return NO_BASIS
 
     @property
     def has_index_to_read(self) -> bool:
-        """See `BucketState.has_index_to_read`."""
+        """Always False, because the table has no index."""
         return False
 
     def is_current(
@@ -121,7 +121,7 @@ class NoIndexState(BucketState):
         changes: Iterable[BucketChange],  # noqa: ARG002
         latest_snapshot: Snapshot | None,  # noqa: ARG002
     ) -> bool:
-        """See `BucketState.is_current`."""
+        """Return True, because rows may be in any bucket."""
         return True
 
     def check(
@@ -147,7 +147,7 @@ class BucketCountState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """The known numbers of buckets by partition; `NO_BASIS` without any."""
         counts = self.constraints.bucket_counts
         return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
 
@@ -157,7 +157,7 @@ class BucketCountState(BucketState):
         return False
 
     def fits(self, basis: BucketBasis) -> bool:
-        """See `BucketState.fits`."""
+        """Return whether the known numbers of buckets are those of `basis`."""
         return basis.bucket_counts == self.constraints.bucket_counts
 
     def is_current(
@@ -221,7 +221,7 @@ class KeyIndexState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """The latest snapshot that the job knows, as of which a task finds older rows."""
         latest_snapshot = self.commit_history.latest_snapshot
         return BucketBasis(
             snapshot_id=0 if latest_snapshot is None else latest_snapshot.snapshot_id
