@@ -71,7 +71,7 @@ class SqlPointer:
         return (rows[0][0] or "") if rows else None
 
     def create(self, version: PointedVersion) -> bool:
-        """Create the catalog's tables and the namespace if they are missing, then insert the row."""
+        """Create the catalog's tables and the namespace if they are missing, then the row."""
         for statement in _TABLES:
             self.connection_pool.create_table(statement)
         with suppress(TakenError):  # the namespace exists
