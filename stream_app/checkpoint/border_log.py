@@ -80,6 +80,7 @@ def _encode(border: Border) -> dict[str, Any]:
 
 
 def _decode(document: Any) -> Border:
+    """Return the border in a document; a damaged document raises the error of its access."""
     newest_transactions = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),

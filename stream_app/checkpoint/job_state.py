@@ -210,6 +210,7 @@ def _earlier_state(folder: JobFolder) -> JobState | None:
 
 
 def _encode(state: JobState) -> dict[str, Any]:
+    """Return the document of a state; the inverse of `_decode`."""
     return {
         "version": _VERSION,
         "table": state.location,
@@ -239,6 +240,11 @@ def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, 
 
 
 def _decode(folder: JobFolder, document: Any) -> JobState:
+    """Return the state in a document.
+
+    Raises:
+        CheckpointError: the document is damaged, or of another version.
+    """
     try:
         version = document["version"]
         if version == _VERSION:

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MARK = "paimon.delta-manifest-list"
+"""Key of a summary: two snapshots of Paimon with the same number differ in it."""
+
 
 class EntryStatus(enum.IntEnum):
     """The effect of a snapshot on a file, which existed before, is added, or is removed."""
@@ -151,10 +154,6 @@ class IcebergSnapshot:
     def mark(self) -> str | None:
         """The unique name of Paimon's delta manifest list; None for another writer's snapshot."""
         return self.summary.get(MARK)
-
-
-MARK = "paimon.delta-manifest-list"
-"""Key of a summary: two snapshots of Paimon with the same number differ in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

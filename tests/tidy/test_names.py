@@ -19,9 +19,6 @@ EMPTY = frozenset(
 )
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
-LEFT_IN_TESTS = frozenset({"one", "said", "some"})
-"""Empty names that tests still have."""
-
 EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
 
@@ -94,8 +91,7 @@ def test_values_have_no_empty_names(storey: str) -> None:
         if _storey(module) == storey
         for name in values(tree_of(module))
     )
-    empty = EMPTY - LEFT_IN_TESTS if storey.startswith("tests") else EMPTY
-    assert not empty & names.keys(), "name the value by what it is, such as files or row"
+    assert not EMPTY & names.keys(), "name the value by what it is, such as files or row"
 
 
 def test_no_value_but_a_field_is_called_of() -> None:

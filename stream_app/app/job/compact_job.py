@@ -87,6 +87,7 @@ def _merge_files(
     settings: CompactionSettings,
     observers: CompactionObservers,
 ) -> None:
+    """Run the table's compactions in Spark, and close what the run has opened."""
     table = settings.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
@@ -153,6 +154,7 @@ class CompactionRun:
         return self.settings.stream_config.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
+        """Move postponed rows, then run all compactions that are due, and show the progress."""
         settings, table, stream_commit = (
             self.settings,
             self.table_job.table,

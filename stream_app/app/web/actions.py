@@ -315,6 +315,11 @@ class Actions:
         yield from tag_on_request(table, new_tag(table, tag))
 
     def _compact(self, name: str, mode: str) -> Iterator[str]:
+        """Run `stream-app compact` as a process, and yield the lines of its output.
+
+        Raises:
+            StreamAppError: the process has failed.
+        """
         arguments, variables = self.site.compact_command(name)
         environ = {**os.environ, **variables}
         environ.pop(TOKEN_VARIABLE, None)

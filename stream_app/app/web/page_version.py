@@ -65,6 +65,7 @@ class PageVersion:
         return self._value
 
     def _content(self) -> Hashable:
+        """Return the page's content without constantly changing values, or an error's text."""
         try:
             if self.name:
                 table = self.site.open(self.name)

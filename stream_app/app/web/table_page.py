@@ -317,6 +317,7 @@ def _lists(
     runs: Sequence[TreeRow],
     parts: PartReader,
 ) -> Iterator[PageList]:
+    """Yield the page's lists in their order; it leaves out a list that it cannot read."""
     columns = column_rows(table.schema)
     yield PageList(title="Columns", listing=Listing(ColumnRow, columns), total=len(columns))
     yield PageList(

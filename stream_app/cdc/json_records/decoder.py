@@ -157,6 +157,7 @@ class ShapeDecoder(Generic[GroupT]):
             self._decode_slice(part)
 
     def _decode_slice(self, placed_values: PlacedValues) -> None:
+        """Decode a slice in columns where that is possible, and suspicious values one by one."""
         suspects: Bools = np.zeros(len(placed_values.message_index), np.bool_)
         is_undecoded: Bools = np.ones(len(placed_values.message_index), np.bool_)
         fast_part = None

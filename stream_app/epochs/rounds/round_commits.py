@@ -266,6 +266,7 @@ class RoundCommitter(Generic[MessagesT]):
         return is_late or is_rerouted or result.feed.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
+        """Commit a table's files as this epoch, and return the epoch's report for the table."""
         start_s = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)

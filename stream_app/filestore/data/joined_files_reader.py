@@ -61,6 +61,7 @@ class JoinedFilesReader:
             yield from live_rows(self._join_columns(group), vector, group.row_count)
 
     def _join_columns(self, group: JoinedFiles) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield first row → batch of a group of files, each of which has other columns."""
         reader = self.bucket_files.reader
         by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:

@@ -105,6 +105,7 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
 
 
 def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
+    """Return the metadata in a document; a missing `next-row-id` follows from its snapshots."""
     fields = document["partition-specs"][0]["fields"]
     snapshots = tuple(map(_snapshot, document["snapshots"]))
     # Paimon's Java omits next-row-id, so it is computed from the snapshots' row ids.

@@ -73,6 +73,7 @@ class DoubtSearch:
                 yield Doubt(reason, _TOPIC_FIX)
 
     def _doubts_of_logs(self) -> Iterator[Doubt]:
+        """Yield doubts about the order of transactions in the source's log."""
         for marker in self.epoch_markers[self.epoch_markers["position"][:, 0] < 0][:1]:
             yield Doubt(
                 f"transaction {marker['id']} has no position in the source's log", _ORDER_FIX

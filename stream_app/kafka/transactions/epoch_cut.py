@@ -153,7 +153,8 @@ def _missing_changes(
     present_counts *= np.isin(codes, arrived_codes)
     missing_counts = counts["count"] - present_counts
     is_missing = missing_counts > 0
-    return {  # a loop over the few that are not whole
+    # The loop is over the few transactions that are not whole.
+    return {
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
         f"{transactions.pending_messages.tables.names[row['table']]}"
         for row, count in zip(counts[is_missing], missing_counts[is_missing].tolist(), strict=True)

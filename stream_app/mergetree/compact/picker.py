@@ -83,7 +83,7 @@ class MergeTreePicker:
     def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
-        """See `Picker.pick_unit`."""
+        """Pick by the strategy, and count the flushes after which nothing was due."""
         unit = (
             self._full_unit(levels)
             if full
@@ -99,11 +99,11 @@ class MergeTreePicker:
         return unit
 
     def note_new(self, _file: DataFileMeta, /) -> None:
-        """See `Picker.note_new`."""
+        """Note the flush, which the next pick counts if nothing is due."""
         self._has_flushed = True
 
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
-        """See `Picker.note_applied`."""
+        """Note the begin of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
             self._full_begun_ms = self._begun_ms
 
@@ -113,7 +113,7 @@ class MergeTreePicker:
     def note_restored(
         self, old_levels: Levels, new_levels: Levels, _begun_unit: CompactUnit | None, /
     ) -> None:
-        """See `Picker.note_restored`."""
+        """Note a flush if another writer has added a file of level 0."""
         old_names = {file.file_name for file in old_levels.all_files()}
         self._has_flushed |= any(
             file.level == 0 and file.file_name not in old_names for file in new_levels.all_files()

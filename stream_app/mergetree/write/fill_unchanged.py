@@ -143,9 +143,8 @@ def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
     encoded_texts = texts.dictionary_encode()
     codes = encoded_texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     masks: dict[str, Bools] = {}
-    for code, text in enumerate(
-        encoded_texts.dictionary.to_pylist()
-    ):  # there are few sets of columns
+    # The loop is short: few sets of columns differ.
+    for code, text in enumerate(encoded_texts.dictionary.to_pylist()):
         for name in text.split(SEPARATOR):
             masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return masks

@@ -10,7 +10,7 @@ Source: Paimon `operation/commit/ConflictDetection.java`,
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +22,11 @@ from stream_app.model.snapshot import CommitKind
 
 _UNCOUNTED = (NOT_FIXED, 0)
 """Values of `total_buckets` that count no buckets, so that they fit every number."""
+_TWO_COMPACTORS = (
+    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
+    "plans its dropped compactions again"
+)
+_RESCALED = "write the rows again: a running job does so by itself"
 
 
 class ConflictKind(enum.Enum):
@@ -68,8 +73,9 @@ def find_conflicts(
     conflicts = _bucket_count_conflicts(live_by_identity.values(), changes)
     for bucket, files in lookup_files:
         conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, files)
-    conflicts += _file_conflicts(live_by_identity, changes)
-    return conflicts + _key_range_conflicts(live_by_identity.values(), changes, key_of)
+    file_conflicts, entries_after = _file_conflicts(live_by_identity, changes)
+    conflicts += file_conflicts
+    return conflicts + _key_range_conflicts(entries_after.values(), changes, key_of)
 
 
 def _bucket_count_conflicts(
@@ -100,22 +106,23 @@ def _bucket_count_conflicts(
 
 
 def _file_conflicts(
-    live_entries: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
-) -> list[Conflict]:
-    """Apply the changes to `live_entries`; return conflicts of files that are gone or there."""
+    live_entries: Mapping[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+) -> tuple[list[Conflict], Mapping[FileIdentity, ManifestEntry]]:
+    """Return conflicts of files that are gone or there, and the live entries after the changes."""
     conflicts = []
+    entries_after = dict(live_entries)
     deleted_identities = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
         if change.kind is FileKind.DELETE:
             deleted_identities.add(identity)
-            if live_entries.pop(identity, None) is None:
+            if entries_after.pop(identity, None) is None:
                 problem = f"{name} of level {change.file.level} is gone"
                 conflicts.append(
                     Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
                 )
             continue
-        if identity in live_entries or identity in deleted_identities:
+        if identity in entries_after or identity in deleted_identities:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
             problem = f"{name} is or was at level {change.file.level} already"
             conflicts.append(
@@ -123,11 +130,11 @@ def _file_conflicts(
                     kind=ConflictKind.FILE_THERE,
                     problem=problem,
                     change=change,
-                    live_entry=live_entries.get(identity),
+                    live_entry=entries_after.get(identity),
                 )
             )
-        live_entries[identity] = change
-    return conflicts
+        entries_after[identity] = change
+    return conflicts, entries_after
 
 
 def _lookup_conflicts(
@@ -203,13 +210,6 @@ def _key_range_conflicts(
                 )
             )
     return conflicts
-
-
-_TWO_COMPACTORS = (
-    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
-    "plans its dropped compactions again"
-)
-_RESCALED = "write the rows again: a running job does so by itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

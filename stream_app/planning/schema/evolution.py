@@ -213,7 +213,8 @@ def evolution(
     }
     # rule 6
     missing_names -= {name for name in made_from if may_be_null.isdisjoint(made_from[name])}
-    changes += (  # rules 3 and 6
+    # Rules 3 and 6.
+    changes += (
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
         if column.name in missing_names and _may_become_nullable(schema, column)

@@ -143,6 +143,7 @@ class SparkCompactionQueue:
             self._condition.notify_all()
 
     def _work(self) -> None:
+        """Run queued compactions until the queue ends: small ones in the driver or as one job."""
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while requests := self._take_requests():
             batch = [

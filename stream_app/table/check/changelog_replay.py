@@ -278,7 +278,8 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
         for snapshot_id, snapshot in changes.items()
     }
-    snapshot_range = replay_range(  # step 3
+    # Step 3.
+    snapshot_range = replay_range(
         [
             VersionChanges(
                 snapshot_id=snapshot_id,

@@ -132,7 +132,7 @@ class RowsOnDisk:
 
     @property
     def buckets(self) -> Collection[BucketId]:
-        """See `ComparedRows.buckets`."""
+        """The buckets to which `add` has written files."""
         return self._files.keys()
 
     def rows(self, bucket_id: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
@@ -173,7 +173,7 @@ class SnapshotRows:
         return self.files.keys()
 
     def rows(self, bucket_id: BucketId) -> Iterator[pa.RecordBatch]:
-        """See `ComparedRows.rows`."""
+        """Yield the newest row of each key; of ``bucket-postpone`` all rows, in replay order."""
         files = self.files.get(bucket_id, ())
         bucket_files = self.table.bucket_files(*bucket_id)
         if bucket_id.bucket == POSTPONED:

@@ -195,6 +195,7 @@ class FileFacts:
             yield Finding(kind=kind, problem=problem, where=where, fix=fix)
 
     def _row_facts(self) -> Iterator[_FileFact]:
+        """Yield what is wrong with the number of rows or deletes, and with the rows' places."""
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.row_count != (listed_count := file.row_count):
             yield (
@@ -217,6 +218,7 @@ class FileFacts:
             yield FindingKind.PARTITION, problem, fix
 
     def _key_facts(self) -> Iterator[_FileFact]:
+        """Yield what is wrong with the order or range of keys, or the range of sequence numbers."""
         file, key_of = self.entry.file, self.table.key_of
         if self.unordered and self.entry.bucket != POSTPONED:
             problem = f"{self.unordered} rows do not follow the row before them in key order"

@@ -65,7 +65,7 @@ class GluePointer:
         return None if table is None else _pointer_of(table)
 
     def create(self, version: PointedVersion) -> bool:
-        """See `PointerStore.create`."""
+        """Create the database if it is missing, then the table; False if Glue has the table."""
         with suppress(_NameTakenError), self._glue_errors():
             self.client.create_database(
                 DatabaseInput={
@@ -83,7 +83,7 @@ class GluePointer:
         return True
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
-        """See `PointerStore.move`."""
+        """Update the table; Glue refuses if its version has changed since this method read it."""
         table = self._table()
         if table is None or _pointer_of(table) != current_pointer:
             return False

@@ -60,7 +60,7 @@ class SqlPointer:
         return self.catalog, self.database, self.name
 
     def pointer(self) -> str | None:
-        """See `PointerStore.pointer`."""
+        """Return the pointer; None also if the database has no tables of an Iceberg catalog."""
         query = f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}"
         try:
             rows = self.connection_pool.rows(query, self._key)
@@ -71,7 +71,7 @@ class SqlPointer:
         return (rows[0][0] or "") if rows else None
 
     def create(self, version: PointedVersion) -> bool:
-        """See `PointerStore.create`."""
+        """Create the catalog's tables and the namespace if they are missing, then the row."""
         for statement in _TABLES:
             self.connection_pool.create_table(statement)
         with suppress(TakenError):  # the namespace exists
@@ -98,7 +98,7 @@ class SqlPointer:
         )
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
-        """See `PointerStore.move`."""
+        """Update the table's row on condition that it still has `current_pointer`."""
         changed_count = self.connection_pool.change(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             f"WHERE {_OF_TABLE} AND metadata_location = ?",

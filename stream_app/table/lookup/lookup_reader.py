@@ -72,7 +72,7 @@ class LookupReader:
     _wanted_keys: WantedKeys | None = field(init=False, default=None)
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """See `RowPositionReader.read_with_positions`."""
+        """Read the file as `source_to_read` decides: whole, in parts, or from a local copy."""
         choice = source_to_read(
             key_count=self.key_count,
             file_row_count=file.row_count,

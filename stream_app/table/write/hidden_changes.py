@@ -103,7 +103,7 @@ class HiddenChangesOfBucket:
         )
 
     def count_late(self, starts: pa.Array) -> None:
-        """See `HiddenChanges.count_late`."""
+        """Count the starts before those whose changes are kept; without index files, count none."""
         if files := [self._file(entry) for entry in self._bucket_entries()]:
             oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)
             is_late = pc.less(integer_view(starts), oldest_start)
@@ -128,11 +128,11 @@ class HiddenChangesOfBucket:
         return RowsOfKeys(np.concatenate(indices), pa.concat_batches(parts))
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """See `HiddenChanges.add`."""
+        """Gather the changes in memory, until `finish` writes them."""
         self._added.append(rows)
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
-        """See `HiddenChanges.finish`."""
+        """Write the added changes, merged with those of small index files, which they replace."""
         if not self._added:
             return ()
         entries = self._bucket_entries()

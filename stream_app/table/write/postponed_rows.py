@@ -53,16 +53,16 @@ class PostponedShareAssigner:
 
     @property
     def bucket_count(self) -> int:
-        """See `BucketAssigner.bucket_count`."""
+        """The number of key shares."""
         return SHARES
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always True, because one writer keeps the order of a key's rows."""
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """See `BucketAssigner.assign`."""
+        """Group rows by partition and by key share, the hash of the key modulo `SHARES`."""
         return rows_by_bucket(rows, self.schema, key_buckets(rows, self.schema, SHARES), SHARES)
 
 
@@ -70,7 +70,7 @@ class PostponedWrite(TableWrite):
     """A `TableWrite` of key shares, whose files all lie in ``bucket-postpone``."""
 
     def finish_bucket(self) -> None:
-        """See `TableWrite.finish_bucket`."""
+        """Finish a key share, whose changes name ``bucket-postpone`` as their bucket."""
         change_count = len(self._changes)
         super().finish_bucket()
         self._changes[change_count:] = [
@@ -124,7 +124,7 @@ class PostponedWriter:
         )
 
     def prepare_commit(self) -> WrittenFiles:
-        """See `BucketWriter.prepare_commit`."""
+        """Close the current file; no row is merged or looked up."""
         files = () if self._writer is None else self._writer.close()
         self._writer = None
         return WrittenFiles(files)

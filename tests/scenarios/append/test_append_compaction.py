@@ -330,10 +330,10 @@ def test_one_compaction_can_be_listed_and_run_alone(
     units = planned(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    some = planned(table, latest, [BucketId(partition, 0)], full=True)
-    assert [request.partition for request in some] == [partition] * buckets
-    result = compact_bucket(table, some[0])
-    assert result.removed == some[0].unit.files
+    requests = planned(table, latest, [BucketId(partition, 0)], full=True)
+    assert [request.partition for request in requests] == [partition] * buckets
+    result = compact_bucket(table, requests[0])
+    assert result.removed == requests[0].unit.files
     assert len(result.removed) == (6 if options == BUCKETED else len(units[0].unit.files))
     [after] = result.added
     assert after.row_count == sum(file.row_count for file in result.removed)

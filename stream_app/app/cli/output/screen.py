@@ -211,6 +211,7 @@ def _epoch_parts(snapshots: Sequence[Snapshot]) -> Iterator[str]:
 
 
 def _details(site: Site, name: str) -> list[Text]:
+    """Return the lines about a table: snapshots, last epoch, compactions, and what is due."""
     table = site.open(name)
     snapshots = list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
     lines = [Text(visible_text(name), style="bold")]

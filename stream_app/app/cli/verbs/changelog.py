@@ -62,6 +62,12 @@ examples:
   stream-app changelog warehouse/shop.db/orders --follow --format jsonl
   stream-app changelog warehouse/shop.db/orders --follow --from latest-full --consumer search \\
     --to-kafka localhost:9092/orders-changes"""
+EARLIEST = "earliest"
+_NAMED_STARTS = (
+    StartMode.LATEST.value,
+    StartMode.LATEST_FULL.value,
+    StartMode.COMPACTED_FULL.value,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
+    """Write the changelog to Kafka or to stdout, in the format of the arguments."""
     if args.to_kafka is not None and args.format not in (None, _DEBEZIUM):
         raise UsageError(
             f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
@@ -179,6 +186,7 @@ def _send_steps(
 def _make_follow(
     table: FileStoreTable, args: argparse.Namespace
 ) -> tuple[ChangelogFollow, pa.Schema]:
+    """Check the arguments, and return the follow and the Arrow schema of its output."""
     start = start_of(args.start or EARLIEST)
     if args.end is not None and args.end < 1:
         raise UsageError(f"--to {args.end} is below 1", fix="give 1 or more")
@@ -232,14 +240,6 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
 def _lines(converter: DebeziumConverter, batch: ChangelogBatch) -> bytes:
     _, values = converter.keys_and_values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
-
-
-EARLIEST = "earliest"
-_NAMED_STARTS = (
-    StartMode.LATEST.value,
-    StartMode.LATEST_FULL.value,
-    StartMode.COMPACTED_FULL.value,
-)
 
 
 def start_of(text: str) -> StreamStart:

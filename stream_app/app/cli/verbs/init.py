@@ -135,6 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draft_of_table(args: argparse.Namespace) -> JobDraft:
+    """Return a draft by a table of the database, and print which columns have no counterpart."""
     mapping = _mapping_options(args)
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
@@ -167,6 +168,11 @@ def _mapping_options(args: argparse.Namespace) -> MappingOptions:
 
 
 def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
+    """Return a draft by the messages of a topic.
+
+    Raises:
+        WrongSourceError: no message shows a column.
+    """
     mapping = _mapping_options(args)
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
@@ -239,6 +245,7 @@ def _job_draft(
 
 
 def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
+    """Return the source of the drafted job, which has only the topic and its cluster."""
     if args.conf is None:
         source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
     else:

@@ -260,6 +260,7 @@ class _Records:
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    """Yield the lines that summarise the unresolved records, by table if there are several."""
     tables = records.unresolved_by_table()
     summaries = _summaries(records.unresolved_records())
     columns: tuple[Column, ...] = _COLUMNS
@@ -337,6 +338,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    """Mark the unresolved records as dropped, then remove them; yield the lines to print."""
     quarantine, unresolved_records = records.quarantine, records.unresolved_records()
     if not unresolved_records:
         yield NOTHING

@@ -131,6 +131,7 @@ def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
+    """Return the members of an event about compactions."""
     metrics = report.metrics
     amplification = metrics.write_amplification
     return {

@@ -53,6 +53,7 @@ class JvmCollector(Collector):
         yield from families
 
     def _families(self, spark: SparkSession) -> Iterator[Metric]:
+        """Yield the metrics of the driver's JVM and of the executors at this moment."""
         java, context = jvm(spark).java, java_context(spark).sc()
         beans = java.lang.management.ManagementFactory
         heap = beans.getMemoryMXBean().getHeapMemoryUsage()

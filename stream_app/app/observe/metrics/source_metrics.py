@@ -115,6 +115,7 @@ class SourceMetrics:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
+        """Export the lag of the source, of its tables and partitions, as far as it is known."""
         progress, self._offsets = self._progress, self._read_offsets()
         lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag

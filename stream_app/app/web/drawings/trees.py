@@ -99,6 +99,7 @@ def _tree(
     next_compactions: NextCompactions,
     compaction: UnfinishedCompaction | None,
 ) -> BucketTree:
+    """Return the drawing of one bucket's tree: a line a level, as long as its share of bytes."""
     partition, bucket = bucket_key
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)

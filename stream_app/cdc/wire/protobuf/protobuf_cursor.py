@@ -38,6 +38,17 @@ _SECONDS_MAX = 9_000_000_000
 PATH_MAX = 8
 """The most indexes of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
+_FIXED = {
+    FieldKind.FIXED32: "<u4",
+    FieldKind.SFIXED32: "<i4",
+    FieldKind.FLOAT: "<f4",
+    FieldKind.FIXED64: "<u8",
+    FieldKind.SFIXED64: "<i8",
+    FieldKind.DOUBLE: "<f8",
+}
+_DTYPES = {"boolean": np.bool_, "float": np.float32, "double": np.float64}
+_SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
+_NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
@@ -149,6 +160,7 @@ class ProtobufCursor(ValueCursor):
         field_values.put(indices, numbers)
 
     def _read_bytes_field(self, field_values: _FieldValues, indices: Int64s) -> None:
+        """Read values with a length: texts, bytes, wrappers, and timestamps as nanoseconds."""
         starts, lengths = self._read_lengths(indices)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(indices, starts, lengths)
@@ -191,19 +203,6 @@ def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.N
         case _:
             numbers: Int64s = raw.view(np.int64)
             return numbers
-
-
-_FIXED = {
-    FieldKind.FIXED32: "<u4",
-    FieldKind.SFIXED32: "<i4",
-    FieldKind.FLOAT: "<f4",
-    FieldKind.FIXED64: "<u8",
-    FieldKind.SFIXED64: "<i8",
-    FieldKind.DOUBLE: "<f8",
-}
-_DTYPES = {"boolean": np.bool_, "float": np.float32, "double": np.float64}
-_SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
-_NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
 class _FieldValues:

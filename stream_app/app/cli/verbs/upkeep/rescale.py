@@ -125,6 +125,7 @@ def new_option(
 def _plan_lines(
     table: FileStoreTable, plan: Sequence[PlannedRescale], option: SetOption | None
 ) -> Iterator[str]:
+    """Yield the lines about each partition's old and new number of buckets."""
     if option is not None:
         yield f"option 'bucket': {table.options.bucket} → {option.value}"
     if not plan:
