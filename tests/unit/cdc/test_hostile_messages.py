@@ -26,7 +26,7 @@ from tests.support.messages.hostile_messages import (
     values_in_columns,
 )
 
-MESSAGES, BATCH, ALONE = 5_000, 500, 400
+MESSAGES, BATCH, ALONE = 2_500, 500, 200
 ALONE_STEP = 4
 """One message in so many is decoded alone too."""
 NAMES = parse_columns(COLUMNS).names
