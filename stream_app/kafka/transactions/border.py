@@ -28,7 +28,7 @@ class PartitionState(StrEnum):
     """The state of a partition's rows after its messages up to an end.
 
     Attributes:
-        SETTLED: each row has its newest version: the last change is the newest one that the
+        SETTLED: each row has its latest version: the last change is the newest one that the
             connector has sent to the partition.
         READING: the last messages are rows of the connector's first read, or nothing is known.
         BEHIND: an earlier change has yet to come. The connector repeats changes, or an epoch has
