@@ -48,7 +48,7 @@ run_module() {
 del sys.argv[0]; runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)' "$@" >&2
 }
 # Installs pinned packages and stream_app. The mark outlives an interruption: pip takes a half unpacked
-# package for an installed one, so such an environment is made anew.
+# package for an installed one, so such an environment is made again.
 set_up() {
   local python=$venv/bin/python site pip=(pip --disable-pip-version-check --no-input install)
   if ! "$python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || [ -e "$venv/incomplete" ]; then
@@ -69,7 +69,7 @@ set_up() {
   rm "$venv/incomplete"
 }
 
-# Makes the virtual environment anew only when what it is made from has changed. Looks at Java once, unless told not to.
+# Makes the virtual environment again only when what it is made from has changed. Looks at Java once, unless told not to.
 prepare() {
   local java=java stamp locks=("$here/conf/requirements.lock")
   [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")

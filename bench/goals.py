@@ -8,7 +8,7 @@ hostile     messages that nobody should send, at one size and at sixteen times t
 write       blocks → data and changelog files, beside the encoding of the same files alone
 compaction  sorted runs → one, beside decoding and encoding alone
 reading     beside Paimon Rust, and beside Arrow without a merge
-ingest      Kafka → table on two cores, beside Spark alone that parses, and with look-ups
+ingest      Kafka → table on two cores, beside Spark alone that parses, and with lookups
 sink        beside Paimon's sink for Spark, whose environment `bench.jobs.spark_sink` explains
 small       an epoch of 5,000 messages, and one of 20
 databases   many tables in one job

@@ -24,7 +24,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
     ├── JvmEndedError           1  the driver's JVM died
     ├── CompactionError         1  a bucket cannot be compacted
-    │   └── CompactionWaitError 1  a bucket's compaction is under way, and its table waits
+    │   └── CompactionWaitError 1  a bucket's compaction is unfinished, and its table waits
     ├── StoppedError            1  the job was asked to end while it waited
     └── CommitError             1  a snapshot could not be published
         └── CommitConflictError 1  another writer changed what this commit builds on
@@ -175,7 +175,7 @@ class CompactionError(StreamAppError):
 
 
 class CompactionWaitError(CompactionError):
-    """A bucket has too many sorted runs; its compaction is under way."""
+    """A bucket has too many sorted runs; its compaction is unfinished."""
 
 
 class StoppedError(StreamAppError):

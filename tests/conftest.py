@@ -62,7 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # A busy machine makes no example wrong.
-    settings.register_profile("stream_app", deadline=None)
+    examples = 100 if config.getoption("thorough") else 50
+    settings.register_profile("stream_app", deadline=None, max_examples=examples)
     settings.load_profile("stream_app")
     seed_text = os.environ.get(SEED_VARIABLE) or "1"
     seed = int.from_bytes(os.urandom(4), "big") if seed_text == "random" else int(seed_text)
@@ -103,7 +104,7 @@ def seed(pytestconfig: pytest.Config) -> int:
 @pytest.fixture(scope="session")
 def strides(pytestconfig: pytest.Config, seed: int) -> Strides:
     """Which operations are struck: every third one, or each with ``--thorough``."""
-    return Strides(1 if pytestconfig.getoption("thorough") else 3, seed)
+    return Strides(1 if pytestconfig.getoption("thorough") else 6, seed)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ import org.apache.paimon.types.RowKind;
  *
  * <p>Arguments: the table's folder, a folder for spilled data, and one file of keys (big-endian
  * longs) an epoch. The rows are those of bench/compact/changelogs.py. One writer stays open, as in a
- * streaming job, so that its look-up keeps its local store.
+ * streaming job, so that its lookup keeps its local store.
  */
 public final class ChangelogBench {
     public static void main(String[] arguments) throws Exception {

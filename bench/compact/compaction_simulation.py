@@ -271,7 +271,7 @@ class Simulation:
             [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added=(file,))]
         )
         self.live[file.file_name] = file
-        self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
+        self.runs.append(self.coordinator.back_pressure.sorted_run_counts()[BUCKET])
         merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
         self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)

@@ -141,7 +141,7 @@ def measure(
 
 
 def goals(messages: int, epoch: int, runs: int, folder: Path) -> Iterator[Goal]:
-    """Yield goals for the rates, beside Spark alone and with look-ups, and for the slope."""
+    """Yield goals for the rates, beside Spark alone and with lookups, and for the slope."""
     numbers = measure(messages, epoch, runs, folder, WITH_LOOKUP)
     ratio = numbers.ratio("ingest", "Spark alone")
     yield Goal("ingest ÷ Spark alone, by the clock", ratio, GOAL, at_least=True)

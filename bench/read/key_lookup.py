@@ -1,9 +1,9 @@
-"""Measures look-ups of rows by key, beside a merge read of the whole bucket.
+"""Measures lookups of rows by key, beside a merge read of the whole bucket.
 
     python -m bench.read.key_lookup [--rows N]
 
 The bench prints, for each type and number of keys, the keys looked up in a processor second, and
-the time of the look-up as a share of a whole merge read. The bucket has one large run and three
+the time of the lookup as a share of a whole merge read. The bucket has one large run and three
 files of level 0.
 """
 

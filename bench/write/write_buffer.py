@@ -154,7 +154,7 @@ def writer_of(
             spillable=case.spillable,
         ),
         merge_function=engine,
-        files=Sink(layout.schema, as_parquet),  # type: ignore[arg-type]
+        file_access=Sink(layout.schema, as_parquet),  # type: ignore[arg-type]
         next_sequence_number=0,
         writes_changelog=case.changelog,
     )

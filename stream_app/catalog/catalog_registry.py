@@ -78,6 +78,7 @@ def _file_system(
 
 
 def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    """Return the catalog of a database, and create its tables there if they are missing."""
     login = {"user": JDBC_USER.read(options), "password": JDBC_PASSWORD.read(options)}
     login = {key: value for key, value in login.items() if value}
     url = parse_jdbc_url(URI.read(options), URI.key, login=login)
@@ -114,6 +115,7 @@ def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 
 
 def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    """Return the catalog of a Hive metastore, with a lock if the options ask for one."""
     check_supported(options)
     client = MetastoreClient(
         addresses(URI.read(options) or HIVE_METASTORE_URIS.read(options)),

@@ -202,6 +202,7 @@ class LowerCaseFormat:
         return replace(decoded.with_rows(rows), drift=drift)
 
     def _format(self, spelling_of: Mapping[str, str]) -> MessageFormat:
+        """Return the format for one spelling of the columns, which it makes once."""
         names = tuple(spelling_of.get(name, name) for name in self.setup.columns.names)
         if names not in self._formats:
             columns = RowType(

@@ -69,7 +69,7 @@ class StepPlace(IntEnum):
     NARROWED_COLUMNS = auto()
     """Judges the source's types of columns, and only in records that no step before has refused."""
     INSERTS_ONLY = auto()
-    """Comes last, because it may stop the job. A record that is bad or filtered must not."""
+    """Comes last, because it may stop the job. A bad or filtered record must not stop the job."""
 
 
 class Step(Protocol):

@@ -1,6 +1,6 @@
 """The transactions of the source to which messages belong, whatever their format.
 
-A format with such facts has `SourceFacts.transactions`; `kafka.transactions` gathers them.
+A format that names them has `SourceFacts.transactions`; `kafka.transactions` gathers them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MessageKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndMarkers:
-    """The facts in e END markers, and their counts of changes, m in all.
+    """The e END markers among n messages, and their counts of changes, m in all.
 
     Attributes:
         message_index: int64 [e]; the positions of the messages.
@@ -80,7 +80,7 @@ class MessageTransactions:
         orders: int64 [n]; the number of a change within its transaction.
         positions: int64 [n, 3]; the positions of changes, which grow with `orders` along the
             source's log.
-        ends: the END markers.
+        end_markers: the END markers.
     """
 
     kinds: MessageKinds
@@ -89,4 +89,4 @@ class MessageTransactions:
     tables: pa.Array
     orders: Int64s
     positions: LogPositions
-    ends: EndMarkers
+    end_markers: EndMarkers

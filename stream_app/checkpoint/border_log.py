@@ -35,12 +35,12 @@ class BorderLog:
 
     folder: JobFolder
 
-    def note(self, epoch: int, border: Border) -> None:
-        """Record the border of an epoch that is about to begin; delete an old epoch's border."""
-        files, data = self.folder.files, json.dumps(_encode(border)).encode()
-        files.overwrite(self._path(epoch), data)
+    def write(self, epoch: int, border: Border) -> None:
+        """Write the border of an epoch that is about to begin; delete an old epoch's border."""
+        file_io, data = self.folder.file_io, json.dumps(_encode(border)).encode()
+        file_io.overwrite(self._path(epoch), data)
         if epoch >= EPOCHS_KEPT:
-            files.delete(self._path(epoch - EPOCHS_KEPT))
+            file_io.delete(self._path(epoch - EPOCHS_KEPT))
 
     def border(self, epoch: int) -> Border | None:
         """Return the border of an epoch; None if it is old or was planned without one.
@@ -49,7 +49,7 @@ class BorderLog:
             CheckpointError: the file is damaged.
         """
         try:
-            return _decode(json.loads(self.folder.files.read_bytes(self._path(epoch))))
+            return _decode(json.loads(self.folder.file_io.read_bytes(self._path(epoch))))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -80,6 +80,7 @@ def _encode(border: Border) -> dict[str, Any]:
 
 
 def _decode(document: Any) -> Border:
+    """Return the border in a document; a damaged document raises the error of its access."""
     newest_transactions = {
         str(source): NewestTransaction(
             SourcePosition(str(end["position"]["transaction"]), int(end["position"]["time_ms"])),

@@ -57,7 +57,7 @@ def check_owner(
             to another job's share, or to other software.
     """
     if not state.location:
-        if folder.files.exists(folder.path("offsets")):
+        if folder.file_io.exists(folder.path("offsets")):
             raise CheckpointError(
                 "the checkpoint was made by another application",
                 where=str(folder),

@@ -36,7 +36,7 @@ class EpochLog:
 
     def is_begun(self) -> bool:
         """Return whether the job has ever begun, in this run or an earlier one."""
-        return self.folder.files.exists(self.folder.path("metadata"))
+        return self.folder.file_io.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
         """Return the checkpoint's id, which never changes after the job's first start."""
@@ -52,7 +52,7 @@ class EpochLog:
 
         The offsets of an epoch that a table has must survive a power cut.
         """
-        self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
+        self.folder.file_io.sync(self.folder.path(f"offsets/{epoch}"))
 
     def begin_offsets(self, epoch: int) -> Offsets:
         """Return the offsets at which an epoch begins, without its new partitions.
@@ -75,7 +75,7 @@ class EpochLog:
 
     def is_done(self, epoch: int) -> bool:
         """Return whether the log records the epoch as done; then the stream continues after it."""
-        return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
+        return self.folder.file_io.exists(self.folder.path(f"commits/{epoch}"))
 
     def _parse(self, name: str, source_end: str) -> Offsets:
         """Return the offsets in the text of a file of the log."""
@@ -94,7 +94,7 @@ class EpochLog:
         Raises:
             CheckpointError: the file is empty, as after a power cut.
         """
-        data = self.folder.files.read_bytes(self.folder.path(name))
+        data = self.folder.file_io.read_bytes(self.folder.path(name))
         if not data.strip(b"\0"):
             raise CheckpointError(
                 f"{name} of the checkpoint is empty, as after a power cut",

@@ -40,9 +40,9 @@ class EpochLogWriter:
 
     def begin_query(self) -> None:
         """Give a new checkpoint its id."""
-        files, path = self.folder.files, self.folder.path(_QUERY)
-        if not files.exists(path):
-            files.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
+        file_io, path = self.folder.file_io, self.folder.path(_QUERY)
+        if not file_io.exists(path):
+            file_io.create_if_absent(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
     def newest_epoch(self) -> int | None:
         """Return the newest epoch that has begun, or None."""
@@ -52,11 +52,11 @@ class EpochLogWriter:
         """Record where the job's first epoch begins, unless an earlier start recorded it."""
         # The byte before the version stems from an earlier format of Spark.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
-        self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
+        self.folder.file_io.create_if_absent(self.folder.path(_FIRST), data)
 
     def has_first_offsets(self) -> bool:
         """Return whether the log has the offsets at which the first epoch begins."""
-        return self.folder.files.exists(self.folder.path(_FIRST))
+        return self.folder.file_io.exists(self.folder.path(_FIRST))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
         """Record the offsets at which an epoch ends, before it is read.
@@ -67,9 +67,9 @@ class EpochLogWriter:
         facts = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}
         lines = f"{_VERSION}{json.dumps(facts, separators=(',', ':'))}\n{offsets_text(end)}"
         path, data = self.folder.path(f"{_OFFSETS}/{epoch}"), lines.encode()
-        files = self.folder.files
+        file_io = self.folder.file_io
         # A store may repeat a request whose answer was lost, and find the job's own file.
-        if not files.create_if_absent(path, data) and files.read_bytes(path) != data:
+        if not file_io.create_if_absent(path, data) and file_io.read_bytes(path) != data:
             raise CheckpointError(
                 f"another job has begun epoch {epoch} with this checkpoint meanwhile",
                 where=str(self.folder),
@@ -79,14 +79,14 @@ class EpochLogWriter:
     def finish(self, epoch: int) -> None:
         """Record that an epoch is done, and delete old epochs."""
         path = self.folder.path(f"{_COMMITS}/{epoch}")
-        self.folder.files.create_if_absent(path, _DONE.encode())
+        self.folder.file_io.create_if_absent(path, _DONE.encode())
         self._purge(epoch - self.epochs_kept)
 
     def _purge(self, last_epoch: int) -> None:
         """Delete the files of epochs up to this one."""
         if last_epoch < 0:
             return
-        files = self.folder.files
+        file_io = self.folder.file_io
         is_first = self._purged < 0
         for folder_name in (_OFFSETS, _COMMITS):
             epochs = (
@@ -94,11 +94,11 @@ class EpochLogWriter:
             )
             for epoch in epochs:
                 if epoch <= last_epoch:
-                    files.delete(self.folder.path(f"{folder_name}/{epoch}"))
+                    file_io.delete(self.folder.path(f"{folder_name}/{epoch}"))
                     if is_first:  # Hadoop's local file system adds a checksum file
-                        files.delete(self.folder.path(f"{folder_name}/.{epoch}.crc"))
+                        file_io.delete(self.folder.path(f"{folder_name}/.{epoch}.crc"))
         self._purged = last_epoch
 
     def _epochs(self, folder_name: str) -> list[int]:
-        names = self.folder.files.list_names(self.folder.path(folder_name))
+        names = self.folder.file_io.list_names(self.folder.path(folder_name))
         return [int(name) for name in names if name.isdecimal()]

@@ -25,13 +25,13 @@ def resume(folder: JobFolder, name: str, now_ms: int) -> None:
     """
     state = state_or_empty(folder)
     document = {"at_ms": now_ms, "tries": state.held_tables[name].tries}
-    folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
+    folder.file_io.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
 
 
 def _is_resumed(folder: JobFolder, name: str, held_table: HeldTable) -> bool:
     """Return whether an operator has requested a retry since the table's last failure."""
     try:
-        request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
+        request = json.loads(folder.file_io.read_bytes(folder.path(f"resume/{name}.json")))
     except FileNotFoundError:
         return False
     return bool(request["at_ms"] > held_table.since_ms and request["tries"] == held_table.tries)

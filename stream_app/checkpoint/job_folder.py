@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class FolderFiles(Protocol):
+class FolderFileIO(Protocol):
     """The operations on small files that a folder needs; every `fileio.file_io.FileIO` has them."""
 
     def read_bytes(self, path: str) -> bytes:
@@ -48,10 +48,10 @@ class FolderFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """A folder's path, and the files that read and write there."""
+    """A folder's path, and the operations on its files."""
 
     location: str
-    files: FolderFiles
+    file_io: FolderFileIO
 
     def path(self, name: str) -> str:
         """Return the path of a file in the folder; the name may contain slashes."""

@@ -156,8 +156,8 @@ class JobStateFile:
             if warning not in stored_warnings and len(stored_warnings) < _WARNINGS_MAX:
                 self.update(replace(self.state, warnings=(*stored_warnings, warning)))
 
-    def note_transient_warnings(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
-        """Replace the warnings of a reporter's previous call, because they end with their cause."""
+    def write_transient_warnings(self, reporter: str, warnings: Sequence[JobWarning]) -> None:
+        """Replace the stored warnings of a reporter's previous call, which end with their cause."""
         previous_warnings = self._transient_warnings.get(reporter, ())
         ended_warnings = [warning for warning in previous_warnings if warning not in warnings]
         remaining_warnings = tuple(
@@ -176,16 +176,16 @@ class JobStateFile:
         if self.state == self._saved:
             return
         data = json.dumps(_encode(self.state)).encode()
-        self.folder.files.overwrite(self.folder.path(FILE), data)
+        self.folder.file_io.overwrite(self.folder.path(FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
-            self.folder.files.delete(self.folder.path(EARLIER_FILE))
+            self.folder.file_io.delete(self.folder.path(EARLIER_FILE))
             self._replaces_earlier = False
 
 
 def _read(folder: JobFolder, name: str = FILE) -> Any:
     try:
-        return json.loads(folder.files.read_bytes(folder.path(name)))
+        return json.loads(folder.file_io.read_bytes(folder.path(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -210,6 +210,7 @@ def _earlier_state(folder: JobFolder) -> JobState | None:
 
 
 def _encode(state: JobState) -> dict[str, Any]:
+    """Return the document of a state; the inverse of `_decode`."""
     return {
         "version": _VERSION,
         "table": state.location,
@@ -239,6 +240,11 @@ def _origin_documents(texts: Mapping[Origin, str], name: str) -> list[dict[str, 
 
 
 def _decode(folder: JobFolder, document: Any) -> JobState:
+    """Return the state in a document.
+
+    Raises:
+        CheckpointError: the document is damaged, or of another version.
+    """
     try:
         version = document["version"]
         if version == _VERSION:

@@ -85,15 +85,15 @@ def split_into_epochs(
             tables.
     """
     epochs: list[list[LoadPart]] = []
-    free_slots = 0
+    free_slot_count = 0
     for parts in tables:
-        slots = _TABLES_A_TASK if len(parts) > 1 else 1
+        slot_count = _TABLES_A_TASK if len(parts) > 1 else 1
         for part in parts:
-            if free_slots < slots:
+            if free_slot_count < slot_count:
                 epochs.append([])
-                free_slots = _TABLES_A_TASK * task_count
+                free_slot_count = _TABLES_A_TASK * task_count
             epochs[-1].append(part)
-            free_slots -= slots
+            free_slot_count -= slot_count
     return epochs
 
 
@@ -104,7 +104,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     try:
-        document = json.loads(folder.files.read_bytes(folder.path(FILE)))
+        document = json.loads(folder.file_io.read_bytes(folder.path(FILE)))
         if document["version"] == _VERSION:
             return LoadPlan(
                 source=str(document["source"]),
@@ -136,8 +136,8 @@ def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
         "offsets": load_plan.offsets,
         "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }
-    folder.files.overwrite(folder.path(FILE), json.dumps(document).encode())
-    folder.files.sync(folder.path(FILE))
+    folder.file_io.overwrite(folder.path(FILE), json.dumps(document).encode())
+    folder.file_io.sync(folder.path(FILE))
 
 
 def _part_document(part: LoadPart) -> dict[str, object]:

@@ -146,6 +146,7 @@ class Connector:
         yield self.insert(table, row)
 
     def _change(self, table: ShopTable, op: str, before: Row | None, after: Row | None) -> Message:
+        """Return the message that Debezium's connector for PostgreSQL would send about a change."""
         self._lsn += 56
         image = after or before
         assert image is not None

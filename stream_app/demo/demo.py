@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, console: Console | None = None) -> int:
     with ExitStack() as stack:
         demo = _Demo(console or Console(), folder, args.records, catalog, stack)
         code = demo.run()
-    folder.note_end()
+    folder.write_end()
     return code
 
 
@@ -209,6 +209,7 @@ class _Demo:
         return self._finish()
 
     def _finish(self) -> int:
+        """Print the story and the proof; return 1 if a table differs from its source, else 0."""
         tables = {name: open_file_store_table(str(self._folder.database / name)) for name in TABLES}
         for part in story(tables):
             self._console.print()
@@ -250,6 +251,11 @@ class _Demo:
         return sum(table.latest_id for table in self._state.tables.values())
 
     def _watch(self, goal: str, is_reached: Callable[[], bool]) -> None:
+        """Show the progress until a goal is reached.
+
+        Raises:
+            StreamAppError: nothing has happened for `_PROGRESS_WAIT_MAX_S`.
+        """
         progress, progress_s = (0, 0, 0), self._clock.steady_seconds()
         line_s = progress_s
         self._state.wait_until(goal)

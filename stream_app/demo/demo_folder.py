@@ -1,4 +1,4 @@
-"""Manages the folder of the demo, and deletes the files of an earlier demo, but no others."""
+"""Manages the folder of the demo: it deletes the files of an earlier demo, and no others."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class DemoFolder:
         self.work.mkdir(parents=True)
         (self.work / _MARK_FILE).touch()
 
-    def note_end(self) -> None:
-        """Record the last snapshots, so that a later demo keeps tables with newer ones."""
+    def write_end(self) -> None:
+        """Write the last snapshots into the mark: a later demo keeps tables with newer ones."""
         (self.work / _MARK_FILE).write_text(self._state())
 
     def _state(self) -> str:

@@ -45,6 +45,7 @@ def _report_table(title: str, *names: str, right: Sequence[str] = ()) -> Table:
 def _schemas(
     tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
 ) -> Table:
+    """Return the table of all schemas, with their first snapshots and the columns that changed."""
     report = _report_table(
         "schemas: made from the messages, and altered by them",
         "table", "schema", "from", "columns", right=("schema",),
@@ -86,6 +87,7 @@ def _columns_text(previous_schema: TableSchema | None, schema: TableSchema) -> s
 def _snapshots_and_files(
     tables: Mapping[str, FileStoreTable], snapshots: Mapping[str, Sequence[Snapshot]]
 ) -> Table:
+    """Return the table of snapshots by kind, and of files before a compaction and at the end."""
     report = _report_table(
         "snapshots and files: compacted by the job itself",
         "table", "APPEND", "COMPACT", "files before a compaction", "at the end",
@@ -111,6 +113,7 @@ def _files_text(count: int) -> str:
 
 
 def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
+    """Return the table of a table's snapshots; a row of dots replaces those in the middle."""
     names = ("snapshot", "kind", "epoch", "schema", "rows in files", "change", "changelog")
     report = _report_table(
         f"snapshots of {name}", *names, right=[column for column in names if column != "kind"]

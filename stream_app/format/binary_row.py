@@ -67,6 +67,7 @@ _SLOT_FORMATS = {
     TypeRoot.DOUBLE: "<d",
 }
 _NANOS_OF_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_CACHED_KEY_BYTES_MAX = 256
 
 
 def header_bytes(arity: int) -> int:
@@ -299,7 +300,6 @@ def key_order(types: tuple[DataType, ...]) -> Callable[[bytes], tuple[Any, ...]]
     return _KeyOrder(types)
 
 
-_CACHED_KEY_BYTES_MAX = 256
 _cached_key = lru_cache(maxsize=1 << 14)(_KeyOrder.decode)
 
 

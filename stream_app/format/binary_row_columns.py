@@ -35,6 +35,7 @@ _OFFSET_SHIFT = np.uint64(32)
 _INLINE_MARK_SHIFT = np.uint64(56)
 _MASKS = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], dtype=np.uint64)
 """Keeps the first 0 to 8 bytes of a word."""
+_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32()}
 
 
 def encode_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> tuple[Bytes, Int64s]:
@@ -143,9 +144,6 @@ def _part(column: pa.Array, data_type: DataType) -> _Part:
         nanos = (bits - ms * ticks_of_milli) * (NANOS_OF_MILLI // ticks_of_milli)
         return _Part(nanos.view(np.uint64), is_null, [ms.view(np.uint64)])
     return _Part(bits.view(np.uint64) if width == 64 else bits.astype(np.uint64), is_null)
-
-
-_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32()}
 
 
 def _numbers(column: pa.Array, viewed_as: pa.DataType) -> npt.NDArray[np.int64]:

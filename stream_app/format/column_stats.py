@@ -209,7 +209,7 @@ class FooterStats:
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, reads_bounds: bool
     ) -> ColumnStats:
-        """See `StatsSource.column`."""
+        """Combine a column's statistics of all row groups; unknown if one of them has none."""
         index = self._column_indices.get(name)
         if index is None:
             return UNKNOWN_STATS
@@ -256,7 +256,7 @@ class GatheredStats:
     def column(
         self, name: str, data_type: DataType, mode: StatsMode, *, reads_bounds: bool
     ) -> ColumnStats:
-        """See `StatsSource.column`."""
+        """Return the statistics that `add` has gathered; unknown for a nested type."""
         if name not in self._nulls or data_type.is_nested:
             return UNKNOWN_STATS
         null_count = self._nulls[name]

@@ -20,6 +20,13 @@ from stream_app.model.schema.table_schema import TableSchema, unread_blobs
 
 _VERSION = 3
 _FILE_KIND = "schema"
+_KNOWN = frozenset(
+    {
+        *("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys"),
+        *("options", "comment", "timeMillis"),
+    }
+)
+_KNOWN_OF_COLUMN = frozenset({"id", "name", "type", "description", "defaultValue"})
 
 
 def encode_schema(schema: TableSchema) -> bytes:
@@ -112,15 +119,6 @@ def _check_blobs(schema: TableSchema) -> None:
                 f"column {column.name!r} has BLOBs in {where}, which stream_app does not read",
                 fix="use Paimon's own engines, or make a new table in which the column is BYTES",
             )
-
-
-_KNOWN = frozenset(
-    {
-        *("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys"),
-        *("options", "comment", "timeMillis"),
-    }
-)
-_KNOWN_OF_COLUMN = frozenset({"id", "name", "type", "description", "defaultValue"})
 
 
 def _unknown_column_keys(json: JsonObject) -> list[str]:

@@ -37,9 +37,8 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-@lru_cache(
-    maxsize=_CACHED_SNAPSHOTS
-)  # a commit rereads a snapshot several times, with the same bytes
+# A commit rereads a snapshot several times, with the same bytes.
+@lru_cache(maxsize=_CACHED_SNAPSHOTS)
 def decode_snapshot(data: bytes) -> Snapshot:
     """Decode a snapshot, which keeps the names of unknown keys.
 

@@ -153,7 +153,7 @@ DEFAULT_OPTIONS: Mapping[str, str] = {
     # in vain. The limit is in bytes, not in messages.
     "queued.max.messages.kbytes": "8192",
     "queued.min.messages": "1000000",
-    # Delay before the client uses free room in the queue; the default is a second.
+    # Delay before the client uses free space in the queue; the default is a second.
     "fetch.queue.backoff.ms": "10",
     "max.partition.fetch.bytes": str(4 << 20),
     "fetch.max.bytes": str(64 << 20),

@@ -22,7 +22,8 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.librdkafka import Message
 
-_WORD = 8
+WORD = 8
+"""The number of bytes of an address, and of an offset."""
 _INT32S_IN_WORD = 2
 _STRETCH_GAP_BYTES = 64 << 10
 """Cells further apart are in different stretches: Arrow allocates by the length of a stretch."""
@@ -49,12 +50,12 @@ def message_fields(pointers: Int64s) -> MessageFields:
     """Read the structs at these addresses."""
     base = int(pointers.min())
     memory = pa.foreign_buffer(base, int(pointers.max()) - base + _struct_size())
-    words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // _WORD
+    words, word_index = np.frombuffer(memory, np.int64), (pointers - base) // WORD
     codes = np.frombuffer(memory, np.int32)
 
     def field(name: str) -> Int64s:
         field_offset: int = getattr(Message, name).offset
-        values: Int64s = words[word_index + field_offset // _WORD]
+        values: Int64s = words[word_index + field_offset // WORD]
         return values
 
     return MessageFields(
@@ -70,8 +71,8 @@ def message_fields(pointers: Int64s) -> MessageFields:
 def words_of(pointers: Int64s, number: int) -> Int64s:
     """Return the word of this number, counted from 0, of the memory at each of these addresses."""
     base = int(pointers.min())
-    memory = pa.foreign_buffer(base, int(pointers.max()) - base + (number + 1) * _WORD)
-    words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // _WORD + number]
+    memory = pa.foreign_buffer(base, int(pointers.max()) - base + (number + 1) * WORD)
+    words: Int64s = np.frombuffer(memory, np.int64)[(pointers - base) // WORD + number]
     return words
 
 
@@ -124,20 +125,20 @@ def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     return pa.concat_arrays(stretches).cast(pa.binary())
 
 
-def _copy_ascending(begins: Int64s, ends: Int64s) -> pa.Array:
+def _copy_ascending(starts: Int64s, ends: Int64s) -> pa.Array:
     """Copy cells whose addresses ascend."""
-    base = int(begins[0])
-    bounds: npt.NDArray[Any] = np.empty((len(begins), 2), np.int64)
-    bounds[:, 0], bounds[:, 1] = begins - base, ends - base
+    base = int(starts[0])
+    bounds: npt.NDArray[Any] = np.empty((len(starts), 2), np.int64)
+    bounds[:, 0], bounds[:, 1] = starts - base, ends - base
     # The last cell has no gap after it, so the last bound is repeated.
     offsets = np.append(bounds.reshape(-1), bounds[-1, 1])
     memory = pa.foreign_buffer(base, max(int(bounds[-1, 1]), 1))
     cells_and_gaps = pa.Array.from_buffers(
-        pa.large_binary(), 2 * len(begins), [None, pa.py_buffer(offsets), memory]
+        pa.large_binary(), 2 * len(starts), [None, pa.py_buffer(offsets), memory]
     )
-    return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(begins), 2)))
+    return cells_and_gaps.take(pa.array(np.arange(0, 2 * len(starts), 2)))
 
 
 def _struct_size() -> int:
     # Whole words: the struct ends with a pointer.
-    return Message._private.offset + _WORD
+    return Message._private.offset + WORD

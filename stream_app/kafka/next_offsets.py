@@ -73,23 +73,23 @@ def first_offsets(
     }
 
 
-def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
+def next_end(begin: Offsets, newest_offsets: Offsets, limit: int | None) -> Offsets:
     """Return the end of an epoch that begins at `begin`; `begin` when there is nothing new.
 
     Args:
         begin: also the oldest offsets of new partitions, so that the limit counts their messages.
-        newest: the ends of all partitions.
+        newest_offsets: the ends of all partitions.
         limit: the maximum number of messages, which partitions share in proportion to what they
             have; None means no limit.
     """
     sizes = {
         (topic, partition): max(0, end - _begin(begin, topic, partition))
-        for topic, partitions in newest.items()
+        for topic, partitions in newest_offsets.items()
         for partition, end in partitions.items()
     }
     total = sum(sizes.values())
     if limit is None or total <= limit:
-        return newest
+        return newest_offsets
 
     def end_of(topic: str, partition: str, end: int) -> int:
         share = limit * (sizes[topic, partition] / total)
@@ -99,11 +99,11 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
 
     return {
         topic: {partition: end_of(topic, partition, end) for partition, end in partitions.items()}
-        for topic, partitions in newest.items()
+        for topic, partitions in newest_offsets.items()
     }
 
 
-def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
+def vanished_partitions(begin: Offsets, newest_offsets: Offsets) -> list[str]:
     """Return a sentence for each partition that a job has read and its topic lacks.
 
     It leaves out offsets that retention has deleted, because the reader reports them.
@@ -111,7 +111,7 @@ def vanished_partitions(begin: Offsets, newest: Offsets) -> list[str]:
     problems = []
     for topic, partitions in sorted(begin.items()):
         for partition, offset in sorted(partitions.items()):
-            end = newest.get(topic, {}).get(partition)
+            end = newest_offsets.get(topic, {}).get(partition)
             if end is None:
                 problems.append(f"{topic}/{partition} was read up to offset {offset} and is gone")
             elif end < offset:

@@ -217,6 +217,11 @@ class OffsetClient:
     def _ends(
         self, client: KafkaClient, partitions: Sequence[KafkaPartition], end: OffsetEnd
     ) -> Offsets:
+        """Return the offsets at one end of partitions.
+
+        Raises:
+            _NoAnswerError: the cluster lacks the answer for a partition.
+        """
         offsets: dict[str, dict[str, int]] = {}
         if not partitions:
             return offsets

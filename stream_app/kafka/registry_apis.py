@@ -80,6 +80,7 @@ def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
 
 
 def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
+    """Ask Apicurio's own API for a schema, and for the schemas to which it refers."""
     number_kind = id_kind
     if number_kind is IdKind.AUTO:
         number_kind = IdKind.GLOBAL if version == "2" else IdKind.CONTENT

@@ -19,9 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.schema_registry_port import SchemaHeaders
 from stream_app.kafka.librdkafka import library
-from stream_app.kafka.message_columns import copy_cells
-
-_WORD = 8
+from stream_app.kafka.message_columns import WORD, copy_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +75,5 @@ def _header_values(lists: Int64s, name: bytes) -> pa.Array:
 
 
 def _addresses(words: Int64s) -> Int64s:
-    addresses: Int64s = words.ctypes.data + _WORD * np.arange(len(words), dtype=np.int64)
+    addresses: Int64s = words.ctypes.data + WORD * np.arange(len(words), dtype=np.int64)
     return addresses

@@ -143,6 +143,11 @@ class SchemaRegistry:
     def _fetch(
         self, schema_id: _SchemaId, ask: Callable[[str, Get], _RegistryValueT]
     ) -> _RegistryValueT:
+        """Ask each server in turn, and all of them again later after a transient failure.
+
+        Raises:
+            SourceError: no server has answered.
+        """
         for pause_s in (*self.pauses_s, None):
             failures, is_transient = [], False
             for url in self.urls:

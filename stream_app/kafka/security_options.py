@@ -195,6 +195,7 @@ def _truststore_options(java_options: Mapping[str, str]) -> OptionPairs:
 
 
 def _keystore_options(java_options: Mapping[str, str]) -> OptionPairs:
+    """Yield the options for the client's key and its certificates, from text or a file."""
     store_type = java_options.get("ssl.keystore.type", "JKS").upper()
     if "ssl.keystore.key" in java_options:
         yield "ssl.key.pem", java_options["ssl.keystore.key"]
@@ -217,6 +218,7 @@ def _keystore_options(java_options: Mapping[str, str]) -> OptionPairs:
 
 
 def _login_options(java_options: Mapping[str, str]) -> OptionPairs:
+    """Yield the options of SASL for a mechanism that librdkafka has too."""
     mechanism = java_options.get("sasl.mechanism", "GSSAPI")
     module_name = _LOGIN_MODULES.get(mechanism)
     if module_name is None:
@@ -276,6 +278,7 @@ def _kerberos_options(module: LoginModule) -> OptionPairs:
 def _bearer_options(
     module: LoginModule, java_options: Mapping[str, str], *, has_handler: bool
 ) -> OptionPairs:
+    """Yield the options for OAUTHBEARER: by OIDC with a handler, else an unsecured token."""
     options = module.options
     extensions = [
         f"{key.removeprefix('extension_')}={value}"

@@ -25,14 +25,14 @@ class WrittenFiles:
     Attributes:
         refused: rows that could not be written, with `fill_unchanged.REASON`.
         index_entries: the added and deleted index files.
-        late_changes: the number of changes that came too late for their place in a history.
+        late_change_count: the number of changes that came too late for their place in a history.
     """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
     refused: tuple[pa.RecordBatch, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
-    late_changes: int = 0
+    late_change_count: int = 0
 
     def bucket_change(
         self, partition: bytes, bucket: int, total_buckets: int | None = None
@@ -83,13 +83,13 @@ class HiddenChanges(Protocol):
     """The changes of a bucket with which no version of a row begins or ends.
 
     Attributes:
-        late_changes: the number of changes to which dropped hidden changes may have mattered.
+        late_change_count: the number of changes to which dropped hidden changes may have mattered.
     """
 
-    late_changes: int
+    late_change_count: int
 
     def count_late(self, starts: pa.Array) -> None:
-        """Add the changes that start when hidden changes may be dropped to `late_changes`."""
+        """Add the changes that start when hidden changes may be dropped to `late_change_count`."""
         ...
 
     def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:

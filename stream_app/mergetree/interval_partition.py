@@ -86,7 +86,7 @@ def runs_by_age(section: Section) -> Section:
         )
         for part in parts_by_age(files)
     )
-    if all(newest < oldest for (_, newest), (oldest, _) in pairwise(sequence_ranges)):
+    if all(older_max < newer_min for (_, older_max), (newer_min, _) in pairwise(sequence_ranges)):
         return tuple(
             sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
         )

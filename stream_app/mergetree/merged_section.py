@@ -31,7 +31,7 @@ def merged_section(
     section: Section,
     layout: KeyValueLayout,
     merge_function: MergeFunction,
-    files: KeyValueFileReader,
+    file_reader: KeyValueFileReader,
     *,
     fan_in: int = FAN_IN,
 ) -> Iterator[pa.RecordBatch]:
@@ -44,10 +44,10 @@ def merged_section(
     # With the oldest run first, rows of one key mostly arrive in the order of their age.
     by_age = runs_by_age(section)
     if isinstance(merge_function, LookupMerge):
-        for window in level_windows(by_age, files, layout):
+        for window in level_windows(by_age, file_reader, layout):
             yield merge_function.merge_levels(window, layout)
         return
-    runs = [_read_run(run, files) for run in by_age]
+    runs = [_read_run(run, file_reader) for run in by_age]
 
     def merge(window: MergeWindow) -> pa.RecordBatch:
         return merge_function.merge(window, layout)
@@ -94,6 +94,6 @@ def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return rows_at(batch, np.flatnonzero(~is_retract)) if is_retract.any() else batch
 
 
-def _read_run(run: SortedRun, files: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
+def _read_run(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
     for file in run.files:
-        yield from files.read(file)
+        yield from file_reader.read(file)

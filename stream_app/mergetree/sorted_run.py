@@ -59,7 +59,7 @@ class SortedRun:
 
     @property
     def newest_ms(self) -> int | None:
-        """See `RunOfFiles.newest_ms`."""
+        """The newest creation time of the run's files; None if no file has one."""
         times_ms = (file.creation_time_ms for file in self.files)
         return max((time_ms for time_ms in times_ms if time_ms is not None), default=None)
 

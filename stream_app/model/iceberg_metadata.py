@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MARK = "paimon.delta-manifest-list"
+"""Key of a summary: two snapshots of Paimon with the same number differ in it."""
+
 
 class EntryStatus(enum.IntEnum):
     """The effect of a snapshot on a file, which existed before, is added, or is removed."""
@@ -134,7 +137,7 @@ class IcebergSnapshot:
 
     Attributes:
         summary: the operation, counts, and the mark of Paimon's snapshot.
-        first_row_id, added_rows: in version 3.
+        first_row_id, added_row_count: in version 3.
     """
 
     snapshot_id: int
@@ -145,16 +148,12 @@ class IcebergSnapshot:
     schema_id: int
     summary: Mapping[str, str]
     first_row_id: int | None = None
-    added_rows: int | None = None
+    added_row_count: int | None = None
 
     @property
     def mark(self) -> str | None:
         """The unique name of Paimon's delta manifest list; None for another writer's snapshot."""
         return self.summary.get(MARK)
-
-
-MARK = "paimon.delta-manifest-list"
-"""Key of a summary: two snapshots of Paimon with the same number differ in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

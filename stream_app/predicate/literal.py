@@ -216,6 +216,7 @@ def _on_grid(number: Fraction, maximum: int, minimum: int | None = None) -> Fitt
 
 
 def _temporal(literal: Literal, data_type: DataType) -> FittedLiteral:
+    """Return a literal as a count of the column's units, and whether the units can express it."""
     root = data_type.root
     has_zone = root is TypeRoot.TIMESTAMP_LTZ
     expected_kind = _kind_for(root)

@@ -189,6 +189,7 @@ class _Parser(TokenCursor):
         return predicate
 
     def _test(self) -> Predicate:
+        """Take a column and its comparison; a BOOLEAN column alone is compared with TRUE."""
         self._test_count += 1
         if self._test_count > _TESTS_MAX:
             raise self.expected_error(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
@@ -213,6 +214,7 @@ class _Parser(TokenCursor):
         raise self.expected_error(operators_text)
 
     def _column(self) -> DataField:
+        """Take a column, an inner value, or a call; it is STRING if no column is judged."""
         token = self.next
         if token.text in self.functions and self.tokens[self.index + 1].key == "(":
             return self._call(self.functions[self.take().text], token)

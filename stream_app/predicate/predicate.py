@@ -28,6 +28,14 @@ from stream_app.format.arrow_schema import arrow_scalar, arrow_type
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField, DataType
 
 _NULL = pa.scalar(None, pa.bool_())
+_OPERATORS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +269,6 @@ def _test(test: Compare | OneOf | Always | IsNull | Matches) -> pc.Expression:
             return _float_comparison(column, sign, value)
         case Compare(column, sign, value):
             return _OPERATORS[sign](field, pc.scalar(arrow_scalar(value, column.data_type)))
-
-
-_OPERATORS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def _constant_truth(field: pc.Expression, truth: bool) -> pc.Expression:

@@ -47,9 +47,16 @@ _SHOWN_MAX = 80
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ConditionFunction = Callable[[DataField, Sequence[Literal]], Call]
 """Makes a call of a column and literals; raises ValueError if they do not fit."""
+_TIME_KINDS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
+"""Kinds whose values are integers without being numbers."""
 
 
 def _variant_get(column: DataField, literals: Sequence[Literal], *, fails: bool) -> Call:
+    """Return a call of `variant_get`, or of `try_variant_get` if it does not fail.
+
+    Raises:
+        ValueError: the arguments do not fit; it names what fits.
+    """
     texts = [literal.text for literal in literals if literal.kind is LiteralKind.TEXT]
     if column.data_type.root is not TypeRoot.VARIANT or not 1 <= len(literals) <= 2:
         raise ValueError("expected a VARIANT, a 'path' and at most one 'type'")
@@ -124,10 +131,6 @@ def _scalar(variant: Variant) -> Any:
     return value
 
 
-_TIME_KINDS = (layout.DATE, layout.TIMESTAMP, layout.TIMESTAMP_NTZ)
-"""Kinds whose values are integers without being numbers."""
-
-
 def _text(variant: Variant, _: DataType) -> str:
     is_text = variant.basic_kind == layout.SHORT_TEXT or (
         variant.basic_kind == layout.PRIMITIVE and variant.kind == layout.LONG_TEXT
@@ -193,6 +196,11 @@ _CONVERSIONS: Mapping[TypeRoot, Callable[[Variant, DataType], Any]] = {
 
 
 def _array_contains(column: DataField, literals: Sequence[Literal]) -> Call:
+    """Return a call of `array_contains`; a value that no element can equal becomes null.
+
+    Raises:
+        ValueError: the arguments do not fit; it names what fits.
+    """
     element = column.data_type.element
     if column.data_type.root not in LIST_ROOTS or element is None or len(literals) != 1:
         raise ValueError("expected an ARRAY, and a value of its elements")

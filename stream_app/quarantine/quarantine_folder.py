@@ -6,7 +6,7 @@ writes again.
 
 A replay writes its mark before it commits, and the mark counts once the table has the commit. The
 commit user is unique to the mark, so the table's record of epochs shows the commit. That record
-expires, so `note_snapshots` writes the commit's snapshot into the mark.
+expires, so `write_snapshots` writes the commit's snapshot into the mark.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Quarantine:
 
         Args:
             committed_users: as in `unresolved_records`; without them, the records of a replay count
-                as unresolved until `note_snapshots` has found its commit.
+                as unresolved until `write_snapshots` has found its commit.
         """
         resolved_identities, yielded_hashes = self._resolved_identities(committed_users), set[int]()
         for record in self.records(newest_first=newest_first):
@@ -192,7 +192,7 @@ class Quarantine:
         path = f"{self.location}/{_MARK}{mark.name}.json"
         self.file_io.overwrite(path, json.dumps(document).encode())
 
-    def note_snapshots(self, snapshots: Mapping[str, int]) -> None:
+    def write_snapshots(self, snapshots: Mapping[str, int]) -> None:
         """Write the snapshots of their commits into the marks of replays.
 
         Args:

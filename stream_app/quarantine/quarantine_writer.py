@@ -84,14 +84,14 @@ class QuarantineWriter:
 
 def _write(folder: JobFolder, epoch: int, bad_records: pa.Table) -> str:
     """Write an epoch's file atomically and durably, and return its path."""
-    path, files = folder.path(QUARANTINE_FILE.format(epoch=epoch)), folder.files
+    path = folder.path(QUARANTINE_FILE.format(epoch=epoch))
     lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad_records))
     data = "".join(f"{line}\n" for line in lines).encode()
     earlier_data = _content(folder, path)
     if earlier_data is not None and earlier_data != data:
         _keep_replaced(folder, epoch, earlier_data)
     if earlier_data != data:
-        files.overwrite(path, data)
+        folder.file_io.overwrite(path, data)
     return path
 
 
@@ -106,13 +106,13 @@ def _keep_replaced(folder: JobFolder, epoch: int, data: bytes) -> None:
         path = folder.path(REPLACED_FILE.format(epoch=epoch, number=number))
         content = _content(folder, path)
         if content is None:
-            folder.files.overwrite(path, data)
+            folder.file_io.overwrite(path, data)
         if content is None or content == data:
             return
 
 
 def _content(folder: JobFolder, path: str) -> bytes | None:
     try:
-        return folder.files.read_bytes(path)
+        return folder.file_io.read_bytes(path)
     except FileNotFoundError:
         return None

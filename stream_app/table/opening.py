@@ -48,7 +48,7 @@ def open_file_store_table(
 
     Args:
         file_io_options: the options of the file system, such as ``s3.endpoint``.
-        option_source: supplies options that expire anew; None if the options stay valid.
+        option_source: supplies new options when the earlier ones expire; None if they stay valid.
 
     Raises:
         TableNotFoundError: the table does not exist.

@@ -11,8 +11,8 @@ from stream_app.fileio.store_registry import store_of
 
 _START_AGAIN = "then start again, a job continues where it was"
 _DISK_FIXES: Mapping[int | None, str] = {
-    errno.ENOSPC: f"make room on the disk; {_START_AGAIN}",
-    errno.EDQUOT: f"this user's quota is used up: make room; {_START_AGAIN}",
+    errno.ENOSPC: f"free space on the disk; {_START_AGAIN}",
+    errno.EDQUOT: f"this user's quota is used up: free space; {_START_AGAIN}",
     errno.ENOENT: f"see that it is there, and the folder that it lies in; {_START_AGAIN}",
     errno.EMFILE: f"raise the number of files that a process may open (ulimit -n); {_START_AGAIN}",
 }

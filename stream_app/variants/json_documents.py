@@ -60,6 +60,11 @@ def parse_json(text: str) -> tuple[bytes, bytes]:
 
 
 def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
+    """Return the bytes of a JSON document, and add its names to `names`.
+
+    Raises:
+        ValueError: it nests too deeply, or has a name that UTF-8 cannot encode.
+    """
     if depth > NESTING_MAX:
         raise ValueError("it nests too deeply")
     match document:

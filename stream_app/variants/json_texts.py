@@ -60,6 +60,7 @@ def _text(variant: Variant) -> str:
 
 
 def _scalar_text(variant: Variant) -> str:
+    """Return a scalar as JSON; a value that JSON lacks becomes a quoted text."""
     value, kind = variant.scalar(), variant.kind
     match value:
         case None:

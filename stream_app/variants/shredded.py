@@ -123,6 +123,7 @@ def _renumber_members(variant: Variant, names: NameNumbers) -> list[tuple[str, b
 
 
 def _scalar(value: Any, data_type: pa.DataType) -> bytes:  # noqa: C901, PLR0911 - a line for each type
+    """Return the bytes of a value from a typed column of a shredded file."""
     if pa.types.is_boolean(data_type):
         return scalars.boolean(value)
     if pa.types.is_integer(data_type):

@@ -1,6 +1,7 @@
 """./run.sh simulate: many seeds, or one seed with all its actions.
 
-Run anew with a fixed order of sets, without which the same seed would not give the same run.
+The process starts itself again with a fixed order of sets. Without it, the same seed would not
+give the same run.
 """
 
 from __future__ import annotations

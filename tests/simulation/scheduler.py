@@ -1,4 +1,4 @@
-"""Threads of which one runs at a time, and a random number says which: a run can be repeated.
+"""Runs one thread at a time, and chooses it by a random number, so that a run can be repeated.
 
 A thread gives the baton away only in `switch` and `wait_until`, which simulated files, waiting and
 time call. So two processes that race for a table do so at every file operation, and the same seed
@@ -13,11 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 DELAY_SWITCHES = 25, 25, 25, 1000
-"""For how long a slow operation is held up: past another's, or past whole epochs and expiries."""
+"""The delays of a slow operation, in switches of threads.
+
+The short one lets another operation pass, the long one whole epochs and expiries.
+"""
 
 
 class CrashError(BaseException):
-    """The process is gone. No `except Exception` of the code under test may live through it."""
+    """The process has died. No `except Exception` of the code under test may catch this."""
 
 
 class DeadlockError(Exception):
@@ -26,11 +29,11 @@ class DeadlockError(Exception):
 
 @dataclass
 class Process:
-    """The threads that die as one: a driver, a task, or a compaction on an executor.
+    """The threads that die together: a driver, a task, or a compaction on an executor.
 
     Attributes:
-        parent: dies first or together; None for a driver.
-        born_in: number of the round.
+        parent: the process whose death ends this one too; None for a driver.
+        born_in: the number of the round in which the process began.
     """
 
     name: str
@@ -49,7 +52,12 @@ class Process:
 
 @dataclass(eq=False)
 class Task:
-    """A thread of a process; `delayed` switches must pass before it runs on."""
+    """A thread of a process.
+
+    Attributes:
+        condition: the condition for which the thread waits; None if it waits for none.
+        delayed: the number of switches before the thread runs on.
+    """
 
     process: Process
     work: Callable[[], None]
@@ -86,7 +94,7 @@ class Scheduler:
         self.main = self.current = Task(Process("main"), lambda: None)
 
     def spawn(self, process: Process, work: Callable[[], None]) -> Task:
-        """A new thread; it runs when it is its turn."""
+        """Start a thread, which runs when the scheduler chooses it."""
         task = Task(process, work)
         self.tasks.append(task)
         threading.Thread(target=self._run, args=(task,), daemon=True).start()
@@ -107,7 +115,7 @@ class Scheduler:
             raise CrashError
 
     def delay(self) -> None:
-        """Let others run for a while."""
+        """Let other threads run for a random number of switches."""
         self.current.delayed = self.rng.choice(DELAY_SWITCHES)
         self.switch()
 
@@ -122,11 +130,11 @@ class Scheduler:
             raise CrashError
 
     def join(self, tasks: list[Task]) -> None:
-        """Run until these are done; others may be left in the middle of something."""
+        """Run until these tasks are done; other tasks may be in the middle of an operation."""
         self.wait_until(lambda: all(task.done for task in tasks))
 
     def finish(self) -> None:
-        """Run until all are done."""
+        """Run until all tasks are done."""
         while self.tasks:
             self.join(list(self.tasks))
 

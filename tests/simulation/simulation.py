@@ -1,7 +1,7 @@
 """Runs a scenario.
 
 Each round begins its actions at once and ends when they have ended; compactions may be left in the
-middle of their work. After each round the oracle looks. At the end all processes die, begin anew
+middle of their work. After each round the oracle looks. At the end all processes die, begin again
 without faults, finish what is pending, and everything is checked once more.
 """
 
@@ -244,7 +244,7 @@ class Simulation:
                 raise  # else the snapshot was taken away under the reader
 
     def _finish(self) -> None:
-        """Everything begins anew, and must end well."""
+        """Everything begins again, and must end well."""
         world = self.world
         world.strikes = None
         world.end_of_rounds = len(world.done)

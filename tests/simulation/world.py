@@ -1,7 +1,7 @@
 """Simulates one machine room: files, time and processes. It traces all that happens.
 
-The seed decides what is chance elsewhere: which thread runs, fresh names, when a background
-sync ends, and what a crash leaves.
+The seed decides what is chance elsewhere: the thread that runs, fresh names, the end of a
+background sync, and the files that a crash leaves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from tests.support.files.memory_file_io import MemoryFileIO
 
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01
 OUTAGE_OPERATIONS = 6
-"""That fail after the first one: enough for a look whether the first one was done."""
+"""The operations that fail after the first one.
+
+They are enough that the look whether the first one took effect fails too.
+"""
 POWER = frozenset({FaultKind.POWER_BEFORE, FaultKind.POWER_AFTER})
 
 
@@ -44,13 +47,13 @@ class World:
     """Files and processes of one run.
 
     Attributes:
-        faults: of this round.
-        struck: faults that came true, in all rounds.
-        lost_power: how often all processes died at once.
-        strikes: one more fault, at an operation's number among all.
-        done: names of all operations so far, and of the processes that did them.
-        end_of_rounds: how many of them were done before everything began anew.
-        begun_ms: times of day at which rounds began.
+        faults: the faults planned for this round.
+        struck: the faults of all rounds that have struck an operation.
+        lost_power: the number of power failures, each of which ended all processes at once.
+        strikes: the number of an operation among all, and the fault that strikes it; None: none.
+        done: the name of each operation so far, and of the process that did it.
+        end_of_rounds: the number of operations before the restart of all processes.
+        begun_ms: the times at which rounds began.
     """
 
     seed: int

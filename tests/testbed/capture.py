@@ -1,11 +1,11 @@
 """Captures what real connectors send of a table's life: `python -m tests.testbed.capture`.
 
-Writes tests/fixtures/cdc/debezium_pg_alters.jsonl and debezium_mariadb_alters.jsonl anew. Each has
+Rewrites tests/fixtures/cdc/debezium_pg_alters.jsonl and debezium_mariadb_alters.jsonl. Each has
 the same life twice: with schema envelopes (topics `envelope.…`), and without (`plain.…`).
 
-`python -m tests.testbed.capture shop` writes demo/debezium.jsonl anew: the demo's three tables,
-whose envelopes the demo repeats. `python -m tests.testbed.capture settings` writes
-tests/fixtures/cdc/debezium_pg_settings.jsonl anew: one row's life under each setting that changes
+`python -m tests.testbed.capture shop` rewrites demo/debezium.jsonl: the demo's three tables,
+whose envelopes the demo repeats. `python -m tests.testbed.capture settings` rewrites
+tests/fixtures/cdc/debezium_pg_settings.jsonl: one row's life under each setting that changes
 messages, in topics `SETTING.shop.typed`.
 """
 

@@ -251,9 +251,9 @@ class MariaDbDatabase(SourceDatabase):
         return column.kind.from_mariadb or column.kind.from_postgres
 
     def definition(self, column: SourceColumn) -> str:
-        """MODIFY takes away what is not said again."""
-        said = super().definition(column)
-        return f"{said} comment '{column.comment}'" if column.comment else said
+        """Return the whole definition, because MODIFY drops what it does not repeat."""
+        definition = super().definition(column)
+        return f"{definition} comment '{column.comment}'" if column.comment else definition
 
     def comment(self, table: SourceTable, column: SourceColumn, text: str) -> SourceColumn:
         commented = replace(column, comment=text)

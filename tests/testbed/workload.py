@@ -139,12 +139,12 @@ class Workload:
         names = [*table.key_names, *(column.name for column in table.columns)]
         row = f"({', '.join(['%s'] * len(names))})"
         for begin in range(0, count, 50):
-            some = min(50, count - begin)
+            row_count = min(50, count - begin)
             parameters: list[Any] = []
-            for number in range(table.used, table.used + some):
+            for number in range(table.used, table.used + row_count):
                 parameters += [*table.key_of(number), *map(self._value, table.columns)]
-            table.used += some
-            rows = ", ".join([row] * some)
+            table.used += row_count
+            rows = ", ".join([row] * row_count)
             self._execute(
                 f"insert into {table.name} ({', '.join(names)}) values {rows}", parameters
             )

@@ -196,7 +196,7 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
         batch=pa.record_batch({"g": [5, 4, 1, 2]}),
         rows=np.arange(4),
         starts=np.array([0, 2]),
-        newest=np.array([1, 3]),
+        newest_rows=np.array([1, 3]),
         is_merged=np.array([True, True]),
     )
     group = SequenceGroup(sequence=("g",), columns=("v",))

@@ -96,13 +96,13 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
         {"topic": "t", "partition": 0, "offset": index, "value": json.dumps(message).encode()}
         for index, message in enumerate(messages)
     ]
-    facts = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
+    transactions = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
     kinds = [MessageKind.BEGIN, MessageKind.CHANGE, MessageKind.END, MessageKind.END]
-    assert facts.kinds.tolist() == kinds
-    assert facts.ends.message_index.tolist() == [2, 3]
-    assert facts.ends.owners.tolist() == [0, 0, 1]
-    assert facts.ends.tables.to_pylist() == ["s.a", "s.b", "s.a"]
-    assert facts.ends.counts.tolist() == [1, 2, 3]
+    assert transactions.kinds.tolist() == kinds
+    assert transactions.end_markers.message_index.tolist() == [2, 3]
+    assert transactions.end_markers.owners.tolist() == [0, 0, 1]
+    assert transactions.end_markers.tables.to_pylist() == ["s.a", "s.b", "s.a"]
+    assert transactions.end_markers.counts.tolist() == [1, 2, 3]
 
 
 def counts(*of_tables: tuple[str, int]) -> list[dict[str, object]]:

@@ -28,7 +28,8 @@ def _upkeep(name: str, summary: str) -> Verb:
 
 
 VERBS = (
-    Verb(  # no module of `verbs`, because the package `demo` lies above `app`
+    # It has no module of `verbs`, because the package `demo` lies above `app`.
+    Verb(
         "demo",
         "stream_app.demo.demo",
         "watch a shop's database become tables, ALTER and crash included",

@@ -40,7 +40,7 @@ _LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCompaction:
+class DueCompaction:
     """A compaction that is due.
 
     Attributes:
@@ -58,28 +58,28 @@ class PlannedCompaction:
     bytes: int
 
 
-def planned_compactions(
+def due_compactions(
     table: FileStoreTable,
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
     *,
     full: bool = False,
-) -> list[PlannedCompaction]:
+) -> list[DueCompaction]:
     """Return the compactions that are due now, by partition and bucket.
 
     Args:
         buckets: the buckets to plan for, or None for all.
         full: whether to plan a full compaction of each bucket.
     """
-    requests = table_kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
-    compactions = [planned_compaction(table, request) for request in requests]
+    requests = table_kind_of(table.schema).due_compactions(table, snapshot, buckets, full=full)
+    compactions = [due_compaction(table, request) for request in requests]
     return sorted(compactions, key=lambda compaction: (compaction.partition, compaction.bucket))
 
 
-def planned_compaction(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
+def due_compaction(table: FileStoreTable, request: CompactRequest) -> DueCompaction:
     """Return the compaction that a request describes, with its sizes."""
     unit, has_runs = request.unit, table.kind_traits.merges_by_key
-    return PlannedCompaction(
+    return DueCompaction(
         partition=table.paths.partition_path(request.partition),
         bucket=request.bucket,
         sorted_runs=request.sorted_run_count if has_runs else None,
@@ -124,7 +124,7 @@ class NextCompactions:
         obstacle: why stream_app does not compact this table, or None if it does.
     """
 
-    plans: Mapping[tuple[str, int], PlannedCompaction] = field(default_factory=dict)
+    plans: Mapping[tuple[str, int], DueCompaction] = field(default_factory=dict)
     trigger: int = 0
     is_write_only: bool = False
     obstacle: str | None = None
@@ -136,7 +136,7 @@ class NextCompactions:
             return None
         return f"{compaction.reason} → {compaction.output_level}"
 
-    def of_bucket(self, bucket: tuple[str, int], run_count: int) -> str:
+    def of_bucket(self, bucket: tuple[str, int], sorted_run_count: int) -> str:
         """Describe the next compaction of a bucket that has this many sorted runs."""
         compaction = self.plans.get(bucket)
         if compaction is not None:
@@ -146,16 +146,16 @@ class NextCompactions:
                 f"next: {compaction.reason}{levels} → {compaction.output_level}, "
                 f"{_count(compaction.files, 'file')}, {size_text(compaction.bytes)}{by_others}"
             )
-        return self.obstacle or f"nothing is due: {why_not_due(run_count, self.trigger)}"
+        return self.obstacle or f"nothing is due: {why_not_due(sorted_run_count, self.trigger)}"
 
 
-def why_not_due(run_count: int, trigger: int) -> str:
+def why_not_due(sorted_run_count: int, trigger: int) -> str:
     """Return the reason why no rule of universal compaction picks any runs."""
-    if run_count < trigger:
-        return f"{_count(run_count, 'sorted run')}, the trigger is {trigger}"
+    if sorted_run_count < trigger:
+        return f"{_count(sorted_run_count, 'sorted run')}, the trigger is {trigger}"
     return (
-        f"{_count(run_count, 'sorted run')}, as many as the trigger; it takes one more, or a "
-        "newest run that is as large as the next"
+        f"{_count(sorted_run_count, 'sorted run')}, as many as the trigger; it takes one more, or "
+        "a newest run that is as large as the next"
     )
 
 
@@ -168,7 +168,7 @@ def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCo
     return NextCompactions(
         plans={
             (compaction.partition, compaction.bucket): compaction
-            for compaction in planned_compactions(writable_table, snapshot)
+            for compaction in due_compactions(writable_table, snapshot)
         },
         trigger=table.options.compaction_trigger,
         is_write_only=table.options[WRITE_ONLY],

@@ -13,6 +13,7 @@ from functools import partial
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.load.load_progress import LoadProgress, load_progress
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.refused_tables import refused_tables
@@ -26,62 +27,6 @@ from stream_app.model.job_epoch import JobEpoch, Offsets
 from stream_app.model.source.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.table.commit.recorded_epochs import newest_epoch
-
-READY, HELD, WAITING, EMPTY, LOADING, MISSING, UNREADABLE, REFUSED, BEHIND = (
-    "ready", "held", "waiting", "empty", "loading", "missing", "unreadable", "refused", "behind"
-)  # fmt: skip
-
-SHORT_REASON = 80
-"""The maximum length of a reason in a list of tables."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableStatus:
-    """The status of one table of a job.
-
-    Attributes:
-        state: ``ready``: readers get all epochs. ``held``: an error holds the table back.
-            ``waiting``: rows wait for compactions. ``empty``: no epoch had rows for it.
-            ``loading``: its first load has not ended. ``missing``: the table does not exist.
-            ``unreadable``: its files cannot be read. ``refused``: the job does not store the source
-            table that `table` names. ``behind``: ready, but older than ``max-staleness`` (pages,
-            `top`).
-        epoch: the newest epoch that has changed the table, or None.
-        lag: the number of messages in the table's topics that it lacks, or None if unknown.
-        fresh_s: the seconds by which the table is behind its source, by message times; 0 if no
-            message is unread, None if unknown.
-        changed_s: the number of seconds since the commit of the table's newest epoch.
-        sorted_runs: the number of sorted runs of the bucket that has most of them.
-        waiting_rows: the number of committed rows that readers get only after a compaction.
-        proven_s: the number of seconds since a comparison found the table equal to its source.
-        proven_at: the source's position in that comparison, such as ``LSN 0/1A2B``.
-        proven_without: the columns that this comparison left out, or None.
-    """
-
-    table: str
-    state: str
-    epoch: int | None = None
-    snapshot: int | None = None
-    lag: int | None = None
-    fresh_s: int | None = None
-    changed_s: int | None = None
-    sorted_runs: int | None = None
-    waiting_rows: int = 0
-    proven_s: int | None = None
-    proven_at: str | None = None
-    proven_without: str | None = None
-    reason: str | None = None
-
-    @property
-    def is_trouble(self) -> bool:
-        """Whether the reason demands action. The reason of a loading table is its progress."""
-        return self.reason is not None and self.state != LOADING
-
-    @property
-    def proven_text(self) -> str:
-        """The position of the newest proof, and the columns that it leaves out."""
-        columns = f"; without {self.proven_without}" if self.proven_without else ""
-        return f"equal at {self.proven_at}{columns}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +55,7 @@ class JobStatus:
             self._with_freshness(status, facts, newest_ms) for status, facts in statuses
         )
         refused_statuses = (
-            TableStatus(table=str(origin), state=REFUSED, reason=reason)
+            TableStatus(table=str(origin), state=JobTableState.REFUSED, reason=reason)
             for origin, reason in self.refused_reasons().items()
         )
         return itertools.chain(table_statuses, refused_statuses)
@@ -167,7 +112,7 @@ class JobStatus:
         times = [
             facts.source_ms
             for status, facts in statuses
-            if status.state == READY and facts.source_ms
+            if status.state is JobTableState.READY and facts.source_ms
         ]
         return statuses, max(times, default=None)
 
@@ -205,7 +150,7 @@ class JobStatus:
         if status.waiting_rows:
             return status  # the time of the newest readable row is not known
         source_ms = facts.source_ms
-        if status.state == READY and newest_ms is not None:
+        if status.state is JobTableState.READY and newest_ms is not None:
             source_ms = max(newest_ms, source_ms or 0)
         return replace(status, fresh_s=freshness_s(self.now_ms, source_ms, status.lag))
 
@@ -226,14 +171,15 @@ class JobStatus:
             facts = self._facts(path)
             return self._status_from(name, facts, job_state, ends_of(name)), facts
         except TableNotFoundError as error:
-            state, reason = MISSING, error.problem
+            state, reason = JobTableState.MISSING, error.problem
         except (StreamAppError, OSError) as error:
-            state, reason = UNREADABLE, str(error)
+            state, reason = JobTableState.UNREADABLE, str(error)
         held_table = job_state.held_tables.get(name)
         if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
         lag = _lag(held_table.begin, ends_of(name))
-        return TableStatus(table=name, state=HELD, lag=lag, reason=held_table.reason), TableFacts()
+        reason, state = held_table.reason, JobTableState.HELD
+        return TableStatus(table=name, state=state, lag=lag, reason=reason), TableFacts()
 
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
@@ -280,10 +226,10 @@ class JobStatus:
         """Return the status of a readable table, from its facts and the job's state."""
         held_table = job_state.held_tables.get(name)
         job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
-        state = READY if job_epoch is not None else EMPTY
+        state = JobTableState.READY if job_epoch is not None else JobTableState.EMPTY
         read_offsets = _read_offsets(self._job_offsets(job_state), job_epoch)
         if held_table is not None:
-            state = HELD if held_table.has_failed else WAITING
+            state = JobTableState.HELD if held_table.has_failed else JobTableState.WAITING
             read_offsets = held_table.begin
         status = TableStatus(
             table=name,
@@ -321,10 +267,10 @@ def _read_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Of
 def _with_load(status: TableStatus, facts: TableFacts, load: LoadProgress | None) -> TableStatus:
     """Return the status with the state `loading` and the progress, if its first load still runs."""
     ranges = None if load is None else load.of_tables.get(status.table)
-    if ranges is None or status.state not in (READY, EMPTY):
+    if ranges is None or status.state not in (JobTableState.READY, JobTableState.EMPTY):
         return status
     reason = f"first load: {ranges}, {facts.row_count or 0:,} rows"
-    return replace(status, state=LOADING, reason=reason)
+    return replace(status, state=JobTableState.LOADING, reason=reason)
 
 
 def with_proof(status: TableStatus, facts: TableFacts, now_ms: int) -> TableStatus:
@@ -343,9 +289,11 @@ def with_waiting_rows(status: TableStatus, row_count: int) -> TableStatus:
     A ready table with such rows becomes `waiting`.
     """
     status = replace(status, waiting_rows=row_count)
-    if not row_count or status.state not in (READY, EMPTY):
+    if not row_count or status.state not in (JobTableState.READY, JobTableState.EMPTY):
         return status
-    return replace(status, state=WAITING, fresh_s=None, reason=waiting_text(row_count))
+    return replace(
+        status, state=JobTableState.WAITING, fresh_s=None, reason=waiting_text(row_count)
+    )
 
 
 def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name: str) -> Offsets:
@@ -362,16 +310,6 @@ def ends_of_table(ends: Offsets, topics_of: Mapping[str, Collection[str]], name:
     }
     own_topics = set(topics_of.get(name, ())) or ends.keys() - other_topics or ends.keys()
     return {topic: partitions for topic, partitions in ends.items() if topic in own_topics}
-
-
-def shorten_reason(status: TableStatus) -> TableStatus:
-    """Return the status with only the first line of its reason, shortened to fit into a list."""
-    if status.reason is None:
-        return status
-    [line, *more_lines] = status.reason.splitlines() or [""]
-    short_line = line[: SHORT_REASON - 1] if more_lines or len(line) > SHORT_REASON else line
-    is_whole = short_line == status.reason
-    return replace(status, reason=short_line if is_whole else f"{short_line.rstrip(':;,. ')}…")
 
 
 def _seconds_since(time_ms: int | None, now_ms: int) -> int | None:

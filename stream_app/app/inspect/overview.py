@@ -8,7 +8,7 @@ from itertools import islice
 
 from stream_app.app.inspect.compaction_history import policy_rules
 from stream_app.app.inspect.snapshot_files import live_files
-from stream_app.app.inspect.table_facts import sorted_runs_max
+from stream_app.app.inspect.table_facts import sorted_run_count_max
 from stream_app.app.inspect.table_listings import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.format.snapshot_properties.proof_json import proof_of
@@ -96,7 +96,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         files=len(files),
         bytes=sum(file.file_size for file in files),
         partitions=len({entry.partition for entry in entries}),
-        runs_max=sorted_runs_max(entries),
+        runs_max=sorted_run_count_max(entries),
         compaction_trigger=table.options.compaction_trigger,
         compaction_policy=policy_rules(table, snapshot),
         pace=_pace(table, snapshot),
@@ -198,7 +198,7 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
         ],
         bucket_count=table.options.bucket,
         width=rules.width,
-        target_rows=rules.target_rows,
+        target_row_count=rules.target_row_count,
     )
     if advice is None:
         return None

@@ -81,7 +81,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         source_ms=newest_source_ms(snapshots),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         row_count=latest_snapshot.total_record_count,
-        sorted_run_count=None if live_entries is None else sorted_runs_max(live_entries),
+        sorted_run_count=None if live_entries is None else sorted_run_count_max(live_entries),
         waiting_row_count=rows_that_wait(table, latest_snapshot, live_entries)
         if counts_runs
         else 0,
@@ -124,7 +124,7 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     return None if source_ms is None else max(0, now_ms - source_ms) // 1000
 
 
-def sorted_runs_max(live_entries: Iterable[ManifestEntry]) -> int:
+def sorted_run_count_max(live_entries: Iterable[ManifestEntry]) -> int:
     """Return the largest number of sorted runs in a bucket.
 
     Each file of level 0 is a sorted run.

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import LogFormat
-from stream_app.app.inspect.bucket_trees import planned_compactions
+from stream_app.app.inspect.bucket_trees import due_compactions
 from stream_app.app.job.compaction_summary import CompactionSummary
 from stream_app.app.job.sorted_compaction import sort_partitions
 from stream_app.app.observe.channels.listener import Listeners
@@ -87,6 +87,7 @@ def _merge_files(
     settings: CompactionSettings,
     observers: CompactionObservers,
 ) -> None:
+    """Run the table's compactions in Spark, and close what the run has opened."""
     table = settings.table.with_counter(observers.requests)
     compactions = SparkCompactionQueue(spark, table.options[COMPACTION_MAX_PARALLELISM])
     executor_of = partial(SparkCompactExecutor, compactions)
@@ -135,8 +136,8 @@ class CompactionRun:
             self._compact_once()
         seconds = clock.steady_seconds() - start_s
         coordinator = self.table_job.stream_commit.coordinator
-        runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
-        self._print(self.summary.text(runs, coordinator.dropped_compactions.total, seconds))
+        counts: dict[object, int] = dict(coordinator.back_pressure.sorted_run_counts())
+        self._print(self.summary.text(counts, coordinator.dropped_compactions.total, seconds))
         self._check_none_stuck()
 
     def _print(self, text: str, console: Console | None = None) -> None:
@@ -153,6 +154,7 @@ class CompactionRun:
         return self.settings.stream_config.log_format is LogFormat.JSON
 
     def _compact_once(self) -> None:
+        """Move postponed rows, then run all compactions that are due, and show the progress."""
         settings, table, stream_commit = (
             self.settings,
             self.table_job.table,
@@ -161,7 +163,7 @@ class CompactionRun:
         self._move_postponed_rows()
         buckets = self._load_changed_buckets()
         latest_snapshot = table.snapshots.latest()
-        units = planned_compactions(table, latest_snapshot, buckets, full=settings.full)
+        units = due_compactions(table, latest_snapshot, buckets, full=settings.full)
         if table.kind_traits.merges_by_key:
             self.summary.add_level0(FileStoreScan(table).live(latest_snapshot, buckets))
         snapshots = (
@@ -226,8 +228,8 @@ class CompactionRun:
         stream_commit.state.follow_and_load(buckets)
         if choice.has_conditions:
             stream_commit.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in stream_commit.coordinator.back_pressure.sorted_runs().items():
-            self.summary.runs_before.setdefault(bucket, runs)
+        for bucket, count in stream_commit.coordinator.back_pressure.sorted_run_counts().items():
+            self.summary.counts_before.setdefault(bucket, count)
         return buckets
 
     def _reports(self, snapshots: Iterator[Snapshot]) -> Iterator[CompactionReport]:

@@ -15,12 +15,12 @@ class CompactionSummary:
     """The totals of a run so far, with sizes in bytes.
 
     Attributes:
-        runs_before: the number of sorted runs of each bucket before its first compaction.
+        counts_before: the number of sorted runs of each bucket before its first compaction.
         level0_bytes: the sizes of level-0 files that compactions may read.
         upgraded: the number of files that moved to a higher level without a rewrite.
     """
 
-    runs_before: dict[object, int] = field(default_factory=dict)
+    counts_before: dict[object, int] = field(default_factory=dict)
     compaction_count: int = 0
     files_in: int = 0
     files_out: int = 0
@@ -43,23 +43,23 @@ class CompactionSummary:
         level0 = (entry.file for entry in entries if entry.file.level == 0)
         self.level0_bytes += sum(file.file_size for file in level0)
 
-    def text(self, runs_after: dict[object, int], dropped_count: int, seconds: float) -> str:
+    def text(self, counts_after: dict[object, int], dropped_count: int, seconds: float) -> str:
         """Format the totals as two or three lines.
 
         Args:
-            runs_after: the number of sorted runs of each bucket after the run.
+            counts_after: the number of sorted runs of each bucket after the run.
             dropped_count: the number of compactions that conflicts have dropped.
         """
-        before, after = self.runs_before.values(), runs_after.values()
+        before, after = self.counts_before.values(), counts_after.values()
         lines = [
             f"{self.compaction_count} compactions in {seconds:.1f} s: {self.files_in} files "
             f"({size_text(self.bytes_in)}) → {self.files_out} files "
             f"({size_text(self.bytes_out)}), {self.upgraded} files moved up as they are",
         ]
-        if runs_after:
+        if counts_after:
             lines.append(
-                f"sorted runs of {len(runs_after)} buckets: {sum(before)} → {sum(after)}, at most "
-                f"{max(before)} → {max(after)} in one"
+                f"sorted runs of {len(counts_after)} buckets: {sum(before)} → {sum(after)}, at "
+                f"most {max(before)} → {max(after)} in one"
             )
         if self.level0_bytes:
             amplification = self.bytes_out / self.level0_bytes

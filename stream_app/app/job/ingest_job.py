@@ -139,7 +139,8 @@ class _IngestJob:
             self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
             prepared_tables = prepare_tables(self.checked_job, feed_factory, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
-            source_reader: SourceReader[Any] = source_reader_of(  # step 3
+            # Step 3.
+            source_reader: SourceReader[Any] = source_reader_of(
                 source_config=self.job_tables.source,
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
@@ -185,7 +186,10 @@ class _IngestJob:
         self.observers.metrics.read_load_from(lambda: load.progress(epoch_tables.epoch + 1))
 
     def _on_committed(self, epoch_tables: EpochTables, pace: Pace) -> Callable[[int], None]:
-        """Return what runs after the commits of an epoch, such as recording a database snapshot."""
+        """Return the function that runs after the commits of an epoch.
+
+        It may record a database snapshot.
+        """
         if not self.job_tables.keeps_transactions:
             return pace.note_commit
         record_snapshot = DatabaseSnapshotRecorder(
@@ -195,11 +199,11 @@ class _IngestJob:
             clock=self.clock,
         )
 
-        def note(epoch: int) -> None:
+        def on_committed(epoch: int) -> None:
             pace.note_commit(epoch)
             record_snapshot(epoch)
 
-        return note
+        return on_committed
 
     def _compactions_at_once(self) -> int | None:
         table = self.checked_job.table
@@ -244,12 +248,12 @@ class _IngestJob:
             state_file=self.checked_job.state_file,
         )
         with_checks = ChecksBetweenEpochs(epoch_committer.lock).with_checks
-        note_problems = partial(self._note_problems, feed_factory)
+        write_problems = partial(self._write_problems, feed_factory)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
             drains=stream.is_available_now,
-            on_progress=with_checks(events.report_progress, note_problems),
-            on_idle=with_checks(events.report_poll, note_problems, unused_settings_check.check),
+            on_progress=with_checks(events.report_progress, write_problems),
+            on_idle=with_checks(events.report_poll, write_problems, unused_settings_check.check),
             on_drained=with_checks(events.report_drain, unused_settings_check.check),
             on_check=events.report_heartbeat,
             stop_requested=self.stop_requested,
@@ -271,12 +275,12 @@ class _IngestJob:
             running_stream.run(source_reader.stream(settings, running_stream))
         events.report_end()
 
-    def _note_problems(self, feed_factory: FeedFactory) -> None:
-        """Note the current problems in the job's state: failing services, busy cores, old rows."""
+    def _write_problems(self, feed_factory: FeedFactory) -> None:
+        """Write current problems into the job's state: failing services, busy cores, old rows."""
         problems = self.observers.events.listeners.problems()
-        self.checked_job.state_file.note_transient_warnings("services", problems)
-        self.checked_job.state_file.note_transient_warnings("cores", feed_factory.core_warnings())
-        self.checked_job.state_file.note_transient_warnings(
+        self.checked_job.state_file.write_transient_warnings("services", problems)
+        self.checked_job.state_file.write_transient_warnings("cores", feed_factory.core_warnings())
+        self.checked_job.state_file.write_transient_warnings(
             "freshness", feed_factory.freshness_warnings()
         )
 

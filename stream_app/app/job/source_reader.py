@@ -156,7 +156,7 @@ class NativeSourceReader:
         )
 
     def _epoch_cutter(self, settings: StreamSettings) -> WholeEpochCutter | None:
-        """Return what ends epochs between transactions, or None if nothing does."""
+        """Return the cutter of epochs between transactions; None if epochs may cut transactions."""
         if not settings.job_tables.keeps_transactions:
             return None
         transactions_of = settings.job_tables.source.facts.transactions

@@ -18,13 +18,13 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.source.broker_connection import TopicInfo
 from stream_app.app.source.kafka_reader import native_reader
 from stream_app.app.source.source_connection import unaskable_settings
-from stream_app.app.source.topic_checks import RECREATED_FIX, check_topics, recreated_topics
+from stream_app.app.source.topic_checks import RECREATED_FIX, checked_topics, recreated_topics
 from stream_app.app.table_setup.job_folder_access import check_folders_writable, create_local_folder
 from stream_app.app.table_setup.start_table_checks import (
     CheckedTable,
     CheckedTables,
     SampledDatabase,
-    check_tables,
+    checked_tables,
 )
 from stream_app.cdc.json_records.decoder_choice import AUTO, DECODER, DECODER_OPTION, decoder_in_use
 from stream_app.checkpoint.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
@@ -97,12 +97,11 @@ class JobChecks:
         self._check_reader(reader_settings)
         decoder = _decoder_of(self.job_tables.source)
         self._check_folders()  # step 2
-        topics = _check_source(self.job_tables.source)  # step 3
+        topics = _checked_source_topics(self.job_tables.source)  # step 3
         state_file = self._open_state()  # step 4
         reads_first = self.job_tables.source.begins_at_oldest and not state_file.state.location
-        tables = check_tables(  # step 5
-            self.job_tables, topics, self.clock, reads_first=reads_first
-        )
+        # Step 5.
+        tables = checked_tables(self.job_tables, topics, self.clock, reads_first=reads_first)
         share = str(self.job_tables.share or "")
         match tables:  # step 6
             case CheckedTable(table, warnings):
@@ -186,10 +185,10 @@ def _decoder_of(source_config: SourceConfig) -> str:
     return decoder
 
 
-def _check_source(source_config: SourceConfig) -> Mapping[str, TopicInfo]:
+def _checked_source_topics(source_config: SourceConfig) -> Mapping[str, TopicInfo]:
     if source_config.kind is not SourceKind.KAFKA:
         return {}
     if settings := unaskable_settings(source_config):
         _LOG.warning("the topics are not checked, because of %s", ", ".join(settings))
         return {}
-    return check_topics(source_config)
+    return checked_topics(source_config)

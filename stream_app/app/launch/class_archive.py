@@ -86,6 +86,7 @@ def archive_path(home: Path) -> Path:
 
 
 def _run_job(folder: Path) -> Path:
+    """Run a small ingest job, at whose end Java writes the archive; return the archive's path."""
     archive = folder / "classes.jsa"
     (folder / "messages").mkdir()
     value = json.dumps({"before": None, "after": {"k": 1, "v": "a"}, "op": "c"})

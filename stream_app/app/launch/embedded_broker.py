@@ -182,6 +182,11 @@ class EmbeddedBroker:
         return path
 
     def _format_storage(self, java: Sequence[str], properties: Path) -> None:
+        """Prepare the broker's folder under a fresh cluster id, unless it is prepared already.
+
+        Raises:
+            SourceError: Kafka's tool has failed.
+        """
         # The first bit is 0, so the text never begins with a hyphen, which would mean an option.
         first_byte, *other_bytes = os.urandom(16)
         random_bytes = bytes([first_byte & 0x7F, *other_bytes])

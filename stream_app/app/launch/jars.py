@@ -181,6 +181,7 @@ def _missing_modules(
 
 
 def _run_ivy(jar_set: JarSet, scratch: Path, staging: Path) -> tuple[int, str]:
+    """Let Ivy download a set of JARs into `staging`; a timeout counts as exit code 1."""
     configured_path = os.environ.get("STREAM_APP_IVY_SETTINGS")
     settings = Path(configured_path) if configured_path else scratch / "ivysettings.xml"
     if not configured_path:
@@ -226,6 +227,7 @@ _IVY_SETTINGS = """<ivysettings>
 
 
 def _ivy_module(jar_set: JarSet) -> str:
+    """Return the XML of an Ivy module whose dependencies are a set of JARs."""
     # Without its POM a module has one configuration, whose name is `default`.
     module_conf = "default->default" if jar_set.names_every_jar else "default->master"
     dependencies = "\n".join(

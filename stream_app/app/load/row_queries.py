@@ -41,12 +41,10 @@ LOAD_OPTIONS: Mapping[str, str] = {
     "binary.handling.mode": "hex",
 }
 """The settings of a connector that would write the same messages."""
-_POSTGRES_ARRAY = (  # an array of arrays becomes text that is no JSON, which ends the load
-    "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
-)
-_POSTGRES_BYTES = (  # whole bytes, big-endian, padded with zeros; `substr` drops their length
-    "substr(varbit_send(lpad({c}::text, (length({c}) + 7) / 8 * 8, '0')::varbit), 5)"
-)
+# The text of an array of arrays is no JSON, so the cast to `json` ends the load.
+_POSTGRES_ARRAY = "case when array_ndims({c}) > 1 then {c}::text::json else to_json({c}) end"
+# The bytes are whole and big-endian, padded with zeros; `substr` drops their length.
+_POSTGRES_BYTES = "substr(varbit_send(lpad({c}::text, (length({c}) + 7) / 8 * 8, '0')::varbit), 5)"
 _POSTGRES: Expressions = {
     (TypeRoot.BOOLEAN, "boolean"): "{c}",
     # Several bits cannot be cast to a boolean, which ends the load.

@@ -171,11 +171,13 @@ PLAIN_ELEMENTS = (
 """Types whose values in arrays have the same JSON under all settings of a connector."""
 POSTGRES_MICROS = "round(extract(epoch from {c}) * 1000000)::bigint::text"
 _POSTGRES_TEXT = "octet_length(convert_to({c}::text, 'UTF8')) || ':' || {c}::text"
-_POSTGRES_PADDED = (  # a cast would cut the padding off
+# A cast would cut the padding off.
+_POSTGRES_PADDED = (
     "case when {c} is not null then "
     "octet_length(convert_to(format('%s', {c}), 'UTF8')) || ':' || format('%s', {c}) end"
 )
-_POSTGRES_ARRAY = (  # no ARRAY of the table has the text of several dimensions
+# No ARRAY of the table has the text of several dimensions.
+_POSTGRES_ARRAY = (
     "case when array_ndims({c}) > 1 then {c}::text when {c} is not null then "
     "(select '[' || coalesce(string_agg(coalesce({element}, 'null'), ',' order by at), '') || ']' "
     "from unnest({c}) with ordinality as elements (e, at)) end"

@@ -19,7 +19,7 @@ RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless it
 _ENDS_TIMEOUT_S = 5.0
 
 
-def check_topics(
+def checked_topics(
     source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S
 ) -> dict[str, TopicInfo]:
     """Return name → metadata of the topics that the job will read.

@@ -148,7 +148,7 @@ class DatabaseTables:
             if new_origins := [origin for origin in batches if origin not in self._targets]:
                 self._targets.update(dict.fromkeys(new_origins, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new_origins)))
-        self._remember({})
+        self._write_origins({})
         return NewcomerOutcome(feeds, errors, uncreated)
 
     def schema_for(self, name: str, sources: Mapping[Origin, SourceTable]) -> TableSchema:
@@ -179,7 +179,7 @@ class DatabaseTables:
         for name, sources in tables.items():
             tables_by_name[name] = self._create(name, partial(dict, sources), NO_RENAMES)
             self._targets.update(dict.fromkeys(sources, name))
-        self._remember({})
+        self._write_origins({})
         return tables_by_name
 
     def splitter(
@@ -220,7 +220,9 @@ class DatabaseTables:
     def quarantine_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """See `NewcomerCreator.quarantine_unassigned`."""
         batches = messages_by_origin(self._facts.origins, messages)
-        self._remember({origin: batch.column("reason")[0].as_py() for origin, batch in batches})
+        self._write_origins(
+            {origin: batch.column("reason")[0].as_py() for origin, batch in batches}
+        )
         self.quarantine(epoch, messages)
 
     def _assign_messages(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
@@ -312,7 +314,7 @@ class DatabaseTables:
             _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.problem, notice.fix)
         return self.feed_of(name, table)
 
-    def _remember(self, new_reasons: Mapping[Origin, str]) -> None:
+    def _write_origins(self, new_reasons: Mapping[Origin, str]) -> None:
         state = self.state_file.state
         reasons = with_newly_refused(state.refused_tables, new_reasons, self._targets)
         self.state_file.update(replace(state, origins=dict(self._targets), refused_tables=reasons))

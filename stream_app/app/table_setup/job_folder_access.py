@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.launch.jars import installed_spark_version
-from stream_app.checkpoint.job_folder import FolderFiles, JobFolder
+from stream_app.checkpoint.job_folder import FolderFileIO, JobFolder
 from stream_app.errors import SparkOnlyError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
@@ -66,16 +66,16 @@ def probe_local(location: str) -> tuple[FileIO, str]:
         OSError: no file can be created there.
         NoAccessError: both attempts succeed.
     """
-    folder, files = file_io_of(location)
+    folder, file_io = file_io_of(location)
     existing_folder = Path(folder)
     while not existing_folder.exists():
         existing_folder = existing_folder.parent
-    probe_atomic_create(files, str(existing_folder), "a link to a name that is taken succeeds")
-    return files, str(existing_folder)
+    probe_atomic_create(file_io, str(existing_folder), "a link to a name that is taken succeeds")
+    return file_io, str(existing_folder)
 
 
 def open_folder(
-    location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFiles]
+    location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFileIO]
 ) -> JobFolder:
     """Open a folder, which need not exist yet.
 

@@ -75,7 +75,7 @@ CheckedTables = CheckedTable | SampledDatabase
 """The outcome of the checks: the job's only table, or a sample of its database."""
 
 
-def check_tables(
+def checked_tables(
     job_tables: SingleTable | WholeDatabase,
     topics: Mapping[str, TopicInfo],
     clock: Clock,

@@ -90,6 +90,7 @@ def _document_texts(column: pa.Array) -> pa.Array:
 
 
 def _nested_texts(column: pa.Array) -> pa.Array:
+    """Return string [n]: structs, lists and maps as JSON; null for null."""
     column_type = column.type
     if pa.types.is_fixed_size_list(column_type):  # a VECTOR
         return _nested_texts(column.cast(pa.list_(column_type.value_field)))

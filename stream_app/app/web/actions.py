@@ -23,7 +23,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.inspect.job_status import HELD
+from stream_app.app.inspect.table_status import JobTableState
 from stream_app.app.ops.tag_request import check_taggable, tag_on_request
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -93,13 +93,15 @@ HELD_EXPLANATION = (
 )
 
 
-def offered_actions(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
+def offered_actions(
+    state: JobTableState | None, *, can_open: bool, can_replay: bool
+) -> Sequence[ActionKind]:
     """Return the actions that fit a table, first those that may solve its problem.
 
     Args:
-        state: the table's state in `job_status`, or None if unknown.
+        state: the table's state, or None if unknown.
     """
-    actions = [RESUME] if state == HELD else []
+    actions = [RESUME] if state is JobTableState.HELD else []
     if can_open:
         actions += [TAG, COMPACT, COMPACT_FULL]
     if can_open and can_replay:
@@ -313,6 +315,11 @@ class Actions:
         yield from tag_on_request(table, new_tag(table, tag))
 
     def _compact(self, name: str, mode: str) -> Iterator[str]:
+        """Run `stream-app compact` as a process, and yield the lines of its output.
+
+        Raises:
+            StreamAppError: the process has failed.
+        """
         arguments, variables = self.site.compact_command(name)
         environ = {**os.environ, **variables}
         environ.pop(TOKEN_VARIABLE, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stream_app.app.inspect.job_status import BEHIND, READY, TableStatus
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import PastEpoch, TableActivity
 from stream_app.app.text.listing import age_text
 from stream_app.checkpoint.job_state import JobWarning
@@ -46,7 +46,11 @@ class JobGlance:
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Return whether the job commits nothing although messages wait for sound tables."""
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
-        return is_old and any(status.lag for status in tables if status.state in (READY, BEHIND))
+        return is_old and any(
+            status.lag
+            for status in tables
+            if status.state in (JobTableState.READY, JobTableState.BEHIND)
+        )
 
     def with_lateness(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """Return the tables; the state of a ready one that is too far behind becomes ``behind``.
@@ -57,16 +61,16 @@ class JobGlance:
         return [self._with_lateness(status, is_late=is_late) for status in tables]
 
     def _with_lateness(self, status: TableStatus, *, is_late: bool) -> TableStatus:
-        if status.state == READY and self.ends_problem is not None:
+        if status.state is JobTableState.READY and self.ends_problem is not None:
             return replace(status, fresh_s=None)
         is_old = status.fresh_s is not None and status.fresh_s > self.max_staleness_s
-        if status.state != READY or status.lag is None or not is_old:
+        if status.state is not JobTableState.READY or status.lag is None or not is_old:
             return status
         reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
         if is_late:
             hint = "look at its log" if self.is_here else "look whether it runs"
             reason = f"{reason}; the job commits nothing: {hint}"
-        return replace(status, state=BEHIND, reason=reason)
+        return replace(status, state=JobTableState.BEHIND, reason=reason)
 
 
 def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:

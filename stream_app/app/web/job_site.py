@@ -11,16 +11,11 @@ from typing import Generic, TypeVar
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import catalog_variables, file_io_variables
 from stream_app.app.config.shown_job import ShownJob
-from stream_app.app.inspect.job_status import (
-    MISSING,
-    REFUSED,
-    JobStatus,
-    TableStatus,
-    with_waiting_rows,
-)
+from stream_app.app.inspect.job_status import JobStatus, with_waiting_rows
 from stream_app.app.inspect.table_facts import FactsCache
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
-from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.later_change_check import ReadRange
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
@@ -106,7 +101,7 @@ class JobSite(Site):
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, shown_job.job_tables.source)
         self._ends = _CachedResult(self._ask_for_ends, clock)
-        self._newest = _CachedResult(lambda: self._status(None).newest_ms(), clock)
+        self._cached_newest_ms = _CachedResult(lambda: self._status(None).newest_ms(), clock)
         self._facts = FactsCache(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._unassigned_facts = UnassignedFactsCache(
             partial(self.quarantine, ""),
@@ -207,7 +202,9 @@ class JobSite(Site):
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         quarantine = open_quarantine(folder, job_tables.file_system)
-        replays = job_replays(job_tables, quarantine, self._name_in_job(name) or None, self._read)
+        replays = job_record_replays(
+            job_tables, quarantine, self._name_in_job(name) or None, self._read
+        )
         if not replays:
             yield "no record belongs to a table of the job by the rules of today"
         for replay in replays.values():
@@ -249,10 +246,10 @@ class JobSite(Site):
 
     def _with_page_name(self, status: TableStatus) -> TableStatus:
         """Return the status under its name on pages, with the compactions of this process's job."""
-        if status.state == REFUSED:
+        if status.state is JobTableState.REFUSED:
             return replace(status, reason=refused_reason(status.reason or ""))
         status = replace(status, table=self.job.job_tables.full_name(status.table))
-        if status.state == MISSING:
+        if status.state is JobTableState.MISSING:
             has_database = self.job.job_tables.separates_tables
             fix = _MISSING_IN_DATABASE_FIX if has_database else _MISSING_TABLE_FIX
             return replace(status, reason=f"{status.reason}\nto fix: {fix}")
@@ -298,4 +295,4 @@ class JobSite(Site):
 
     def _newest_message_ms(self) -> int | None:
         """Return the cached `JobStatus.newest_ms`, because that examines all tables."""
-        return self._newest.result() if self._history is None else self._history.source_ms
+        return self._cached_newest_ms.result() if self._history is None else self._history.source_ms

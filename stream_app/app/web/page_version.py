@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError
@@ -65,6 +65,7 @@ class PageVersion:
         return self._value
 
     def _content(self) -> Hashable:
+        """Return the page's content without constantly changing values, or an error's text."""
         try:
             if self.name:
                 table = self.site.open(self.name)
@@ -75,7 +76,7 @@ class PageVersion:
                     status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
-                    activity and activity.under_way,
+                    activity and activity.unfinished_compactions,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )

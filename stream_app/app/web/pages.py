@@ -26,6 +26,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z?")
 _COUNTS = ("rows", "records", "deletes")
 _LINE_WIDTH = 48
 """The number of characters beyond which a value breaks into lines."""
+_KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def short_times(text: str) -> str:
 
 
 def _page_environment() -> Environment:
+    """Return Jinja's environment, with the pages' filters, tests and globals."""
     environment = Environment(
         loader=PackageLoader("stream_app.app.web"),
         autoescape=True,
@@ -119,9 +121,6 @@ def _page_environment() -> Environment:
     environment.tests |= {"known_in": _has_value}
     environment.globals |= {"time_text": time_text, "version": __version__}
     return environment
-
-
-_KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
 def _neighbour_groups(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:

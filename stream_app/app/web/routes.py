@@ -34,7 +34,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 from stream_app.app.web.actions import (
     ACTIONS,
     HELD_EXPLANATION,
@@ -126,13 +126,13 @@ class _Routes:
             tables = self.site.tables()
             return self._page(
                 "tables", tables=tables, chosen=choice.select(tables), choice=choice,
-                states=state_counts(tables), orders=ORDERS, live=live,
+                states=state_counts(tables), orders=ORDERS, live_updates=live_updates,
                 glance=self.site.glance(tables), unassigned=self.site.unassigned_records(),
                 action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 
-        live = await self._live_updates("")
-        return await self._response(read, live)
+        live_updates = await self._live_updates("")
+        return await self._response(read, live_updates)
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -145,12 +145,12 @@ class _Routes:
             return self._page(
                 "table", shown=page, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 offered=self._offered_kinds(name, status), action_runs=self.actions.runs(name),
-                live=live, ends_problem=self.site.ends_problem, held_explanation=HELD_EXPLANATION,
-                trees_open=BUCKETS_OPEN,
+                live_updates=live_updates, ends_problem=self.site.ends_problem,
+                held_explanation=HELD_EXPLANATION, trees_open=BUCKETS_OPEN,
             )  # fmt: skip
 
-        live = await self._live_updates(name)
-        return await self._response(read, live, name)
+        live_updates = await self._live_updates(name)
+        return await self._response(read, live_updates, name)
 
     async def confirm_action(self, request: Request) -> Response:
         """Return the page with an action's effect, and the form that begins it."""
@@ -188,16 +188,16 @@ class _Routes:
 
         def read() -> str:
             deadline_s = time.monotonic() + READ_S
-            filter_error, shown = None, MatchingRows()
+            filter_error, matching_rows = None, MatchingRows()
             try:
-                shown = rows_of(
+                matching_rows = rows_of(
                     self.site.open(name), where or None, limit,
                     lambda: time.monotonic() < deadline_s and not client_gone.is_set(),
                 )  # fmt: skip
             except UsageError as error:
                 filter_error = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, shown=shown,
+                "rows", name=name, where=where, limit=limit, shown=matching_rows,
                 filter_error=filter_error, read_s=READ_S,
             )  # fmt: skip
 
@@ -219,12 +219,12 @@ class _Routes:
             )
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
-                snapshots=_CHANGED_SNAPSHOTS, live=live,
+                snapshots=_CHANGED_SNAPSHOTS, live_updates=live_updates,
             )  # fmt: skip
 
-        live = await self._live_updates(name)
+        live_updates = await self._live_updates(name)
         async with self._reads:
-            return await self._response(read, live)
+            return await self._response(read, live_updates)
 
     async def settings(self, _: Request) -> Response:
         return await self._response(lambda: self._page("settings"))
@@ -258,31 +258,35 @@ class _Routes:
         return LiveUpdates(path, await version.now())
 
     async def _response(
-        self, read: Callable[[], str], live: LiveUpdates | None = None, name: str = ""
+        self, read: Callable[[], str], live_updates: LiveUpdates | None = None, name: str = ""
     ) -> Response:
         """Return a page, or the page of its error.
 
         Args:
-            live: how the page learns that it is outdated; None if the page does not refresh.
+            live_updates: how the page learns that it is outdated; None if it does not refresh.
             name: the name of the table whose state and actions are shown beside an error.
         """
         try:
             text = await run_in_threadpool(read)
         except TableNotFoundError as error:
-            return await run_in_threadpool(self._problem, error, 404, live, name)
+            return await run_in_threadpool(self._problem, error, 404, live_updates, name)
         except StreamAppError as error:
-            return await run_in_threadpool(self._problem, error, 500, live, name)
+            return await run_in_threadpool(self._problem, error, 500, live_updates, name)
         except OSError as error:
             problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-            return await run_in_threadpool(self._problem, problem, 500, live, name)
+            return await run_in_threadpool(self._problem, problem, 500, live_updates, name)
         return self._html(text, 200)
 
     def _problem(
-        self, error: StreamAppError, code: int, live: LiveUpdates | None = None, name: str = ""
+        self,
+        error: StreamAppError,
+        code: int,
+        live_updates: LiveUpdates | None = None,
+        name: str = "",
     ) -> Response:
         status = self._status(name) if name else None
         text = self._page(
-            "problem", error=error, live=live, name=name, status=status,
+            "problem", error=error, live_updates=live_updates, name=name, status=status,
             held_explanation=HELD_EXPLANATION,
             offered=self._offered_kinds(name, status, can_open=False) if name else (),
             action_runs=self.actions.runs(name),
@@ -314,7 +318,7 @@ class _Routes:
     def _page(self, template: str, **values: Any) -> str:
         return page(
             template,
-            **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values,
+            **{"site": self.site, "live_updates": None, "can_act": self.actions.are_on} | values,
         )
 
     def _can_replay(self, name: str) -> bool:

@@ -10,15 +10,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.inspect.job_status import (
-    EMPTY,
-    READY,
-    UNREADABLE,
-    TableStatus,
-    with_proof,
-    with_waiting_rows,
-)
+from stream_app.app.inspect.job_status import with_proof, with_waiting_rows
 from stream_app.app.inspect.table_facts import FactsCache, freshness_s
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import PastEpoch, TableActivity
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.unassigned_records import UnassignedFacts
@@ -214,13 +208,13 @@ class WarehouseSite(Site):
         except TableNotFoundError:
             return None
         except (StreamAppError, OSError) as error:
-            return TableStatus(table=name, state=UNREADABLE, reason=str(error))
+            return TableStatus(table=name, state=JobTableState.UNREADABLE, reason=str(error))
         if facts.time_ms is None:
-            return TableStatus(table=name, state=EMPTY)
+            return TableStatus(table=name, state=JobTableState.EMPTY)
         now_ms = self.clock.now_ms()
         status = TableStatus(
             table=name,
-            state=READY,
+            state=JobTableState.READY,
             snapshot=facts.snapshot,
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 
 TROUBLE, STALE, LAG, RUNS, NAME = "trouble", "stale", "lag", "runs", "name"
 ORDERS = (TROUBLE, STALE, LAG, RUNS, NAME)
@@ -55,10 +55,10 @@ class ListChoice:
         return urlencode({key: value for key, value in parameters.items() if value})
 
     def _key(self, status: TableStatus) -> tuple[int, str]:
-        stale = status.changed_s if status.fresh_s is None else status.fresh_s
+        age_s = status.changed_s if status.fresh_s is None else status.fresh_s
         rank = {
             TROUBLE: 0 if status.is_trouble else 1,
-            STALE: _descending_key(stale),
+            STALE: _descending_key(age_s),
             LAG: _descending_key(status.lag),
             RUNS: _descending_key(status.sorted_runs),
             NAME: 0,

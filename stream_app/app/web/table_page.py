@@ -292,8 +292,8 @@ def _trees(
 ) -> list[BucketTree]:
     if not runs:
         return []
-    under_way = () if activity is None else activity.under_way
-    return bucket_trees(runs, next_compactions(table, latest_snapshot), under_way)
+    unfinished_compactions = () if activity is None else activity.unfinished_compactions
+    return bucket_trees(runs, next_compactions(table, latest_snapshot), unfinished_compactions)
 
 
 def _write_amplification(
@@ -317,6 +317,7 @@ def _lists(
     runs: Sequence[TreeRow],
     parts: PartReader,
 ) -> Iterator[PageList]:
+    """Yield the page's lists in their order; it leaves out a list that it cannot read."""
     columns = column_rows(table.schema)
     yield PageList(title="Columns", listing=Listing(ColumnRow, columns), total=len(columns))
     yield PageList(

@@ -119,7 +119,7 @@ class HiveCatalog(Catalog):
         return self._catalog_table(identifier, location or table_folder(self.warehouse, identifier))
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """See `Catalog.create_table`."""
+        """Create the table's first schema on the file system, then its entry in the metastore."""
         _check_name(str(identifier))
         if self._has_table(identifier):
             return False
@@ -140,7 +140,7 @@ class HiveCatalog(Catalog):
     def update(
         self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> None:
-        """See `TableRegister.update`."""
+        """Alter the metastore's entry; do nothing if the table was dropped meanwhile."""
         table = table_entry(self.client, identifier)
         if table is None:
             return  # the table was dropped meanwhile
@@ -153,7 +153,7 @@ class HiveCatalog(Catalog):
     def add_partitions(
         self, identifier: Identifier, partitions: Sequence[CatalogPartition]
     ) -> None:
-        """See `PartitionRegister.add_partitions`."""
+        """Add the missing partitions; do nothing if the table was dropped meanwhile."""
         table = table_entry(self.client, identifier)
         if table is None:
             return  # the table was dropped meanwhile

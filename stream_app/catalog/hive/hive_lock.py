@@ -53,7 +53,7 @@ class HiveLock:
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
-        """See `CatalogLock.hold`."""
+        """Request the metastore's lock, and poll until it is granted; a failed wait releases it."""
         response = self._answer(_LOCK, _request(identifier, *self._holder))
         lock_id = response.number(1)
         where = f"lock {lock_id} of {identifier} in {self.client.label}"

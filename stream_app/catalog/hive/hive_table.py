@@ -239,6 +239,7 @@ def new_partitions(
 def _partition(
     table: Struct, partition: CatalogPartition, location: str, layout: HiveLayout, time_s: int
 ) -> Struct:
+    """Return Thrift's struct of a partition, with the table's storage and the given location."""
     storage = table.struct(TableField.STORAGE)
     parameters: dict[str, str] = {}
     if layout.location_in_properties:

@@ -102,7 +102,7 @@ class JdbcCatalog(Catalog):
         return sorted(name for (name,) in rows)
 
     def create_database(self, database: str) -> None:
-        """See `Catalog.create_database`."""
+        """Insert the database's properties, unless it exists or another process is faster."""
         if database in self.list_databases():
             return
         folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
@@ -130,7 +130,7 @@ class JdbcCatalog(Catalog):
         )
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """See `Catalog.create_table`."""
+        """Create the table's first schema on the file system, then insert its row."""
         if self._has_table(identifier):
             return False
         self.create_database(identifier.database)
@@ -154,7 +154,7 @@ class JdbcCatalog(Catalog):
     def update(
         self, identifier: Identifier, schema: TableSchema, _changes: Sequence[SchemaChange]
     ) -> None:
-        """See `TableRegister.update`."""
+        """Replace the table's properties in the database; they leave out long values."""
         if not self.has_properties:
             return
         key = self._key(identifier)

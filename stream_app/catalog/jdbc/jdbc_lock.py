@@ -51,7 +51,7 @@ class JdbcLock:
 
     @contextmanager
     def hold(self, identifier: Identifier) -> Iterator[None]:
-        """See `CatalogLock.hold`."""
+        """Insert the lock's row; after the timeout another process may delete it."""
         name = f"{self.catalog_key}.{identifier}"
         wait_for_lock(
             lambda: self._try_lock(name),
@@ -64,9 +64,8 @@ class JdbcLock:
         try:
             yield
         finally:
-            if (
-                self.clock.steady_seconds() < deadline_s
-            ):  # otherwise another process may hold the lock
+            # After the deadline another process may hold the lock.
+            if self.clock.steady_seconds() < deadline_s:
                 self._release(name)
 
     def _release(self, name: str) -> None:

@@ -105,7 +105,7 @@ class RestCatalog(Catalog):
         )
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
-        """See `Catalog.create_table`."""
+        """Let the server create the table, after its database if that is missing."""
         body = {
             "identifier": {"database": identifier.database, "object": identifier.table},
             "schema": {

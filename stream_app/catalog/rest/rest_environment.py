@@ -80,7 +80,7 @@ class RestEnvironment:
         snapshot: Snapshot,
         statistics: Callable[[], Sequence[PartitionStatistics]],
     ) -> bool:
-        """See `CatalogEnvironment.publish_snapshot`."""
+        """Let the server publish the snapshot; of an external table, create its file."""
         if self.is_external:
             return snapshots.publish(snapshot)
         fields = snapshot_object(snapshot).items()
@@ -99,7 +99,7 @@ class RestEnvironment:
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
-        """See `CatalogEnvironment.publish_schema`."""
+        """Let the server change the schema; None if another writer has just altered the table."""
         body = {"changes": [change_object(change) for change in changes]}
         response = self.api.post(*table_path(self.identifier), body=body)
         latest_schema = schemas.latest()

@@ -54,6 +54,7 @@ _ColumnChange = (
 
 
 def _column_change_object(change: _ColumnChange) -> tuple[str, dict[str, object]]:
+    """Return the action's name and members by which the REST API describes a change."""
     match change:
         case AddColumn(name=name, data_type=data_type, comment=comment, position=position):
             move = None if position is None else _move(name, position)

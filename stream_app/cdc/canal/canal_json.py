@@ -149,6 +149,11 @@ def _all_objects(value: Any) -> bool:
 def _records(
     document: dict[str, Any], message_type: str, table: dialect.DialectTable
 ) -> list[RecordImages]:
+    """Return the images of a message's rows.
+
+    Raises:
+        UnreadableRecordError: the rows or the old values of an update are missing.
+    """
     data = _images(document, "data", table)
     if not data:
         raise UnreadableRecordError(f"has no rows in 'data' with type {message_type!r}")
@@ -189,6 +194,7 @@ def _images(document: dict[str, Any], field: str, table: dialect.DialectTable) -
 def _convert_image(
     image: Image, types: Mapping[str, Any], names: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
+    """Return an image with texts that its columns can read, converted by their MySQL types."""
     cells = dict(image)
     for name in names:
         cell, mysql_type = cells.get(name), types[name]

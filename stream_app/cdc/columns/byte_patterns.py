@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s
 
+WORD = 8
+"""The number of bytes in a word of `ByteWords`."""
 _BLOCK_BYTES = 1 << 16
 _WORDS_AT_ONCE = 1 << 17
 
@@ -85,7 +87,7 @@ class ByteWords:
         if not len(positions):
             return np.zeros(0, np.bool_)
         words: npt.NDArray[np.uint64] = np.ndarray(
-            (len(self.data) - 7,), "<u8", self.data.data, 0, (1,)
+            (len(self.data) - WORD + 1,), "<u8", self.data.data, 0, (1,)
         )
         is_there: Bools = words[positions] == int.from_bytes(word, "little")
         return is_there

@@ -110,6 +110,11 @@ def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
 def _reading_of_field(
     reading: ColumnReading, field: ConnectField, *, is_chosen: bool
 ) -> ColumnReading:
+    """Return the reading of a column for a field of Connect.
+
+    Args:
+        is_chosen: whether the configuration chose the column's encoding.
+    """
     family = reading.family
     if is_chosen:
         has_scale = field.semantic == DECIMAL and reading.encoding is Encoding.BASE64

@@ -101,7 +101,7 @@ def _sign_extend(values: pa.Array) -> Bytes:
 def parse_type(target: pa.Decimal128Type) -> pa.DataType:
     """Return the type in which a parser may read numbers for a column of `target`.
 
-    The parser checks the number of digits and then scales. So the type must have room for a number
+    The parser checks the number of digits and then scales. So the type must have space for a number
     with all digits of the precision, times 10 to the power of the scale.
     """
     if target.precision + target.scale <= _DIGITS_MAX:

@@ -24,9 +24,7 @@ from stream_app.cdc.compiled.cell_values import (
     ImageBuffers,
     copy_texts,
 )
-from stream_app.cdc.compiled.parser_input import PackedNames
-
-_WORD = 8
+from stream_app.cdc.compiled.parser_input import WORD, PackedNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | N
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])
-    output = np.empty(size + _WORD, np.uint8)
+    output = np.empty(size + WORD, np.uint8)
     copy_texts(positions, lengths, valid, output.ctypes.data)
     buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(output[:size])]
     return pa.Array.from_buffers(pa.string(), len(positions), buffers)

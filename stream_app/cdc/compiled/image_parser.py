@@ -51,11 +51,11 @@ _BEFORE_SIZE, _AFTER_SIZE, _NULL_SIZE = len('{"before":'), len(',"after":'), len
 _BRACES, _WORD = len("{}"), 8
 _BUFFERS_SIZE = _WORD * len(ImageBuffers._fields)
 _SEARCHES_PER_COLUMN = 8
-"""Searches for names that a message may ask for, beside one for each byte."""
+"""A message may need this number of searches for names per column, and one more per byte."""
 
 
 class HeadPositions(NamedTuple):
-    """The positions of the images in n messages, before the known end of each message.
+    """The positions of the images in n messages, whose tails the caller has found.
 
     Attributes:
         starts, limits: int64 [n]; where each message begins in the data, and where its tail does.
@@ -261,8 +261,8 @@ def _parse_inner_images(
     """Parse a column whose value is an object or a list of objects.
 
     Returns:
-        The position after its bracket, or `DECLINED`; the sum of its images' marks, which no
-        other column gives; and the remaining searches.
+        The position after its bracket, or `DECLINED`; the sum of its images' marks, which differs
+        from the sum of every other column; and the remaining searches.
     """
     position, _, searches = span
     row = image_row.row

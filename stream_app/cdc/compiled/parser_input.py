@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from stream_app.arrow_buffers import Bytes, Int64s
 
-_WORD = 8
+WORD = 8
+"""The number of bytes that machine code reads or writes at once."""
 _SEARCH_BYTES = 1 << 16
 _TEXT_END = np.frombuffer(b'",' + bytes(30), np.uint8)
 
@@ -33,12 +34,12 @@ class PackedNames:
     def of(cls, names: Sequence[str]) -> Self:
         """Pack names that `plain_names` gives."""
         texts = [f'"{name}":'.encode() for name in names]
-        padded = [text + bytes(-len(text) % _WORD) for text in texts]
+        padded = [text + bytes(-len(text) % WORD) for text in texts]
         lengths = np.array([len(text) for text in texts], np.int64)
-        last_sizes = (lengths - 1) % _WORD + 1
+        last_sizes = (lengths - 1) % WORD + 1
         return cls(
             np.frombuffer(b"".join(padded), "<u8"),
-            np.cumsum([0, *(len(text) // _WORD for text in padded)]).astype(np.int64),
+            np.cumsum([0, *(len(text) // WORD for text in padded)]).astype(np.int64),
             lengths,
             np.array([(1 << (8 * int(size))) - 1 for size in last_sizes], np.uint64),
         )

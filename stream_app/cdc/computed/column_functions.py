@@ -271,6 +271,11 @@ def _case(
 def _variant_get(
     argument_type: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf
 ) -> AppliedFunction:
+    """Return the application of `variant_get` to a column.
+
+    Raises:
+        DefinitionError: the column or the literals do not fit.
+    """
     # The type may have a comma of its own: DECIMAL(10, 2).
     if argument_type.root is not TypeRoot.VARIANT or not literals:
         raise DefinitionError(f"takes a VARIANT and a path, not a column of type {argument_type}")

@@ -147,6 +147,7 @@ def _instants_of_texts(
 
 
 def _format_parts(seconds: Int64s, nanos: Int64s, parts: tuple[PatternPart, ...]) -> pa.Array:
+    """Return string [n]: the times by the parts of a pattern, which are joined."""
     columns: list[pa.Array | str] = []
     for part in parts:
         if not part.count:

@@ -15,7 +15,7 @@ Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.debezium.decoding.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
@@ -63,6 +64,25 @@ def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[Tabl
         for version in _version_messages(messages)
         if (table := _table(version, options)) is not None
     ]
+
+
+def versions_of_schemas(
+    messages: pa.RecordBatch,
+    rows_of_schemas: Iterable[Int64s],
+    describe_one: Callable[[pa.RecordBatch], SourceTable | None],
+) -> list[TableVersionSeen]:
+    """Return a version for each schema, by the first of its messages that shows columns.
+
+    Args:
+        rows_of_schemas: the messages of each schema: int64 [m].
+        describe_one: describes the table of one message; None if the message shows no column.
+    """
+    tables: list[TableVersionSeen] = []
+    for rows in rows_of_schemas:
+        descriptions = (describe_one(messages.slice(row, 1)) for row in rows.tolist())
+        if (table := next(filter(None, descriptions), None)) is not None:
+            tables.append(TableVersionSeen(rows, table))
+    return tables
 
 
 @dataclass(frozen=True, slots=True)

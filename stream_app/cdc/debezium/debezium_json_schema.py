@@ -19,7 +19,7 @@ import pyarrow as pa
 from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import change_schema, present_values
-from stream_app.cdc.debezium.debezium_description import describe
+from stream_app.cdc.debezium.debezium_description import describe, versions_of_schemas
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
     JSON_OPTIONS,
@@ -124,12 +124,10 @@ class _JsonSchemaFactReader:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        tables: list[TableVersionSeen] = []
-        for _, rows in self._by_schema(messages):
-            descriptions = (self.describe(messages.slice(row, 1), options) for row in rows.tolist())
-            if (table := next(filter(None, descriptions), None)) is not None:
-                tables.append(TableVersionSeen(rows, table))
-        return tables
+        rows_of_schemas = (rows for _, rows in self._by_schema(messages))
+        return versions_of_schemas(
+            messages, rows_of_schemas, partial(self.describe, options=options)
+        )
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
         """Yield the schemas in Connect's form, with their messages: int64 [m]."""

@@ -33,7 +33,7 @@ from stream_app.arrow_buffers import (
     valid_of,
 )
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.columns.byte_patterns import ByteWords
+from stream_app.cdc.columns.byte_patterns import WORD, ByteWords
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.debezium.decoding.one_record import FLAT_FIELDS, TABLE_FIELDS, origin_in
@@ -57,7 +57,6 @@ _FLAT_TIME = "__source_ts_ms"
 _TIME_FIELDS = pa.schema(
     [pa.field("source", pa.struct([("ts_ms", pa.int64())])), pa.field(_FLAT_TIME, pa.int64())]
 )
-_WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE_SHARE = 24
 """Way 1 goes on while a round finds at least this share of the unread messages, 1 in 24."""
@@ -228,11 +227,9 @@ class _MessageBytes:
         for piece in pieces:
             starts = self._ends[indices[has_pieces]] - piece.distance
             has_piece: Bools = np.ones(len(starts), np.bool_)
-            last = len(piece.text) - _WORD
-            for shift in (*range(0, last, _WORD), last):
-                has_piece &= self._words.occurs_at(
-                    starts + shift, piece.text[shift : shift + _WORD]
-                )
+            last = len(piece.text) - WORD
+            for shift in (*range(0, last, WORD), last):
+                has_piece &= self._words.occurs_at(starts + shift, piece.text[shift : shift + WORD])
             has_pieces[has_pieces] = has_piece
         return has_pieces
 
@@ -264,7 +261,7 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
     pieces = [
         _Piece(text, len(value) - start) for text in texts if (start := value.rfind(text)) >= 0
     ]
-    is_whole = len(pieces) == len(texts) and all(len(text) >= _WORD for text in texts)
+    is_whole = len(pieces) == len(texts) and all(len(text) >= WORD for text in texts)
     return pieces if is_whole else []
 
 

@@ -86,7 +86,7 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
         tables=_join_by_dots(table_names),
         orders=pc.fill_null(orders, 0).to_numpy(),
         positions=change_positions(connector, ids, sequence),
-        ends=_end_markers(kinds, markers),
+        end_markers=_end_markers(kinds, markers),
     )
 
 

@@ -108,7 +108,7 @@ class DmsDialect(dialect.Dialect):
     def fields(
         self, table: dialect.DialectTable, json_kinds: Sequence[JsonKind]
     ) -> ParsedFields | None:
-        """See `dialect.Dialect`."""
+        """Return the fields of both images; None if a column's name has an old value's prefix."""
         readings = table.readings
         if any(reading.name.startswith(_BEFORE) for reading in readings):
             return None  # each record defines by itself to which image a field belongs
@@ -180,6 +180,11 @@ class DmsDialect(dialect.Dialect):
         )
 
     def _record(self, data: dict[str, Any], op: int, table: dialect.DialectTable) -> RecordImages:
+        """Return the images of a record.
+
+        Raises:
+            UnreadableRecordError: it is an update, and the row that it changes is uncertain.
+        """
         check_once(data, frozenset(f"{_BEFORE}{name}" for name in table.columns))
         row = _cells(data, table)
         if op == DELETE:

@@ -42,11 +42,11 @@ from stream_app.cdc.json_records.record_shapes import RecordShape, shape_of
 
 _SLICE_ROWS_MAX = 32_768
 _SLICE_BYTES_MAX = 32 << 20
-"""A slice has at most so many rows and bytes, which limits the memory for its arrays."""
+"""The maximum rows and bytes of a slice, which limit the memory for its arrays."""
 SAMPLE_ROWS = 16
 """The number of records that show the first shape."""
 _HALVE_ROWS_MIN = 64
-"""Below this number records are read one by one, and not halved again."""
+"""Minimum number of records that are halved; the decoder reads fewer records one by one."""
 
 
 @dataclass(slots=True)
@@ -157,6 +157,7 @@ class ShapeDecoder(Generic[GroupT]):
             self._decode_slice(part)
 
     def _decode_slice(self, placed_values: PlacedValues) -> None:
+        """Decode a slice in columns where that is possible, and suspicious values one by one."""
         suspects: Bools = np.zeros(len(placed_values.message_index), np.bool_)
         is_undecoded: Bools = np.ones(len(placed_values.message_index), np.bool_)
         fast_part = None

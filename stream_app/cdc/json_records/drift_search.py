@@ -173,22 +173,25 @@ def _firsts_and_counts(marks: Int64s) -> tuple[Int64s, Int64s]:
 def _has_expected_names(named_parts: pa.Array, classes: Classes, inner_names: Int64s) -> bool:
     """Return whether the values have as many names as the first of each class predicts."""
     counts = np.bincount(classes, minlength=256)
-    expected_ends, escaped_ends = int(inner_names[classes != NO_CLASS].sum()), 0
+    expected_end_count, escaped_end_count = int(inner_names[classes != NO_CLASS].sum()), 0
     for class_number in np.flatnonzero(counts[1:]) + 1:
         first = int(np.argmax(classes == class_number))
         value = named_parts[first].as_py()
-        expected_ends += int(counts[class_number]) * (
+        expected_end_count += int(counts[class_number]) * (
             value.count(_NAME_END) - int(inner_names[first])
         )
-        escaped_ends += int(counts[class_number]) * value.count(_ESCAPED_END)
+        escaped_end_count += int(counts[class_number]) * value.count(_ESCAPED_END)
     data, _ = own_bytes(named_parts)
-    pairs = _pairs_in(data, _NAME_END)
+    pair_count = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
         unclassified, _ = own_bytes(named_parts.filter(pa.array(classes == NO_CLASS)))
-        pairs -= _pairs_in(unclassified, _NAME_END)
-        escaped_ends += _escaped_in(unclassified)
+        pair_count -= _pairs_in(unclassified, _NAME_END)
+        escaped_end_count += _escaped_in(unclassified)
     # Escaped bytes are parts of texts and may vary, so they need separate passes.
-    return pairs == expected_ends or pairs - _escaped_in(data) == expected_ends - escaped_ends
+    return (
+        pair_count == expected_end_count
+        or pair_count - _escaped_in(data) == expected_end_count - escaped_end_count
+    )
 
 
 def _pairs_in(data: Bytes, pair: bytes) -> int:

@@ -196,7 +196,8 @@ MAXWELL_JSON = DialectDeclaration(
     make_dialect=lambda _: MaxwellDialect(),
     encoding_of=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=partial(  # Maxwell's times are in seconds
+    # Maxwell's times are in seconds.
+    change_times=partial(
         change_times, pa.schema([("ts", pa.int64())]), lambda columns: pc.multiply(columns[0], 1000)
     ),
     has_whole_before=lambda _: True,

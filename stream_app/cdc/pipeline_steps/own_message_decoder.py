@@ -75,8 +75,8 @@ class OwnMessageDecoder:
         """Decode a batch, of which the records of other source tables become bad records.
 
         It decodes the whole batch, and keeps this result if no message can be another table's.
-        Otherwise it decodes the accepted messages alone. While the choice is open, after an error
-        it only counts the records of the batch's source tables.
+        Otherwise it decodes the accepted messages alone. If `decode` fails while the choice is
+        open, this only counts the records of the batch's source tables.
 
         Raises:
             WrongSourceError: see `decode`, for an accepted record.

@@ -230,6 +230,7 @@ class RegisteredRowDecoder:
         return plan
 
     def _plan_of_rows(self, schema_key: SchemaKey, schema_key_of_key: SchemaKey) -> _Plan:
+        """Return the plan for two schemas; columns that the value lacks come from the key."""
         row_schema = self._language.schema(self._schemas, schema_key, "")
         missing_names = self._key_columns.difference(row_schema.columns)
         parts = [

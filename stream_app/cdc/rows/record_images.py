@@ -158,6 +158,7 @@ def _unchanged_masks(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[n
 def _column(
     reading: ColumnReading, images: Sequence[Image | None], rules: RowRules
 ) -> _ImageColumn:
+    """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
     wires_by_kind, problems = group_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
@@ -236,6 +237,7 @@ def _misfit(reading: ColumnReading, cell: Cell | None, reason: str) -> str:
 
 
 def _misfit_reason(reading: ColumnReading, json_kind: JsonKind, wire: Any, rules: RowRules) -> str:
+    """Return why a value does not fit its column, with a hint if another encoding may read it."""
     read_as = f"read as {reading.encoding.value}"
     hint = f"column.{reading.name}.encoding can set another unit"
     match reading.family:

@@ -118,6 +118,7 @@ def _nearest_type(
     connector: str,
     options: MappingOptions,
 ) -> DataType:
+    """Return a field's type, by the first that decides it: database type, semantic, literal."""
     if MappingMode.TO_STRING in options or semantic == VARIABLE_SCALE:
         return STRING
     database_type = _database_type(parameters, connector, options)

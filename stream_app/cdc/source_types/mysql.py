@@ -87,6 +87,7 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
 
 
 def _type_by_length(name: str, length: int | None, options: MappingOptions) -> DataType | None:
+    """Return the type of a name that has at most a length; None for an unknown name."""
     match name:
         case "BOOLEAN" | "BOOL":
             return DataType(root=TypeRoot.BOOLEAN)

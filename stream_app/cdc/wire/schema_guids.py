@@ -49,15 +49,15 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
     numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
     indices, numbers = indices[numbers >= 0], numbers[numbers >= 0]
-    begins, rewritten = offsets[:-1].copy(), data.copy()
-    begins[indices] += _HEAD_BYTES - HEAD.size
+    starts, rewritten = offsets[:-1].copy(), data.copy()
+    starts[indices] += _HEAD_BYTES - HEAD.size
     # A number is shorter than a GUID, so it takes the place of the GUID's last bytes.
     number_bytes = np.frombuffer(numbers.astype(">u4").tobytes(), np.uint8).reshape(
         -1, HEAD.size - 1
     )
-    rewritten[begins[indices]] = MAGIC
-    rewritten[begins[indices][:, None] + np.arange(1, HEAD.size)] = number_bytes
-    bodies = slices_of(rewritten, begins, offsets[1:])
+    rewritten[starts[indices]] = MAGIC
+    rewritten[starts[indices][:, None] + np.arange(1, HEAD.size)] = number_bytes
+    bodies = slices_of(rewritten, starts, offsets[1:])
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 

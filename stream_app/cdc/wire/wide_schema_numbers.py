@@ -35,9 +35,9 @@ def narrow_numbers(cells: pa.Array) -> pa.Array:
     filled_cells = cells.fill_null(b"") if cells.null_count else cells
     offsets, data = offsets_of(filled_cells).astype(np.int64), bytes_of(filled_cells)
     indices = np.flatnonzero(lengths_of(filled_cells) >= _HEAD_BYTES)
-    begins = offsets[indices]
+    cell_starts = offsets[indices]
     # The magic byte moves to the position before the last four bytes of the number.
-    first_bytes = data[begins[:, None] + np.arange(1 + _CUT_BYTES)]
+    first_bytes = data[cell_starts[:, None] + np.arange(1 + _CUT_BYTES)]
     is_wide = np.zeros(len(filled_cells), np.bool_)
     is_wide[indices] = (first_bytes == MAGIC).all(axis=1)
     starts = np.where(is_wide, offsets[:-1] + _CUT_BYTES, offsets[:-1])

@@ -71,8 +71,8 @@ def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
         yield int(numbers[0]), np.arange(len(numbers))
         return
     order = np.argsort(numbers, kind="stable")
-    begins = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
-    for indices in np.split(order, begins[1:]):  # a loop over schemas
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
+    for indices in np.split(order, starts[1:]):  # a loop over schemas
         yield int(numbers[indices[0]]), indices
 
 

@@ -170,8 +170,8 @@ class EpochTables(ABC):
         Args:
             complete_feeds: the tables that have the epoch, with or without changes.
         """
-        self._note_newest_epochs(complete_feeds)
-        self.state_file.note_transient_warnings(
+        self._write_newest_epochs(complete_feeds)
+        self.state_file.write_transient_warnings(
             "callbacks",
             [
                 JobWarning(table=feed.table.label, problem=problem.problem, fix=problem.fix)
@@ -181,7 +181,7 @@ class EpochTables(ABC):
         )
 
     @abstractmethod
-    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
+    def _write_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Record the newest epochs of tables that have got the newest one."""
 
     @abstractmethod
@@ -259,7 +259,7 @@ class StoppingTables(EpochTables):
         """See `EpochTables.wait_for_sequence_number`."""
         return feed.table_job.prepare_epoch()
 
-    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
+    def _write_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         """Do nothing, because each epoch makes a snapshot, which has the epoch's number."""
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
@@ -309,7 +309,7 @@ class IndependentTables(EpochTables):
             )
         return feed.table_job.next_sequence_number
 
-    def _note_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
+    def _write_newest_epochs(self, complete_feeds: Iterable[TableFeed]) -> None:
         state = self.state_file.state
         newest_epochs = dict(state.newest_epochs)
         newest_epochs |= {

@@ -110,7 +110,7 @@ class DecodedEpoch(Generic[MessagesT]):
         return self.source_epoch.source_end
 
     def is_idle(self, table_index: int) -> bool:
-        """Return whether a table took part for which the epoch has nothing."""
+        """Return whether the round has a table for which the epoch has no rows."""
         tables_with_blocks = self.routed_epoch.tables
         return (
             tables_with_blocks is not None
@@ -154,7 +154,7 @@ class RoundCommitter(Generic[MessagesT]):
             else:
                 self._complete(result)
         try:
-            self._note_sources(pending_results)
+            self._write_source_tables(pending_results)
             while pending_results:
                 batch = pending_results[: self.tables.commits_at_once]
                 del pending_results[: len(batch)]  # a commit that has begun discards its own files
@@ -168,7 +168,7 @@ class RoundCommitter(Generic[MessagesT]):
                 result.discard()
         return outdated_feeds
 
-    def _note_sources(self, results: Sequence[TableResult]) -> None:
+    def _write_source_tables(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
 
         A feed that chooses among source tables persists its own choice.
@@ -266,6 +266,7 @@ class RoundCommitter(Generic[MessagesT]):
         return is_late or is_rerouted or result.feed.table is not plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
+        """Commit a table's files as this epoch, and return the epoch's report for the table."""
         start_s = self.clock.steady_seconds()
         feed, output = result.feed, result.output
         properties = _properties(output.counts, self.decoded_epoch.source_end, self.times)
@@ -296,7 +297,7 @@ class RoundCommitter(Generic[MessagesT]):
             durations=replace(self.times, commit_s=self.clock.steady_seconds() - start_s),
             began_ms=self.decoded_epoch.began_ms,
             snapshots=commit_result.snapshots,
-            sorted_runs=feed.table_job.sorted_runs(),
+            sorted_run_histogram=feed.table_job.sorted_run_histogram(),
             compactions=commit_result.compactions,
             metrics=feed.table_job.compaction_metrics() or CompactionMetrics(),
         )

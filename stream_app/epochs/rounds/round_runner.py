@@ -41,8 +41,8 @@ _ROUNDS_MAX = 20
 _RESERVE = 1_000_000
 """Number of sequence numbers that a further round leaves to other writers.
 
-Without them, a writer that commits during each round would make each round outdated. Rows with
-values of older rows (`DecodeCounts.restored`) still become outdated so.
+Without them, a writer that commits during each round would make each round outdated. The reserve
+does not help rows that have values of older rows (`DecodeCounts.restored`).
 """
 
 

@@ -59,9 +59,9 @@ class SourceVerdict:
     """The decision from which source table a job accepts records.
 
     Attributes:
-        own_name: the source table whose records are accepted; empty before one is known.
-        others: topics and names of which no record is taken.
-        is_refused: whether there are too many others.
+        own_name: the source table whose records the job accepts; empty before one is known.
+        others: topics and names of the source tables whose records the job refuses.
+        is_refused: whether the records of other source tables are too many for the job.
     """
 
     own_name: str = ""
@@ -139,15 +139,14 @@ class SourceTableCheck:
         self.choice = SourceChoice(own_names=names, others=others, is_open=not names and not others)
         return self.choice
 
-    def check(self, counts: DecodeCounts, choice: SourceChoice) -> bool:
-        """Check the source tables of an epoch.
+    def must_decode_again(self, counts: DecodeCounts, choice: SourceChoice) -> bool:
+        """Return whether an epoch's rows must be decoded again, without those of other tables.
+
+        If not, the job's state remembers the source tables of the epoch.
 
         Args:
             counts: names no tables if several are allowed.
             choice: the choice by which its rows were decoded.
-
-        Returns:
-            Whether rows must be decoded again, without those of other tables.
 
         Raises:
             WrongSourceError: this epoch and those before have many records of several tables, or a

@@ -28,7 +28,7 @@ class EpochReport:
         quarantined: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, in ms since 1970, in UTC.
-        sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
+        sorted_run_histogram, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
 
     epoch: int
@@ -42,7 +42,7 @@ class EpochReport:
     durations: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
-    sorted_runs: Mapping[int, int] = field(default_factory=dict)
+    sorted_run_histogram: Mapping[int, int] = field(default_factory=dict)
     compactions: tuple[CompactionReport, ...] = ()
     metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
 

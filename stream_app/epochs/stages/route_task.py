@@ -171,6 +171,7 @@ class _Router:
         messages: pa.RecordBatch,
         sources: Sequence[str],
     ) -> Iterator[Block]:
+        """Decode messages of a partition for one table; gather the rows, and yield bad records."""
         offsets = messages.column("offset")
         first_offset, last_offset = offsets[0].as_py(), offsets[-1].as_py()
         gathered_rows = self._gathered.get((table_index, kafka_partition))
@@ -236,6 +237,7 @@ class _Router:
     def _blocks(
         self, table_index: int, kafka_partition: KafkaPartition, gathered_rows: _GatheredRows
     ) -> Iterator[Block]:
+        """Yield a block for each bucket of the gathered rows, and forget the rows."""
         assigner = self._plan.tables[table_index].assigner()
         rows = concat_rows(gathered_rows.rows)
         gathered_rows.rows.clear()

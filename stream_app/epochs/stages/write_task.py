@@ -148,8 +148,10 @@ class _TableWriter:
         for change in changes:
             yield self._result(BlockKind.CHANGES, pickle.dumps(change))
         yield from self._report_requests()
-        if self._restores or self._write.late_changes:
-            counts = DecodeCounts(restored=self._restores, late_changes=self._write.late_changes)
+        if self._restores or self._write.late_change_count:
+            counts = DecodeCounts(
+                restored=self._restores, late_changes=self._write.late_change_count
+            )
             yield self._result(BlockKind.COUNTS, counts.to_bytes())
         if self._write.refused:
             bad = bad_records_of_refused(self._write.refused)

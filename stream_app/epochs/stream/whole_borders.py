@@ -23,7 +23,7 @@ from stream_app.model.job_epoch import Offsets
 
 _LOG = logging.getLogger(__name__)
 MESSAGES_MAX = 500_000
-"""Messages of an epoch without a limit of its own: the driver keeps facts of each."""
+"""Limit of an epoch's messages if the job sets none: the driver keeps facts of each message."""
 TRANSACTION_WAIT_S = 60.0
 """Seconds that the job waits for the rest of a transaction, once it has read all messages."""
 _TORN = Doubt(
@@ -41,7 +41,7 @@ class MessageReader(Protocol):
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
         """Add the messages of ranges that are not pending already.
@@ -102,7 +102,7 @@ class WholeEpochCutter:
                 epoch, message_count, self.limit,
             )  # fmt: skip
         self._waiting_since_s = None
-        self._note_border(epoch, last_border, cut)
+        self._write_border(epoch, last_border, cut)
         return end
 
     def _last_border(self, epoch: int) -> Border:
@@ -147,7 +147,7 @@ class WholeEpochCutter:
         waited_s = 0.0 if self._waiting_since_s is None else now_s - self._waiting_since_s
         if self.patience_s is None or waited_s < self.patience_s or self._waiting_since_s is None:
             if epoch not in self._borders:
-                self._note_border(epoch, last_border, cut)
+                self._write_border(epoch, last_border, cut)
             return begin
         self._waiting_since_s = None
         _LOG.warning(
@@ -155,17 +155,17 @@ class WholeEpochCutter:
             epoch, waited_s, "; ".join(cut.open_transactions),
         )  # fmt: skip
         forced_cut = self._cut(last_border, newest_offsets, is_forced=True)
-        self._note_border(
+        self._write_border(
             epoch, last_border, replace(forced_cut, border=replace(forced_cut.border, doubt=_TORN))
         )
         return _cut_back(target, begin, forced_cut.ends)
 
-    def _note_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
+    def _write_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
         # The transactions of a doubtful epoch get a snapshot with the next epoch.
         advances = cut.border.advances or (last_border.advances and last_border.doubt is not None)
         border = replace(cut.border, advances=advances)
         self._borders = {epoch - 1: last_border, epoch: border}
-        self.log.note(epoch, border)
+        self.log.write(epoch, border)
 
 
 def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:

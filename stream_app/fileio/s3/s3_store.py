@@ -47,6 +47,11 @@ class _OptionKeySource:
 def _open(
     location: str, options: Mapping[str, str], source: OptionSource | None
 ) -> tuple[str, S3FileIO]:
+    """Return a location without its last slash, and its file system.
+
+    Raises:
+        UsageError: the location has keys, or names no folder of a bucket.
+    """
     bucket, _, key = location.partition("://")[2].partition("/")
     if "@" in bucket:
         raise UsageError(
@@ -78,6 +83,7 @@ def _is_same(location: str, other: str) -> bool:
 def _spark_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
+    """Return the settings by which Spark's S3A client reaches a location, with the current keys."""
     s3 = s3_options(options, environ, urlsplit(location).netloc)
     try:
         keys = s3.current_keys()

@@ -146,6 +146,7 @@ class BucketFiles:
         source: FileSource,
         options: CoreOptions | None = None,
     ) -> NewFiles:
+        """Return the factory of a level's files, with the options or else the schema's own."""
         options = options or self.schema.core_options
         prefix, suffix = options[prefix_option], options[FILE_FORMAT]
         return NewFiles(

@@ -235,9 +235,9 @@ class FilteredRowsReader:
         condition: a condition on only key columns, so all versions of a key pass or none does.
     """
 
-    files: KeyValueFileReader
+    file_reader: KeyValueFileReader
     condition: pc.Expression
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file that pass, in order."""
-        return (batch.filter(self.condition) for batch in self.files.read(file))
+        return (batch.filter(self.condition) for batch in self.file_reader.read(file))

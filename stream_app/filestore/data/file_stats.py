@@ -65,6 +65,7 @@ class FileStats:
         *,
         missing_is_null: bool,
     ) -> dict[str, ColumnStats]:
+        """Return column → statistics under the schema's names, for the columns that have any."""
         columns_by_id = {column.field_id: column for column in schema.fields}
         pairs: list[tuple[DataField, DataField | None]] = []
         column_stats: list[ColumnStats] = []

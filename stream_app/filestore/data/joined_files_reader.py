@@ -38,11 +38,11 @@ class JoinedFilesReader:
     """A reader of groups of files of one bucket.
 
     Attributes:
-        files: the access to single files, of which it may skip parts. Of joined files all rows are
-            read, so that their columns stay side by side.
+        bucket_files: the access to single files, of which it may skip parts. It reads all rows of
+            joined files, so that their columns stay side by side.
     """
 
-    files: BucketFiles
+    bucket_files: BucketFiles
 
     def read(self, group: JoinedFiles) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group that are not deleted.
@@ -52,16 +52,17 @@ class JoinedFilesReader:
             UnsupportedTableError: as `DataFileReader.read_numbered`.
         """
         if len(group.files) == 1:
-            yield from self.files.read(group.files[0])
+            yield from self.bucket_files.read(group.files[0])
             return
-        vector = self.files.vectors.get(group.anchor.file_name)
+        vector = self.bucket_files.vectors.get(group.anchor.file_name)
         if vector is None:
             yield from (batch for _, batch in self._join_columns(group))
         else:
             yield from live_rows(self._join_columns(group), vector, group.row_count)
 
     def _join_columns(self, group: JoinedFiles) -> Iterator[tuple[int, pa.RecordBatch]]:
-        reader = self.files.reader
+        """Yield first row → batch of a group of files, each of which has other columns."""
+        reader = self.bucket_files.reader
         by_files: dict[tuple[DataFileMeta, ...], list[DataField]] = {}
         for column in reader.columns:
             files_with_column = tuple(
@@ -87,7 +88,7 @@ class JoinedFilesReader:
         self, group: JoinedFiles, files: Sequence[DataFileMeta], columns: RowType
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of columns that the same files have."""
-        unprojected = self.files.reader
+        unprojected = self.bucket_files.reader
         fields = [unprojected.layout_schema.field(name) for name in columns.names]
         reader = replace(
             unprojected, columns=columns, layout_schema=pa.schema(fields), part_filter=None
@@ -115,7 +116,7 @@ class JoinedFilesReader:
         for begin, end in pairwise(bounds):
             file = files[owners[begin]]
             skipped_count = group.first_row + begin - first_row(file)
-            for start, batch in reader.read_numbered(self.files.path(file), file):
+            for start, batch in reader.read_numbered(self.bucket_files.path(file), file):
                 low = max(skipped_count - start, 0)
                 high = min(skipped_count + end - begin - start, batch.num_rows)
                 if low < high:
@@ -129,7 +130,7 @@ class JoinedFilesReader:
             sources = [opened.enter_context(self._open(file, reader)) for file in files]
             indexes: dict[int, BlobIndex] = {}
             for file_number, (file, source) in enumerate(zip(files, sources, strict=True)):
-                with reader.errors_at(self.files.path(file)):
+                with reader.errors_at(self.bucket_files.path(file)):
                     indexes[file_number] = read_blob_index(source, file.row_count)
             owners = _owners(group, files, indexes, reader.columns)
             row_indices = np.arange(group.row_count)
@@ -145,7 +146,7 @@ class JoinedFilesReader:
                 parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
                 for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_number
-                    with reader.errors_at(self.files.path(files[file_number])):
+                    with reader.errors_at(self.bucket_files.path(files[file_number])):
                         values = indexes[file_number].values(
                             sources[file_number], window_indices[is_owned]
                         )
@@ -155,7 +156,7 @@ class JoinedFilesReader:
                 yield pa.RecordBatch.from_arrays([values], schema=reader.layout_schema)
 
     def _open(self, file: DataFileMeta, reader: DataFileReader) -> pa.NativeFile:
-        path = self.files.path(file)
+        path = self.bucket_files.path(file)
         reader.check_size(path, file)
         return reader.file_io.open_input(path)
 

@@ -1,1 +1,1 @@
-"""Keeps copies of data files on local disk, for look-ups by key. Start with `lookup_copies`."""
+"""Keeps copies of data files on local disk, for lookups by key. Start with `lookup_copies`."""

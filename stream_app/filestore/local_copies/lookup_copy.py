@@ -1,7 +1,7 @@
 """A copy of a data file: its rows as Arrow, mapped into memory, and an index of its keys.
 
 The index is a sorted column with a 64-bit number for each row, which joins the key's hash and the
-row's position. A look-up searches all hashes at once by binary search, so it reads only pages with
+row's position. A lookup searches all hashes at once by binary search, so it reads only pages with
 matches. The result includes rows of other keys with the same hash; the caller compares keys.
 
 Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; stream_app's own are columns and

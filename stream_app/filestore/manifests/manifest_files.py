@@ -140,6 +140,11 @@ class ManifestFiles:
         self.file_io.delete(self.paths.manifest(name))
 
     def _read(self, name: str, size: int | None, decode: Callable[[bytes], list[_T]]) -> list[_T]:
+        """Read and decode a manifest or a list.
+
+        Raises:
+            CorruptFileError: the file is missing, of another size, or damaged.
+        """
         path = self.paths.manifest(name)
         try:
             data = self.file_io.read_bytes(path)

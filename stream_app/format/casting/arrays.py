@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.arrow_buffers import Bools, Int64s
+from stream_app.arrow_buffers import Int64s
 from stream_app.model.schema.data_type import DataType
 
 Doubles = npt.NDArray[np.float64]
@@ -61,11 +61,6 @@ def array_of_numbers(numbers: npt.NDArray[Any], like: pa.Array, data_type: pa.Da
     """Return NumPy's numbers as an Arrow array of `data_type`; null where `like` is null."""
     mask = np.asarray(like.is_null().to_numpy(zero_copy_only=False), np.bool_)
     return pa.array(numbers, mask=mask, from_pandas=False).cast(data_type, safe=False)
-
-
-def null_where(values: pa.Array, mask: Bools) -> pa.Array:
-    """Return the array with null where the mask is true."""
-    return pc.replace_with_mask(values, pa.array(mask), pa.scalar(None, values.type))
 
 
 def regex_group(groups: pa.StructArray, name: str) -> pa.Array:

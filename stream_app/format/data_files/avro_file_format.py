@@ -33,6 +33,12 @@ _CODECS = {
 _RECORD = "org.apache.paimon.avro.generated.record"
 _BATCH_ROWS = 8_192
 """The number of rows that are Python objects at a time."""
+_SCALARS: dict[str, Any] = {
+    **dict.fromkeys(("int8", "int16", "int32"), "int"),
+    "int64": "long", "bool": "boolean", "float": "float", "double": "double", "string": "string",
+    "binary": "bytes", "date32[day]": {"type": "int", "logicalType": "date"},
+    "time32[ms]": {"type": "int", "logicalType": "time-millis"},
+}  # fmt: skip
 
 
 class AvroSink:
@@ -46,7 +52,7 @@ class AvroSink:
         sink.write(self._container.header({}))
 
     def write(self, rows: pa.Table) -> None:
-        """See `DataFileSink.write`."""
+        """Write blocks of records; `_BATCH_ROWS` rows at a time are Python objects."""
         self._stats.add(rows)
         for batch in rows.cast(self._cell_schema).to_batches(max_chunksize=_BATCH_ROWS):
             columns = [_stored_cells(column) for column in batch.columns]
@@ -56,7 +62,7 @@ class AvroSink:
                 self._sink.write(block)
 
     def close(self) -> None:
-        """See `DataFileSink.close`."""
+        """Do nothing, because each written block is complete."""
 
     def statistics(self) -> GatheredStats:
         """See `DataFileSink.statistics`."""
@@ -101,14 +107,6 @@ def _avro_type(data_type: pa.DataType, name: str, *, nullable: bool) -> Any:
     else:
         avro_type = _SCALARS[str(data_type)]
     return ["null", avro_type] if nullable else avro_type
-
-
-_SCALARS: dict[str, Any] = {
-    **dict.fromkeys(("int8", "int16", "int32"), "int"),
-    "int64": "long", "bool": "boolean", "float": "float", "double": "double", "string": "string",
-    "binary": "bytes", "date32[day]": {"type": "int", "logicalType": "date"},
-    "time32[ms]": {"type": "int", "logicalType": "time-millis"},
-}  # fmt: skip
 
 
 def _cell_type(data_type: pa.DataType) -> pa.DataType:
@@ -163,7 +161,7 @@ class AvroFileFormat:
     def numbered_batches(
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.numbered_batches`."""
+        """Read the whole file into memory, and yield its columns block by block."""
         read_row_count, fields = 0, request.fields
         for records in record_blocks(source.read()):
             for batch in batch_pieces(_columns(records, fields), request.batch_rows_max):

@@ -218,7 +218,7 @@ class BlobFileFormat:
         schema: pa.Schema,  # noqa: ARG002 - the port's
         options: CoreOptions,  # noqa: ARG002 - the port's
     ) -> DataFileSink:
-        """See `DataFileFormat.open_sink`."""
+        """Raise `UnsupportedTableError`, because stream_app writes no BLOBs."""
         raise UnsupportedTableError(
             "stream_app writes no files of BLOBs",
             fix="write the table with Paimon's own engines, or change the column's type to BYTES",
@@ -227,7 +227,7 @@ class BlobFileFormat:
     def numbered_batches(
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.numbered_batches`."""
+        """Read the file's index, then its values in windows of a limited size."""
         if len(request.fields) != 1:
             raise damaged_file_error(
                 f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"

@@ -26,7 +26,7 @@ class ParquetSink:
         self._writer = parquet_writer(sink, schema, options)
 
     def write(self, rows: pa.Table) -> None:
-        """See `DataFileSink.write`."""
+        """Write one row group, without the nulls that null ROWs and VARIANTs hide."""
         self._writer.write_table(without_hidden_nulls(rows), row_group_size=rows.num_rows)
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class ParquetSink:
         self._writer.close()
 
     def statistics(self) -> FooterStats:
-        """See `DataFileSink.statistics`."""
+        """Return the statistics of the footer, which `close` has written."""
         return FooterStats(self._writer.writer.metadata)
 
 
@@ -48,7 +48,7 @@ class ParquetFileFormat:
     def numbered_batches(
         self, source: FileStream, request: DataFileRead
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileFormat.numbered_batches`."""
+        """Check the footer, then yield batches of the chosen row groups and pages."""
         fields = request.fields
 
         def check(footer: pq.FileMetaData) -> None:

@@ -220,6 +220,7 @@ def _decode_records(data: bytes, decode: Callable[[dict[str, Any]], _T]) -> list
 
 
 def _entry(record: dict[str, Any]) -> IcebergEntry:
+    """Return the entry of a manifest's Avro record; only a deletion vector has a `VectorPlace`."""
     data_file = record["data_file"]
     offset, vector = data_file.get("content_offset"), None
     if offset is not None:
@@ -285,6 +286,7 @@ def encode_manifest_list(
 
 
 def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
+    """Return the Avro record of a manifest in its list."""
     counts: dict[str, int] = {}
     for status, name in _STATUS_NAMES.items():
         counts[f"{name}_files_count"] = manifest.files[status]
@@ -321,6 +323,7 @@ def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
 
 
 def _manifest(record: dict[str, Any]) -> IcebergManifest:
+    """Return the manifest in a record of a manifest list; the inverse of `_list_record`."""
     names = _STATUS_NAMES.items()
     return IcebergManifest(
         path=record["manifest_path"],

@@ -76,7 +76,7 @@ def _snapshot_json(snapshot: IcebergSnapshot) -> dict[str, Any]:
     optional = {
         "parent-snapshot-id": snapshot.parent_id,
         "first-row-id": snapshot.first_row_id,
-        "added-rows": snapshot.added_rows,
+        "added-rows": snapshot.added_row_count,
     }
     return {
         "snapshot-id": snapshot.snapshot_id,
@@ -105,11 +105,12 @@ def decode_metadata(data: bytes, version: int) -> IcebergMetadata:
 
 
 def _metadata(document: Mapping[str, Any], version: int) -> IcebergMetadata:
+    """Return the metadata in a document; a missing `next-row-id` follows from its snapshots."""
     fields = document["partition-specs"][0]["fields"]
     snapshots = tuple(map(_snapshot, document["snapshots"]))
     # Paimon's Java omits next-row-id, so it is computed from the snapshots' row ids.
     used_row_ids = [
-        (snapshot.first_row_id or 0) + (snapshot.added_rows or 0) for snapshot in snapshots
+        (snapshot.first_row_id or 0) + (snapshot.added_row_count or 0) for snapshot in snapshots
     ]
     return IcebergMetadata(
         version=version,
@@ -146,5 +147,5 @@ def _snapshot(document: Mapping[str, Any]) -> IcebergSnapshot:
         schema_id=document["schema-id"],
         summary=document.get("summary") or {},
         first_row_id=document.get("first-row-id"),
-        added_rows=document.get("added-rows"),
+        added_row_count=document.get("added-rows"),
     )

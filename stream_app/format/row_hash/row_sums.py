@@ -68,16 +68,16 @@ def sum_of_changes(
     Args:
         changes: rows with `_VALUE_KIND`.
     """
-    total, update_befores, update_afters = NO_ROWS, 0, 0
+    total, update_before_count, update_after_count = NO_ROWS, 0, 0
     for batch in _pieces(changes):
         high, low = row_hashes(batch, columns)
         kinds = batch.column(VALUE_KIND).to_numpy()
         signs = 1 - 2 * (kinds & 1).astype(np.int64)
         sign_words = signs.view(np.uint64)  # a product modulo 2^64 is that of the signed number
         total += RowSum(int(signs.sum()), int(sign_words @ high), int(sign_words @ low))
-        update_befores += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
-        update_afters += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
-    return ChangeSum(total, update_afters - update_befores)
+        update_before_count += int(np.count_nonzero(kinds == RowKind.UPDATE_BEFORE))
+        update_after_count += int(np.count_nonzero(kinds == RowKind.UPDATE_AFTER))
+    return ChangeSum(total, update_after_count - update_before_count)
 
 
 def _pieces(rows: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:

@@ -25,10 +25,11 @@ LAST_OF_ALL = np.iinfo(np.int64).max
 
 
 class PartitionState(StrEnum):
-    """Whether the messages of a partition, up to an end, leave its rows with their latest versions.
+    """The state of a partition's rows after its messages up to an end.
 
     Attributes:
-        SETTLED: they do: its last change is the newest one that the connector has sent there.
+        SETTLED: each row has its latest version: the last change is the newest one that the
+            connector has sent to the partition.
         READING: the last messages are rows of the connector's first read, or nothing is known.
         BEHIND: an earlier change has yet to come. The connector repeats changes, or an epoch has
             ended without the change.

@@ -14,7 +14,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.transactions import MessageKind
 from stream_app.kafka.offset_ranges import PartitionOffsets
 from stream_app.kafka.transactions.border import Doubt, LogProgress, PartitionState
-from stream_app.kafka.transactions.pending_messages import FactRows
+from stream_app.kafka.transactions.pending_messages import PendingRows
 from stream_app.kafka.transactions.pending_transactions import PendingTransactions
 
 _METADATA_FIX = "set provide.transaction.metadata = true at Debezium's connector"
@@ -29,14 +29,14 @@ class DoubtSearch:
 
     Attributes:
         ends: int64 [p]; the end in each partition.
-        end_markers: the END markers before the ends.
+        epoch_markers: the END markers before the ends.
         newest_offsets: the end of each partition of all topics of the job.
         progress: the progress at the ends.
     """
 
-    facts: PendingTransactions
+    transactions: PendingTransactions
     ends: Int64s
-    end_markers: FactRows
+    epoch_markers: PendingRows
     newest_offsets: PartitionOffsets
     progress: LogProgress
 
@@ -53,7 +53,8 @@ class DoubtSearch:
                 yield Doubt(f"the job has not read {topic}/{partition} up to its first changes")
 
     def _doubts_of_settings(self) -> Iterator[Doubt]:
-        messages, partitions = self.facts.messages, list(self.facts.pending_messages.partitions)
+        messages = self.transactions.messages
+        partitions = list(self.transactions.pending_messages.partitions)
         epoch_messages = messages[messages["offset"] < self.ends[messages["partition"]]]
         is_change = epoch_messages["kind"] == MessageKind.CHANGE
         for message in epoch_messages[epoch_messages["kind"] == MessageKind.UNMARKED][:1]:
@@ -64,7 +65,7 @@ class DoubtSearch:
             yield Doubt(
                 f"changes in the topic {topic} have no position in the source's log", _ORDER_FIX
             )
-        marker_partitions = np.unique(self.end_markers["partition"]).tolist()
+        marker_partitions = np.unique(self.epoch_markers["partition"]).tolist()
         for topic in sorted({partitions[code][0] for code in marker_partitions}):
             count = sum(name == topic for name, _ in self.newest_offsets)
             if count > 1:
@@ -72,25 +73,25 @@ class DoubtSearch:
                 yield Doubt(reason, _TOPIC_FIX)
 
     def _doubts_of_logs(self) -> Iterator[Doubt]:
-        facts = self.facts
-        for marker in self.end_markers[self.end_markers["position"][:, 0] < 0][:1]:
+        """Yield doubts about the order of transactions in the source's log."""
+        for marker in self.epoch_markers[self.epoch_markers["position"][:, 0] < 0][:1]:
             yield Doubt(
                 f"transaction {marker['id']} has no position in the source's log", _ORDER_FIX
             )
         for source, newest_transaction in self.progress.newest_transactions.items():
-            source_code = facts.pending_messages.sources.code(source)
-            source_ends = self.end_markers[self.end_markers["source"] == source_code]
-            for marker in source_ends[source_ends["log"] != newest_transaction.log][:1]:
+            source_code = self.transactions.pending_messages.sources.code(source)
+            source_markers = self.epoch_markers[self.epoch_markers["source"] == source_code]
+            for marker in source_markers[source_markers["log"] != newest_transaction.log][:1]:
                 reason = (
                     f"transaction {marker['id']} of {source} comes from another server than "
                     "earlier ones"
                 )
                 yield Doubt(reason, _LOG_FIX)
         for source, newest_transaction in self.progress.newest_transactions.items():
-            is_newest = self.end_markers["id"] == newest_transaction.position.transaction
-            for marker in self.end_markers[is_newest]:
+            is_newest = self.epoch_markers["id"] == newest_transaction.position.transaction
+            for marker in self.epoch_markers[is_newest]:
                 code = marker["transaction"]
-                if not facts.has_begun[code] and not facts.is_old[code]:
+                if not self.transactions.has_begun[code] and not self.transactions.is_old[code]:
                     yield Doubt(
                         f"transaction {marker['id']} of {source} began before the messages that "
                         "this run has read"

@@ -1,7 +1,7 @@
 """Cuts an epoch among the pending messages, so that no transaction of the source crosses its end.
 
-Pure. In these three topics END 3 counts a change of b that has not arrived yet. So every partition
-is cut before transaction 3::
+It is pure. In these three topics END 3 counts a change of b that has not arrived yet. So the cut is
+before transaction 3 in every partition::
 
     s.transaction/0   b1 e1  b2 e2 │ b3 e3
     s.a/0             1.1    2.1   │ 3.1
@@ -39,8 +39,8 @@ from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_to
 from stream_app.kafka.transactions.pending_messages import (
     NO_CODE,
     SEPARATOR,
-    FactRows,
     PendingMessages,
+    PendingRows,
 )
 from stream_app.kafka.transactions.pending_transactions import PendingTransactions
 from stream_app.kafka.transactions.settled_partitions import progress_at
@@ -55,7 +55,7 @@ class EpochCut:
 
     Attributes:
         ends: the end in each partition, up to the offsets that were read.
-        border: the facts about the source at the epoch's end.
+        border: the source's progress at the epoch's end, and why it may be doubtful.
         open_transactions: some transactions that are not whole up to the offsets that were read,
             in words.
         is_overtaken: whether a whole transaction waits after the ends.
@@ -85,32 +85,35 @@ def cut_epoch(
         topics: further topics, which the job has got since.
         is_forced: whether transactions whose rest does not come pass as whole.
     """
-    facts = PendingTransactions.of(pending_messages, earlier_progress)
+    transactions = PendingTransactions.of(pending_messages, earlier_progress)
     counted_codes = counted_codes_of(
         pending_messages, {*topics, *(topic for topic, _ in newest_offsets)}
     )
-    messages = facts.bound_messages()
-    missing_changes = _missing_changes(facts, messages, counted_codes)
-    is_complete = facts.has_ended.copy()
+    messages = transactions.bound_messages()
+    missing_changes = _missing_changes(transactions, messages, counted_codes)
+    is_complete = transactions.has_ended.copy()
     is_complete[[transaction for transaction, _ in missing_changes]] = False
-    is_complete |= _has_begun_earlier(facts, messages)
+    is_complete |= _has_begun_earlier(transactions, messages)
     is_open, lacks_end = ~is_complete, np.zeros(len(is_complete), np.bool_)
     if is_forced:
-        lacks_end = _lacks_end(facts, messages) & is_open
-        is_complete |= facts.has_ended | lacks_end
+        lacks_end = _lacks_end(transactions, messages) & is_open
+        is_complete |= transactions.has_ended | lacks_end
     spans = spans_of(messages["transaction"], messages["partition"], messages["offset"])
-    ends = whole_ends(spans, is_complete, facts.read_ends)
-    is_before = facts.ends["offset"] < ends[facts.ends["partition"]]
-    end_markers, later_markers = facts.ends[is_before], facts.ends[~is_before]
-    newest_transactions = facts.newest_transactions(end_markers)
-    awaited_positions = (
-        _awaited_positions(facts, missing_changes, lacks_end, counted_codes) if is_forced else {}
-    )
+    ends = whole_ends(spans, is_complete, transactions.read_ends)
+    end_markers = transactions.end_markers
+    is_before = end_markers["offset"] < ends[end_markers["partition"]]
+    epoch_markers, later_markers = end_markers[is_before], end_markers[~is_before]
+    newest_transactions = transactions.newest_transactions(epoch_markers)
+    awaited_positions = dict[KafkaPartition, LogPosition]()
+    if is_forced:
+        awaited_positions = _awaited_positions(
+            transactions, missing_changes, lacks_end, counted_codes
+        )
     partitions = progress_at(
-        facts, ends, newest_offsets if newest_transactions else {}, awaited_positions
+        transactions, ends, newest_offsets if newest_transactions else {}, awaited_positions
     )
     progress = LogProgress(newest_transactions, partitions)
-    doubts = DoubtSearch(facts, ends, end_markers, newest_offsets, progress)
+    doubts = DoubtSearch(transactions, ends, epoch_markers, newest_offsets, progress)
     return EpochCut(
         ends=dict(zip(pending_messages.partitions, ends.tolist(), strict=True)),
         border=Border(
@@ -118,67 +121,72 @@ def cut_epoch(
             advances=newest_transactions != earlier_progress.newest_transactions,
             doubt=next(iter(doubts), None),
         ),
-        open_transactions=_open_transactions(facts, messages, is_open, missing_changes),
+        open_transactions=_open_transactions(transactions, messages, is_open, missing_changes),
         is_overtaken=bool(is_complete[later_markers["transaction"]].any()),
         tables_without_topic=frozenset(
             pending_messages.tables.names[code]
-            for code in np.unique(facts.counts["table"]).tolist()
+            for code in np.unique(transactions.counts["table"]).tolist()
             if counted_codes[code] == NO_CODE
         ),
     )
 
 
 def _missing_changes(
-    facts: PendingTransactions, messages: FactRows, counted_codes: Int64s
+    transactions: PendingTransactions, messages: PendingRows, counted_codes: Int64s
 ) -> dict[tuple[int, int], str]:
     """Return (transaction, table) → its missing changes, in words, for those with both markers.
 
     A transaction without its BEGIN here began in earlier messages, so its counts say nothing.
     """
-    table_count = len(facts.pending_messages.tables.names)
+    table_count = len(transactions.pending_messages.tables.names)
     changes = messages[messages["kind"] == MessageKind.CHANGE]
     changes = changes[counted_codes[changes["table"]] != NO_CODE]
     table_codes = changes["transaction"] * table_count + counted_codes[changes["table"]]
     # Partitions that were added may have a change that another one has, too.
     change_codes = np.unique(np.stack([table_codes, changes["order"]], axis=1), axis=0)[:, 0]
     arrived_codes, arrived_counts = np.unique(change_codes, return_counts=True)
-    counts = facts.counts[(facts.has_begun & ~facts.is_old)[facts.counts["transaction"]]]
+    counts, has_both = transactions.counts, transactions.has_begun & ~transactions.is_old
+    counts = counts[has_both[counts["transaction"]]]
     counts = counts[counted_codes[counts["table"]] == counts["table"]]
     codes = counts["transaction"] * table_count + counts["table"]
     present_counts = np.append(arrived_counts, 0)[np.searchsorted(arrived_codes, codes)]
     present_counts *= np.isin(codes, arrived_codes)
     missing_counts = counts["count"] - present_counts
     is_missing = missing_counts > 0
-    return {  # a loop over the few that are not whole
+    # The loop is over the few transactions that are not whole.
+    return {
         (int(row["transaction"]), int(row["table"])): f"{count} of {row['count']} changes of "
-        f"{facts.pending_messages.tables.names[row['table']]}"
+        f"{transactions.pending_messages.tables.names[row['table']]}"
         for row, count in zip(counts[is_missing], missing_counts[is_missing].tolist(), strict=True)
     }
 
 
-def _has_begun_earlier(facts: PendingTransactions, messages: FactRows) -> Bools:
+def _has_begun_earlier(transactions: PendingTransactions, messages: PendingRows) -> Bools:
     """Mark the transactions whose markers lie before the pending messages: bool [t].
 
-    They have no marker here, and lie before the first transaction that has ended, in some
-    partition. Markers have the order of commits, so theirs were read before.
+    Such a transaction has no marker among the pending messages. In some partition, its messages lie
+    before those of the first ended transaction. Markers have the order of commits, so the driver
+    has read its markers earlier.
     """
-    ended_rows = messages[facts.has_ended[messages["transaction"]]][::-1]
-    first_offsets = np.full(len(facts.read_ends), NO_CODE, np.int64)
+    ended_rows = messages[transactions.has_ended[messages["transaction"]]][::-1]
+    first_offsets = np.full(len(transactions.read_ends), NO_CODE, np.int64)
     first_offsets[ended_rows["partition"]] = ended_rows["offset"]
-    return _has_message_before(first_offsets, messages, ~facts.has_ended & ~facts.has_begun)
+    has_no_marker = ~transactions.has_ended & ~transactions.has_begun
+    return _has_message_before(first_offsets, messages, has_no_marker)
 
 
-def _lacks_end(facts: PendingTransactions, messages: FactRows) -> Bools:
+def _lacks_end(transactions: PendingTransactions, messages: PendingRows) -> Bools:
     """Mark the transactions whose END marker is lost, because a later one has ended: bool [t]."""
-    ended_rows = messages[facts.has_ended[messages["transaction"]]]
-    last_offsets = np.full(len(facts.read_ends), NO_CODE, np.int64)
+    ended_rows = messages[transactions.has_ended[messages["transaction"]]]
+    last_offsets = np.full(len(transactions.read_ends), NO_CODE, np.int64)
     last_offsets[ended_rows["partition"]] = ended_rows["offset"]
-    if not len(facts.ends):
-        last_offsets = facts.read_ends  # without any marker transactions cannot be distinguished
-    return _has_message_before(last_offsets, messages, ~facts.has_ended)
+    if not len(transactions.end_markers):
+        # Without any marker transactions cannot be distinguished.
+        last_offsets = transactions.read_ends
+    return _has_message_before(last_offsets, messages, ~transactions.has_ended)
 
 
-def _has_message_before(offsets: Int64s, messages: FactRows, is_candidate: Bools) -> Bools:
+def _has_message_before(offsets: Int64s, messages: PendingRows, is_candidate: Bools) -> Bools:
     """Mark the transactions with a message before its partition's offset: bool [t]."""
     is_before = np.zeros(len(is_candidate), np.bool_)
     candidates = messages[is_candidate[messages["transaction"]]]
@@ -188,15 +196,15 @@ def _has_message_before(offsets: Int64s, messages: FactRows, is_candidate: Bools
 
 
 def _awaited_positions(
-    facts: PendingTransactions,
+    transactions: PendingTransactions,
     missing_changes: Collection[tuple[int, int]],
     lacks_end: Bools,
     counted_codes: Int64s,
 ) -> dict[KafkaPartition, LogPosition]:
     """Return the positions that partitions must pass to have what torn transactions lack."""
-    pending_messages = facts.pending_messages
+    pending_messages = transactions.pending_messages
     awaited_positions = dict[KafkaPartition, LogPosition]()
-    commits = {int(marker["transaction"]): marker for marker in facts.ends}
+    commits = {int(marker["transaction"]): marker for marker in transactions.end_markers}
     torn_tables = [
         (transaction, table) for transaction, table in missing_changes if transaction in commits
     ]
@@ -204,7 +212,7 @@ def _awaited_positions(
         (commits[transaction], table) for transaction, table in torn_tables
     ]
     if lacks_end.any():
-        torn_commits += [(marker, None) for marker in facts.ends]
+        torn_commits += [(marker, None) for marker in transactions.end_markers]
     for marker, table in torn_commits:
         position = (*marker["position"].tolist(), LAST_OF_ALL)
         source = pending_messages.sources.names[marker["source"]]
@@ -223,17 +231,17 @@ def _awaited_positions(
 
 
 def _open_transactions(
-    facts: PendingTransactions,
-    messages: FactRows,
+    transactions: PendingTransactions,
+    messages: PendingRows,
     is_open: Bools,
     missing_changes: Mapping[tuple[int, int], str],
 ) -> list[str]:
     """Return the first transactions that are not whole, in words."""
     words = {transaction: changes for (transaction, _), changes in missing_changes.items()}
-    transactions = np.unique(messages["transaction"])
-    names = facts.pending_messages.transactions.names
+    transaction_codes = np.unique(messages["transaction"])
+    names = transactions.pending_messages.transactions.names
     return [
         f"transaction {names[code].replace(SEPARATOR, ' ')} lacks "
         f"{words.get(code, 'its END marker')}"
-        for code in transactions[is_open[transactions]][:_NAMED_MAX].tolist()
+        for code in transaction_codes[is_open[transaction_codes]][:_NAMED_MAX].tolist()
     ]

@@ -24,8 +24,8 @@ from stream_app.kafka.transactions.border import (
     ranks_of,
 )
 
-FactRows = npt.NDArray[Any]
-"""An array of `MESSAGE`, `END` or `COUNT`."""
+PendingRows = npt.NDArray[Any]
+"""A structured array of `MESSAGE`, `END_MARKER` or `COUNT`."""
 _POSITION = ("position", np.int64, (POSITION_NUMBERS,))
 MESSAGE = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
@@ -33,7 +33,7 @@ MESSAGE = np.dtype(
 )
 """A message: codes of its partition, transaction and table, and a `MessageKind`. A change is new if
 it lies after all earlier ones of its partition in the source's log. Other changes are repeats."""
-END = np.dtype(
+END_MARKER = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "source", "time")]
     + [_POSITION, ("id", np.object_), ("log", np.object_)]
 )
@@ -76,24 +76,24 @@ class NameCodes:
         return new_codes
 
 
-class FactBatches:
-    """Facts that arrive in batches, which are joined on demand."""
+class PendingBatches:
+    """Rows that arrive in batches, which are joined on demand."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._batches = [np.empty(0, dtype)]
 
-    def add(self, batch: FactRows) -> None:
+    def add(self, batch: PendingRows) -> None:
         """Add a batch after the others."""
         self._batches.append(batch)
 
-    def all(self) -> FactRows:
-        """Return all facts, in the order in which they came."""
+    def all(self) -> PendingRows:
+        """Return all rows, in the order in which they came."""
         if len(self._batches) > 1:
             self._batches = [np.concatenate(self._batches)]
         return self._batches[0]
 
     def keep(self, mask: Bools) -> None:
-        """Drop all facts except those of a mask."""
+        """Drop all rows except those of a mask."""
         self._batches = [self.all()[mask]]
 
 
@@ -102,9 +102,9 @@ class PendingMessages:
     """The messages after the end of the newest epoch.
 
     Attributes:
-        reached_offsets: the offset after the newest message of each partition whose facts are here.
+        reached_offsets: the offset after the newest message that is here, of each partition.
         partitions: the code of each partition, from 0 on.
-        messages, ends, counts: the facts.
+        messages, end_markers, counts: their rows.
     """
 
     reached_offsets: dict[KafkaPartition, int] = field(default_factory=dict)
@@ -112,12 +112,16 @@ class PendingMessages:
     transactions: NameCodes = field(init=False, default_factory=NameCodes)
     sources: NameCodes = field(init=False, default_factory=NameCodes)
     tables: NameCodes = field(init=False, default_factory=NameCodes)
-    messages: FactBatches = field(init=False, default_factory=lambda: FactBatches(MESSAGE))
-    ends: FactBatches = field(init=False, default_factory=lambda: FactBatches(END))
-    counts: FactBatches = field(init=False, default_factory=lambda: FactBatches(COUNT))
+    messages: PendingBatches = field(init=False, default_factory=lambda: PendingBatches(MESSAGE))
+    end_markers: PendingBatches = field(
+        init=False, default_factory=lambda: PendingBatches(END_MARKER)
+    )
+    counts: PendingBatches = field(init=False, default_factory=lambda: PendingBatches(COUNT))
     _highest_positions: dict[KafkaPartition, LogPosition] = field(init=False, default_factory=dict)
 
-    def add(self, partition: KafkaPartition, offsets: Int64s, facts: MessageTransactions) -> None:
+    def add(
+        self, partition: KafkaPartition, offsets: Int64s, transactions: MessageTransactions
+    ) -> None:
         """Add the messages of one partition, which follow its previous ones.
 
         Args:
@@ -126,34 +130,35 @@ class PendingMessages:
         topic, _ = partition
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
-        sources = pc.fill_null(facts.sources, source)
-        names = pc.binary_join_element_wise(sources, facts.names, SEPARATOR)
+        sources = pc.fill_null(transactions.sources, source)
+        names = pc.binary_join_element_wise(sources, transactions.names, SEPARATOR)
         messages = np.zeros(len(offsets), MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
-        messages["kind"], messages["order"] = facts.kinds, facts.orders
-        messages["position"] = facts.positions
-        messages["is_new"] = self._mark_new(partition, facts)
+        messages["kind"], messages["order"] = transactions.kinds, transactions.orders
+        messages["position"] = transactions.positions
+        messages["is_new"] = self._mark_new(partition, transactions)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
-            pc.binary_join_element_wise(facts.tables, pa.scalar(topic), SEPARATOR)
+            pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), SEPARATOR)
         )
-        ends = np.zeros(len(facts.ends.message_index), END)
+        markers = transactions.end_markers
+        end_markers = np.zeros(len(markers.message_index), END_MARKER)
         for name in ("partition", "offset", "transaction"):
-            ends[name] = messages[name][facts.ends.message_index]
-        ends["source"], ends["time"] = self.sources.code(source), facts.ends.times
-        ends["id"], ends["log"] = facts.ends.ids.to_pylist(), facts.ends.logs.to_pylist()
-        ends["position"] = facts.ends.positions
-        counts = np.zeros(len(facts.ends.owners), COUNT)
-        counts["transaction"] = ends["transaction"][facts.ends.owners]
-        counts["table"] = self.tables.of(facts.ends.tables)
-        counts["count"] = facts.ends.counts
+            end_markers[name] = messages[name][markers.message_index]
+        end_markers["source"], end_markers["time"] = self.sources.code(source), markers.times
+        end_markers["id"], end_markers["log"] = markers.ids.to_pylist(), markers.logs.to_pylist()
+        end_markers["position"] = markers.positions
+        counts = np.zeros(len(markers.owners), COUNT)
+        counts["transaction"] = end_markers["transaction"][markers.owners]
+        counts["table"] = self.tables.of(markers.tables)
+        counts["count"] = markers.counts
         self.messages.add(messages)
-        self.ends.add(ends)
+        self.end_markers.add(end_markers)
         self.counts.add(counts)
         self.reached_offsets[partition] = int(offsets[-1]) + 1
 
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
-        """Return the parts of ranges whose facts have not been added."""
+        """Return the parts of ranges whose messages have not been added."""
         return [
             replace(offset_range, begin=max(offset_range.begin, reached))
             for offset_range in ranges
@@ -168,7 +173,7 @@ class PendingMessages:
         )
 
     def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
-        """Drop everything before a position; drop all if the facts do not reach the position.
+        """Drop everything before a position; drop all if the messages do not reach it.
 
         Args:
             progress: the progress at the position.
@@ -179,34 +184,36 @@ class PendingMessages:
             offset and partition not in self.reached_offsets for partition, offset in begin.items()
         ):
             self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
-            self.messages, self.ends, self.counts = map(FactBatches, (MESSAGE, END, COUNT))
+            self.messages, self.end_markers = PendingBatches(MESSAGE), PendingBatches(END_MARKER)
+            self.counts = PendingBatches(COUNT)
         for partition, state in progress.partitions.items():
             self._highest_positions[partition] = max(
                 self._highest_positions.get(partition, BEFORE_ALL), state.highest_position
             )
         begins = np.array([begin.get(partition, 0) for partition in self.partitions], np.int64)
         if len(begins):
-            for facts in (self.messages, self.ends):
-                facts.keep(facts.all()["offset"] >= begins[facts.all()["partition"]])
-            has_end = np.isin(self.counts.all()["transaction"], self.ends.all()["transaction"])
-            self.counts.keep(has_end)
+            for rows in (self.messages, self.end_markers):
+                rows.keep(rows.all()["offset"] >= begins[rows.all()["partition"]])
+            ended_transactions = self.end_markers.all()["transaction"]
+            self.counts.keep(np.isin(self.counts.all()["transaction"], ended_transactions))
         for partition, offset in begin.items():
             self.reached_offsets.setdefault(partition, offset)
             self._code(partition)
             self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))
         self._forget_transactions()
 
-    def _mark_new(self, partition: KafkaPartition, facts: MessageTransactions) -> Bools:
+    def _mark_new(self, partition: KafkaPartition, transactions: MessageTransactions) -> Bools:
         """Mark the changes after all earlier ones of the partition, and messages of other kinds.
 
         Note the highest position of the partition.
         """
-        is_new = np.ones(len(facts.kinds), np.bool_)
-        indices = np.flatnonzero((facts.kinds == MessageKind.CHANGE) & (facts.positions[:, 0] >= 0))
+        is_new = np.ones(len(transactions.kinds), np.bool_)
+        has_position = transactions.positions[:, 0] >= 0
+        indices = np.flatnonzero((transactions.kinds == MessageKind.CHANGE) & has_position)
         if not len(indices):
             return is_new
         highest_position = self._highest_positions.get(partition, BEFORE_ALL)
-        positions = np.column_stack([facts.positions[indices], facts.orders[indices]])
+        positions = np.column_stack([transactions.positions[indices], transactions.orders[indices]])
         ranks = ranks_of(np.vstack([np.array([highest_position], np.int64), positions]))
         is_new[indices] = ranks[1:] > np.maximum.accumulate(ranks)[:-1]
         self._highest_positions[partition] = max(
@@ -223,8 +230,8 @@ class PendingMessages:
         if len(self.transactions.names) < 2 * len(used_codes) + _FORGOTTEN_MIN:
             return
         new_codes = np.append(self.transactions.forget_all_but(used_codes), NO_CODE)
-        for facts in (self.messages, self.ends, self.counts):
-            facts.all()["transaction"] = new_codes[facts.all()["transaction"]]
+        for rows in (self.messages, self.end_markers, self.counts):
+            rows.all()["transaction"] = new_codes[rows.all()["transaction"]]
 
 
 def source_of_markers(topic: str) -> str:

@@ -25,15 +25,15 @@ from stream_app.kafka.transactions.border import (
     PartitionProgress,
     PartitionState,
 )
-from stream_app.kafka.transactions.pending_messages import FactRows
+from stream_app.kafka.transactions.pending_messages import PendingRows
 from stream_app.kafka.transactions.pending_transactions import MARKERS, PendingTransactions
 
 _ROW_KINDS = (MessageKind.CHANGE, MessageKind.READ, MessageKind.UNMARKED)
-"""Messages that give rows."""
+"""The kinds of messages that carry rows of a table."""
 
 
 def progress_at(
-    facts: PendingTransactions,
+    transactions: PendingTransactions,
     ends: Int64s,
     newest_offsets: PartitionOffsets,
     awaited_positions: Mapping[KafkaPartition, LogPosition],
@@ -51,27 +51,27 @@ def progress_at(
             one may have rows of the first read to come.
         awaited_positions: the positions that partitions must pass before they are settled.
     """
-    all_messages = facts.messages  # step 1
+    all_messages = transactions.messages  # step 1
     is_inside = all_messages["offset"] < ends[all_messages["partition"]]
     messages = all_messages[is_inside]
     is_change = messages["kind"] == MessageKind.CHANGE
     has_position = is_change & (messages["position"][:, 0] >= 0)
-    is_uncounted = facts.has_ended & (~facts.has_begun | facts.is_old)  # step 2
-    is_sure = has_position.copy()
-    transactions = messages["transaction"][is_change]
-    is_sure[is_change] &= ~(messages["is_new"][is_change] & is_uncounted[transactions])
+    is_sure = has_position.copy()  # step 2
+    is_uncounted = transactions.has_ended & (~transactions.has_begun | transactions.is_old)
+    change_transactions = messages["transaction"][is_change]
+    is_sure[is_change] &= ~(messages["is_new"][is_change] & is_uncounted[change_transactions])
     gives_row = np.isin(messages["kind"], _ROW_KINDS)  # step 3
     last_row_index = _last_indices(messages, gives_row)
     last_change_index = _last_indices(messages, has_position)
     last_new_index = _last_indices(messages, has_position & messages["is_new"])
-    repeat_positions = _repeat_positions(facts, messages[has_position & messages["is_new"]])
+    repeat_positions = _repeat_positions(transactions, messages[has_position & messages["is_new"]])
     marked_codes = set(messages["partition"][np.isin(messages["kind"], MARKERS)].tolist())
     is_later = ~is_inside & all_messages["is_new"]  # step 4
     is_later &= all_messages["kind"] == MessageKind.CHANGE
     later_codes = set(all_messages["partition"][is_later].tolist()) if newest_offsets else set()
     progress = {}  # step 5
-    for partition, code in facts.pending_messages.partitions.items():
-        earlier = facts.earlier_progress.partition(partition)
+    for partition, code in transactions.pending_messages.partitions.items():
+        earlier = transactions.earlier_progress.partition(partition)
         seen_position = max(
             _position_of(messages, last_new_index.get(code)), earlier.highest_position
         )
@@ -101,27 +101,30 @@ def _state_of(*, is_behind: bool, has_newest_rows: bool) -> PartitionState:
 
 
 def _repeat_positions(
-    facts: PendingTransactions, changes: FactRows
+    transactions: PendingTransactions, changes: PendingRows
 ) -> dict[KafkaPartition, LogPosition]:
-    """Return the positions that partitions must pass whose repeats seem to be new changes.
+    """Return the positions that partitions must pass whose repeated changes look new.
 
-    Their topic got more partitions, which have others' changes. Or the connector started again in
-    its first transaction, before which it has seen no commit.
+    Either their topic got more partitions, so a partition repeats changes that another one has. Or
+    the connector started again within its first transaction, before it had seen a commit.
 
     Args:
         changes: the changes that are new in their partitions.
     """
-    partitions = list(facts.pending_messages.partitions)
+    partitions = list(transactions.pending_messages.partitions)
     repeat_positions: dict[KafkaPartition, LogPosition] = {}
-    old_codes = changes["partition"][facts.is_past(changes)]
+    old_codes = changes["partition"][transactions.is_past(changes)]
     for code in np.unique(old_codes).tolist():
-        repeat_positions[partitions[code]] = facts.earlier_progress.newest_position(
+        repeat_positions[partitions[code]] = transactions.earlier_progress.newest_position(
             partitions[code][0]
         )
     pairs = np.stack([changes["transaction"], changes["order"]], axis=1)
     _, pair_index, pair_counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     repeats = changes[["partition", "transaction"]][pair_counts[pair_index.ravel()] > 1]
-    commits = {int(end["transaction"]): end["position"].tolist() for end in facts.ends}
+    commits = {
+        int(marker["transaction"]): marker["position"].tolist()
+        for marker in transactions.end_markers
+    }
     for code, transaction in np.unique(repeats).tolist() if len(repeats) else ():
         position = (*commits.get(transaction, ()), LAST_OF_ALL)
         repeat_positions[partitions[code]] = max(
@@ -130,14 +133,14 @@ def _repeat_positions(
     return repeat_positions
 
 
-def _last_indices(messages: FactRows, mask: Bools) -> dict[int, int]:
+def _last_indices(messages: PendingRows, mask: Bools) -> dict[int, int]:
     """Return the index of the last message in the mask of each partition, by its code."""
     indices = np.flatnonzero(mask)[::-1]
     codes, firsts = np.unique(messages["partition"][indices], return_index=True)
     return dict(zip(codes.tolist(), indices[firsts].tolist(), strict=True))
 
 
-def _position_of(messages: FactRows, index: int | None) -> LogPosition:
+def _position_of(messages: PendingRows, index: int | None) -> LogPosition:
     if index is None:
         return BEFORE_ALL
     return (*messages[index]["position"].tolist(), int(messages[index]["order"]))

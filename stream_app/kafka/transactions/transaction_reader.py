@@ -72,6 +72,7 @@ class TransactionReader:
         pending_messages: PendingMessages,
         stopping: Callable[[], bool],
     ) -> None:
+        """Read ranges of offsets, and add their messages' transactions to `pending_messages`."""
         if self._reader is None:
             self._reader = RangeReader(
                 replace(self.settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S),

@@ -52,8 +52,8 @@ def spans_of(transactions: Int64s, partitions: Int64s, offsets: Int64s) -> Trans
 def whole_ends(spans: TransactionSpans, is_complete: Bools, ends: Int64s) -> Int64s:
     """Return the greatest ends, up to the given ones, that no transaction crosses.
 
-    The step is repeated until it changes nothing. No step moves an end further back than the result
-    does. So the result is the greatest.
+    The loop moves the ends of cut transactions back until none is cut. It never moves an end
+    further back than the greatest solution does, so it returns this solution.
 
     Args:
         is_complete: bool [t]; whether all messages of a transaction lie before the given ends.

@@ -49,9 +49,9 @@ class ChangelogRewriter:
     ignored_columns: frozenset[str] = frozenset()
 
     @property
-    def files(self) -> KeyValueFileAccess:
+    def file_access(self) -> KeyValueFileAccess:
         """The bucket's files."""
-        return self.rewriter.files
+        return self.rewriter.file_access
 
     def rewrite(
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
@@ -65,7 +65,7 @@ class ChangelogRewriter:
             return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
-        data_writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        data_writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
         return self._merge_sections(sections, data_writer, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
@@ -86,7 +86,9 @@ class ChangelogRewriter:
                     self.rewriter.upgrade(file, output_level).data, rewritten.changelog
                 )
             case Upgrade.REWRITE:
-                data_writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+                data_writer = self.file_access.data_writer(
+                    level=output_level, source=FileSource.COMPACT
+                )
                 return self._merge_sections(
                     [section], data_writer, output_level, drop_deletes=self.drops_moved_deletes
                 )
@@ -102,7 +104,7 @@ class ChangelogRewriter:
         """Merge sections window by window into data files, changelog files, or both."""
         rewriter = self.rewriter
         changelog_writer = (
-            self.files.changelog_writer(level=level) if self.writes_changelog else None
+            self.file_access.changelog_writer(level=level) if self.writes_changelog else None
         )
         with ExitStack() as undo:
             for writer in filter(None, (data_writer, changelog_writer)):
@@ -154,4 +156,4 @@ class ChangelogRewriter:
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:
-            yield from level_windows(runs_by_age(section), self.files, self.rewriter.layout)
+            yield from level_windows(runs_by_age(section), self.file_access, self.rewriter.layout)

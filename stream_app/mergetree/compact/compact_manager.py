@@ -39,7 +39,7 @@ class BegunCompaction:
 
 @dataclass(slots=True, kw_only=True)
 class CompactManager:
-    """The levels of a bucket, and its running compaction if any.
+    """The levels of a bucket, and its begun compaction if any.
 
     Attributes:
         picker: picks compactions; None for a write-only table, whose buckets are never compacted
@@ -49,8 +49,8 @@ class CompactManager:
         total_buckets: the partition's number of buckets, if it differs from the table's.
         looks_up: whether compactions need the rows above them (see `CompactRequest.files_above`).
         keeps_no_deletes: whether no level above 0 may have deletes.
-        begun_compaction: the running compaction, or one that waits to be applied; else None.
-        is_overtaken: whether another writer has changed the bucket since the running compaction
+        begun_compaction: the compaction that has begun and is not applied yet; else None.
+        is_overtaken: whether another writer has changed the bucket since the compaction
             began, so that its result may conflict.
     """
 

@@ -28,15 +28,15 @@ class CompactRewriter:
     """A rewriter of one bucket's sections.
 
     Attributes:
-        expire: the rule for expired rows; None: rows do not expire.
+        record_level_expire: the rule for expired rows; None: rows do not expire.
         fan_in: see `merged_section`.
         keeps_deletes: see `EngineTraits`.
     """
 
     layout: KeyValueLayout
     merge_function: MergeFunction
-    files: KeyValueFileAccess
-    expire: RecordLevelExpire | None = None
+    file_access: KeyValueFileAccess
+    record_level_expire: RecordLevelExpire | None = None
     fan_in: int = FAN_IN
     keeps_deletes: bool = True
 
@@ -48,11 +48,11 @@ class CompactRewriter:
         Raises:
             CorruptFileError: an input file cannot be read; the written files are deleted.
         """
-        writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
         try:
             for section in sections:
                 for batch in merged_section(
-                    section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
+                    section, self.layout, self.merge_function, self.file_access, fan_in=self.fan_in
                 ):
                     rows = self.without_stale(batch) if drop_deletes else batch
                     if rows.num_rows:
@@ -69,6 +69,6 @@ class CompactRewriter:
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Drop deletes and expired rows, which is safe if they hide no older row."""
         is_stale = retract_mask(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
-        if self.expire is not None:
-            is_stale = is_stale | self.expire.is_expired(batch)
+        if self.record_level_expire is not None:
+            is_stale = is_stale | self.record_level_expire.is_expired(batch)
         return rows_at(batch, np.flatnonzero(~is_stale)) if is_stale.any() else batch

@@ -24,7 +24,7 @@ class Rewriter(Protocol):
     """A rewriter of the files of one bucket's sections. See `CompactRewriter`."""
 
     @property
-    def files(self) -> KeyValueFileAccess:
+    def file_access(self) -> KeyValueFileAccess:
         """The bucket's files."""
         ...
 
@@ -62,7 +62,7 @@ class CompactTask:
     min_file_size: int
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
     _change: BucketChange = field(init=False)
-    _pending: list[Section] = field(init=False, default_factory=list)
+    _pending_sections: list[Section] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._change = self.request.change()
@@ -75,24 +75,24 @@ class CompactTask:
             self._rewrite_pending()
         except BaseException:
             for file in self._change.written:
-                self.rewriter.files.delete(file)
+                self.rewriter.file_access.delete(file)
             raise
         return self._change
 
     def _add_section(self, section: Section) -> None:
         if len(section) > 1:
-            self._pending.append(section)
+            self._pending_sections.append(section)
             return
         for file in section[0].files:
             if file.file_size < self.min_file_size:
                 # Collect small files, so that neighbours are merged into one.
-                self._pending.append((SortedRun((file,)),))
+                self._pending_sections.append((SortedRun((file,)),))
             else:
                 self._rewrite_pending()
                 self._upgrade(file)
 
     def _rewrite_pending(self) -> None:
-        sections, self._pending = self._pending, []
+        sections, self._pending_sections = self._pending_sections, []
         if len(sections) == 1 and len(sections[0]) == 1:
             for file in sections[0][0].files:
                 self._upgrade(file)

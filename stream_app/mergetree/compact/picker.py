@@ -53,7 +53,7 @@ class Picker(Protocol):
         ...
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
         """Note that another writer changed the bucket."""
         ...
@@ -64,13 +64,13 @@ class MergeTreePicker:
     """A picker of sorted runs by a `CompactStrategy`. Implements `Picker`.
 
     Attributes:
-        new_rewrite_check: makes, for each pick, a check whether a file has rows that a full
-            compaction must drop.
+        new_rewrite_predicate: makes, for each pick, a predicate: whether a full compaction must
+            drop rows of a file.
     """
 
     strategy: CompactStrategy
     rewrite_all: bool = False
-    new_rewrite_check: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
+    new_rewrite_predicate: Callable[[], Callable[[DataFileMeta], bool]] = lambda: lambda _: False
     _has_flushed: bool = field(default=False, init=False)
     _idle_flush_count: int = field(default=0, init=False)
     _full_begun_ms: int | None = field(default=None, init=False)
@@ -83,7 +83,7 @@ class MergeTreePicker:
     def pick_unit(
         self, levels: Levels, *, local_ms: int, full: bool, expects_no_flush: bool
     ) -> CompactUnit | None:
-        """See `Picker.pick_unit`."""
+        """Pick by the strategy, and count the flushes after which nothing was due."""
         unit = (
             self._full_unit(levels)
             if full
@@ -99,11 +99,11 @@ class MergeTreePicker:
         return unit
 
     def note_new(self, _file: DataFileMeta, /) -> None:
-        """See `Picker.note_new`."""
+        """Note the flush, which the next pick counts if nothing is due."""
         self._has_flushed = True
 
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
-        """See `Picker.note_applied`."""
+        """Note the begin of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
             self._full_begun_ms = self._begun_ms
 
@@ -111,9 +111,9 @@ class MergeTreePicker:
         """Do nothing, because each unit is picked from the current levels."""
 
     def note_restored(
-        self, old_levels: Levels, new_levels: Levels, _running: CompactUnit | None, /
+        self, old_levels: Levels, new_levels: Levels, _begun_unit: CompactUnit | None, /
     ) -> None:
-        """See `Picker.note_restored`."""
+        """Note a flush if another writer has added a file of level 0."""
         old_names = {file.file_name for file in old_levels.all_files()}
         self._has_flushed |= any(
             file.level == 0 and file.file_name not in old_names for file in new_levels.all_files()
@@ -137,7 +137,7 @@ class MergeTreePicker:
 
     def _full_unit(self, levels: Levels) -> CompactUnit | None:
         """Return a unit of all files into the highest level; None if they need no compaction."""
-        must_rewrite = self.new_rewrite_check()
+        must_rewrite = self.new_rewrite_predicate()
         return full_compaction_unit(
             levels.num_levels,
             levels.level_sorted_runs(),

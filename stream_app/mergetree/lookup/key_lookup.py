@@ -167,8 +167,8 @@ class KeyLookup:
             return np.empty(0, np.int64), self.layout.no_rows
         candidates, key_indices = pa.concat_batches(parts), np.concatenate(indices)
         order, is_last = merge_order(candidates, self.layout)
-        newest = order[is_last]
-        return key_indices[newest], rows_at(candidates, newest)
+        newest_indices = order[is_last]
+        return key_indices[newest_indices], rows_at(candidates, newest_indices)
 
     def _join(self, indices: list[Int64s], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:

@@ -38,13 +38,13 @@ def lookup_tiers(
     if not is_ordered_by_age:
         return (tuple(file for part in parts for file in part),)
     oldest_of_parts = (min(file.min_sequence_number for file in part) for part in parts)
-    oldest = list(accumulate(oldest_of_parts, min))
-    newest = [max(file.max_sequence_number for file in part) for part in parts]
-    newest_of_rest = list(accumulate(reversed(newest), max))[::-1]
+    oldest_numbers = list(accumulate(oldest_of_parts, min))
+    newest_numbers = [max(file.max_sequence_number for file in part) for part in parts]
+    newest_numbers_of_rest = list(accumulate(reversed(newest_numbers), max))[::-1]
     tiers: list[Tier] = []
     tier: Tier = parts[0]
     for index, part in enumerate(parts[1:], 1):
-        if newest_of_rest[index] < oldest[index - 1]:
+        if newest_numbers_of_rest[index] < oldest_numbers[index - 1]:
             tiers.append(tier)
             tier = part
         else:

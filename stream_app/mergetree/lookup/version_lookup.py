@@ -74,6 +74,6 @@ class VersionLookup:
                 parts.append(rows_at(batch, rows))
         key_indices, rows = np.concatenate(indices), pa.concat_batches(parts)
         order, is_last = merge_order(rows, self.layout)
-        newest = order[is_last]
-        live_rows = newest[~retract_mask(rows_at(rows, newest))]
+        newest_indices = order[is_last]
+        live_rows = newest_indices[~retract_mask(rows_at(rows, newest_indices))]
         return RowsOfKeys(key_indices[live_rows], rows_at(rows, live_rows))

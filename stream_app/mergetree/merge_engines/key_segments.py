@@ -36,13 +36,13 @@ class KeySegments:
         batch["k"]     [7, 5, 7, 5, 6]
         rows           [1, 3,  4,  0, 2]
         starts         [0,     2,  3]
-        newest         [3, 4, 2]              the last row of 5, 6 and 7
+        newest_rows    [3, 4, 2]              the last row of 5, 6 and 7
         is_merged      [T, F, T]
 
     Attributes:
         rows: int64 [m], the rows of all keys, in order.
         starts: int64 [keys], where each key begins in `rows`.
-        newest: int64 [keys], the last row of each key.
+        newest_rows: int64 [keys], the last row of each key.
         is_merged: bool [keys], whose rows are merged; the other keys keep their row.
         merges_single_rows: whether a key's only row is merged too.
     """
@@ -50,7 +50,7 @@ class KeySegments:
     batch: pa.RecordBatch
     rows: Int64s
     starts: Int64s
-    newest: Int64s
+    newest_rows: Int64s
     is_merged: Bools
     merges_single_rows: bool = False
 
@@ -78,7 +78,9 @@ class KeySegments:
     def _merged_kinds(self, is_delete: Bools) -> npt.NDArray[np.int8]:
         kinds = is_delete.astype(np.int8) * np.int8(RowKind.DELETE)
         unmerged_keys = np.flatnonzero(~self.is_merged)
-        kinds[unmerged_keys] = self.batch.column(VALUE_KIND).to_numpy()[self.newest[unmerged_keys]]
+        kinds[unmerged_keys] = self.batch.column(VALUE_KIND).to_numpy()[
+            self.newest_rows[unmerged_keys]
+        ]
         return kinds
 
     def batch_of(
@@ -98,7 +100,7 @@ class KeySegments:
             is_delete: bool [keys], which merged rows are -D; the others are +I.
         """
         columns = []
-        newest = pa.array(self.newest)
+        newest_rows = pa.array(self.newest_rows)
         for name, column in zip(self.batch.schema.names, self.batch.columns, strict=True):
             if name == SEQUENCE_NUMBER:
                 numbers = _take(column, sequence_indices)
@@ -106,11 +108,11 @@ class KeySegments:
             elif name == VALUE_KIND:
                 columns.append(pa.array(self._merged_kinds(is_delete), pa.int8()))
             elif name in layout.constant_names:
-                columns.append(column.slice(0, len(newest)))
+                columns.append(column.slice(0, len(newest_rows)))
             elif name in values:
                 columns.append(_take(column, values[name]))
             else:
-                columns.append(column.take(newest))
+                columns.append(column.take(newest_rows))
         return pa.RecordBatch.from_arrays(columns, schema=self.batch.schema)
 
 

@@ -88,16 +88,16 @@ def restored_windows(
         yield restored_rows(MergeWindow(rows, None, is_last), layout, find)
         return
     ends = np.flatnonzero(is_last) + 1
-    start, part_rows = 0, FIRST_ROWS
+    start, part_row_count = 0, FIRST_ROWS
     while start < rows.num_rows:
-        end = int(ends[np.searchsorted(ends, min(start + part_rows, rows.num_rows))])
+        end = int(ends[np.searchsorted(ends, min(start + part_row_count, rows.num_rows))])
         part = MergeWindow(rows.slice(start, end - start), None, is_last[start:end])
         restored_window = restored_rows(part, layout, find)
         yield restored_window
         row_bytes = restored_window.window.batch.nbytes / max(
             1, restored_window.window.batch.num_rows
         )
-        part_rows = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
+        part_row_count = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
         start = end
 
 
@@ -143,9 +143,8 @@ def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
     encoded_texts = texts.dictionary_encode()
     codes = encoded_texts.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     masks: dict[str, Bools] = {}
-    for code, text in enumerate(
-        encoded_texts.dictionary.to_pylist()
-    ):  # there are few sets of columns
+    # The loop is short: few sets of columns differ.
+    for code, text in enumerate(encoded_texts.dictionary.to_pylist()):
         for name in text.split(SEPARATOR):
             masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return masks

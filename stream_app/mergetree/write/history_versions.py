@@ -133,7 +133,7 @@ def written_versions(
             hidden.
     """
     layout = rule.layout
-    newest = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
+    newest_number = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
     stored_versions, older_hidden = _affected_rows(changes, rule, find, hidden_changes)
     wide_layout = widened_layout(layout, changes.schema)
     older_rows = [
@@ -150,7 +150,9 @@ def written_versions(
     versions, hidden_rows = _timelines(rows.select(layout.schema.names), rule)
     if hidden_changes is not None and hidden_rows.num_rows:
         hidden_changes.add(hidden_rows)
-    before, after = (with_sequence_number(part, newest) for part in (stored_versions, versions))
+    before, after = (
+        with_sequence_number(part, newest_number) for part in (stored_versions, versions)
+    )
     differences = batch_differences(layout, before, after)
     written_rows = (
         differences.changelog(~differences.same_values())
@@ -166,9 +168,9 @@ def _affected_rows(
     find: RowFinder,
     hidden_changes: HiddenChanges | None,
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the versions that changes may affect, and the hidden changes from these on.
+    """Return the versions that changes may affect, and the hidden changes since these versions.
 
-    The versions are the last one before the first change of a key, and all later ones.
+    For each key these are the last version before its first change, and all later versions.
     """
     names, start = list(rule.source_layout.key_names), rule.columns.valid_from
     ends = np.flatnonzero(last_of_key(changes, None, rule.source_layout))

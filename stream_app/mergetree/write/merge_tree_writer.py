@@ -61,7 +61,7 @@ class MergeTreeWriter:
     layout: KeyValueLayout
     buffer: SortBufferWriteBuffer
     merge_function: MergeFunction
-    files: KeyValueFileAccess
+    file_access: KeyValueFileAccess
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
@@ -102,8 +102,8 @@ class MergeTreeWriter:
         """Merge the buffered rows into level-0 files, and write the changelog beside them."""
         if self.buffer.is_empty:
             return
-        data_writer = self.files.data_writer(level=0, source=FileSource.APPEND)
-        changelog_writer = self.files.changelog_writer() if self.writes_changelog else None
+        data_writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
+        changelog_writer = self.file_access.changelog_writer() if self.writes_changelog else None
         try:
             for window in self._windows():
                 if changelog_writer is None:
@@ -132,7 +132,9 @@ class MergeTreeWriter:
             tuple(self._changelog_files),
             tuple(self._refused_batches),
             index_entries=() if self.hidden_changes is None else self.hidden_changes.finish(),
-            late_changes=0 if self.hidden_changes is None else self.hidden_changes.late_changes,
+            late_change_count=0
+            if self.hidden_changes is None
+            else self.hidden_changes.late_change_count,
         )
         self._new_files, self._changelog_files, self._refused_batches = [], [], []
         return written_files
@@ -141,7 +143,7 @@ class MergeTreeWriter:
         """Drop the buffer, and delete the files that were not returned yet."""
         self.buffer.close()
         for file in (*self._new_files, *self._changelog_files):
-            self.files.delete(file)
+            self.file_access.delete(file)
         self._new_files, self._changelog_files = [], []
 
     @property

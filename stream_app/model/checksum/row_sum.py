@@ -73,15 +73,15 @@ class ChangeSum:
     """The checksum of the rows that changes add, minus that of the rows that they remove.
 
     Attributes:
-        open_updates: the number of +U rows minus that of -U rows, which is 0 if none is missing.
+        open_update_count: the number of +U rows minus that of -U rows; 0 if none is missing.
     """
 
     total: RowSum = NO_ROWS
-    open_updates: int = 0
+    open_update_count: int = 0
 
     def __add__(self, other: ChangeSum) -> ChangeSum:
         """Return the checksum of both together."""
-        return ChangeSum(self.total + other.total, self.open_updates + other.open_updates)
+        return ChangeSum(self.total + other.total, self.open_update_count + other.open_update_count)
 
 
 NO_CHANGES = ChangeSum()

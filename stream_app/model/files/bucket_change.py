@@ -14,7 +14,7 @@ from stream_app.model.files.manifest_entry import FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookUp:
+class LookupFiles:
     """The files in which a compaction has looked up older rows of its keys.
 
     Attributes:
@@ -44,7 +44,8 @@ class BucketChange:
             both.
         changelog: the changelog files.
         index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
-        look_up: the look-ups on which a compaction depends; None: it depends only on its own files.
+        lookup_files: the files in which a compaction looked up rows, on which it depends; None: it
+            depends only on its own files.
         seconds: the run time of a compaction, without the wait for a thread.
     """
 
@@ -55,7 +56,7 @@ class BucketChange:
     added: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
-    look_up: LookUp | None = None
+    lookup_files: LookupFiles | None = None
     seconds: float = 0.0
 
     @property

@@ -14,7 +14,7 @@ SNAPSHOT_NUM_RETAINED_MAX = Option(
     "snapshot.num-retained.max",
     INTEGER,
     2_147_483_647,
-    "Number of snapshots beyond which the oldest expire, however young.",
+    "Number of snapshots beyond which the earliest expire, however young.",
     minimum=1,
 )
 SNAPSHOT_TIME_RETAINED = Option(

@@ -1,4 +1,4 @@
-"""Declares the table options of writers: buffers, look-up copies, commits, overwrites, own records.
+"""Declares the table options of writers: buffers, lookup copies, commits, overwrites, own records.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -36,7 +36,7 @@ LOOKUP_CACHE_FILE_RETENTION = Option(
     "lookup.cache-file-retention",
     DURATION,
     HOUR,
-    "Time without a look-up after which an executor deletes its copy of a data file.",
+    "Time without a lookup after which an executor deletes its copy of a data file.",
 )
 LOOKUP_CACHE_MAX_DISK_SIZE = Option(
     "lookup.cache-max-disk-size",

@@ -54,6 +54,11 @@ from stream_app.model.traits.kind_traits import kind_traits
 from stream_app.model.traits.merge_engine import MERGE_ENGINES, OlderRowRule, traits_of
 
 _FIELDS = "fields."
+_TYPE_BY_OPTION = {
+    "blob-descriptor-field": "BLOB",
+    "blob-external-storage-field": "BLOB",
+    "blob-view-field": "BLOB",
+}
 
 
 def paimon_problems(
@@ -88,13 +93,6 @@ def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[s
     for key, type_name in _TYPE_BY_OPTION.items():
         if options.get(key, "").strip():
             yield f"{key} is for columns of type {type_name}, which stream_app does not store"
-
-
-_TYPE_BY_OPTION = {
-    "blob-descriptor-field": "BLOB",
-    "blob-external-storage-field": "BLOB",
-    "blob-view-field": "BLOB",
-}
 
 
 def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
@@ -258,7 +256,7 @@ def _lookup_problems(
     *,
     crosses: bool,
 ) -> Iterator[str]:
-    """Yield problems with the look-up of keys in all partitions."""
+    """Yield problems with the lookup of keys in all partitions."""
     key = PARTITION_LOOKUP.key
     if not primary_keys or not partition_keys:
         yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"

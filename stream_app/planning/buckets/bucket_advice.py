@@ -49,7 +49,7 @@ class BucketAdvice:
 
 
 def bucket_advice(
-    sizes: Sequence[BucketSize], *, bucket_count: int, width: int, target_rows: int
+    sizes: Sequence[BucketSize], *, bucket_count: int, width: int, target_row_count: int
 ) -> BucketAdvice | None:
     """Return the advice about the number of buckets; None if it fits.
 
@@ -63,28 +63,34 @@ def bucket_advice(
     Args:
         sizes: the sizes of buckets with files.
         bucket_count: option ``bucket``.
-        width, target_rows: as in `DynamicBucketRules`; for ``bucket = -1``.
+        width, target_row_count: as in `DynamicBucketRules`; for ``bucket = -1``.
     """
     partitions: dict[bytes, list[BucketSize]] = {}
     for size in sizes:
         partitions.setdefault(size.partition, []).append(size)
     if not partitions:
         return None
-    total = sum(size.bytes for size in sizes)
-    mean_bytes = total // len(sizes)
+    total_bytes = sum(size.bytes for size in sizes)
+    mean_bytes = total_bytes // len(sizes)
     partition_buckets_max = max(map(len, partitions.values()))
     is_large = max(size.bytes for size in sizes) > _BYTES_MAX
     if not is_large and (partition_buckets_max == 1 or mean_bytes >= _BYTES_MIN):
         return None
     if bucket_count > 0:
-        largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
-        option, new_value, current_value = "bucket", max(1, -(-largest // FAIR_BYTES)), bucket_count
+        partition_bytes_max = max(
+            sum(size.bytes for size in partition) for partition in partitions.values()
+        )
+        option, new_value, current_value = (
+            "bucket",
+            max(1, -(-partition_bytes_max // FAIR_BYTES)),
+            bucket_count,
+        )
     elif not is_large and partition_buckets_max <= width:
         option, new_value, current_value = "dynamic-bucket.initial-buckets", 1, width
     else:
         row_count = max(sum(size.row_count for size in sizes), 1)
-        option, current_value = "dynamic-bucket.target-row-num", target_rows
-        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total, 1)), _TARGET_MIN)
+        option, current_value = "dynamic-bucket.target-row-num", target_row_count
+        new_value = max(_two_digits(FAIR_BYTES * row_count // max(total_bytes, 1)), _TARGET_MIN)
     # More buckets, or fewer keys per bucket, make buckets smaller, but do not remove a skew.
     shrinks = new_value > current_value if option == "bucket" else new_value < current_value
     grows = (

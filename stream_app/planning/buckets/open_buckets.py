@@ -34,12 +34,12 @@ class DynamicBucketRules:
     """The rules for buckets in a table's options.
 
     Attributes:
-        target_rows: the number of hashes of a full bucket (``dynamic-bucket.target-row-num``).
+        target_row_count: the number of hashes of a full bucket (``dynamic-bucket.target-row-num``).
         width: the number of open buckets of a partition (``dynamic-bucket.initial-buckets``).
         max_buckets: the maximum number of a partition's buckets (``dynamic-bucket.max-buckets``).
     """
 
-    target_rows: int
+    target_row_count: int
     width: int = 1
     max_buckets: int = BUCKET_COUNT_MAX
 
@@ -51,7 +51,7 @@ class DynamicBucketRules:
             options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM],
         )
         return cls(
-            target_rows=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
+            target_row_count=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
             width=min((width for width in widths if width is not None), default=1),
             max_buckets=max_bucket_count(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
         )
@@ -67,7 +67,9 @@ def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[
     Args:
         counts: bucket → hashes in its index; empty for a new partition.
     """
-    unfilled_buckets = [bucket for bucket in sorted(counts) if counts[bucket] < rules.target_rows]
+    unfilled_buckets = [
+        bucket for bucket in sorted(counts) if counts[bucket] < rules.target_row_count
+    ]
     buckets = unfilled_buckets[: rules.width]
     new_buckets_max = max(rules.max_buckets - len(counts), 0)
     free_numbers = (number for number in count() if number not in counts)

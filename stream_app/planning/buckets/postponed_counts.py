@@ -22,13 +22,13 @@ class FirstBucketRules:
 
     Attributes:
         default: the number of buckets; None: a target decides.
-        target_rows: the target rows of a bucket; None: `target_bytes` decides.
+        target_row_count: the target rows of a bucket; None: `target_bytes` decides.
         target_bytes: the target bytes of a bucket.
         max_buckets: the maximum number of buckets that a batch derives from its rows.
     """
 
     default: int | None
-    target_rows: int | None
+    target_row_count: int | None
     target_bytes: int
     max_buckets: int
 
@@ -37,7 +37,7 @@ class FirstBucketRules:
         """Return the rules of a table."""
         return cls(
             default=options[POSTPONE_DEFAULT_BUCKET_NUM],
-            target_rows=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
+            target_row_count=options[POSTPONE_TARGET_ROW_NUM_PER_BUCKET],
             target_bytes=options[POSTPONE_TARGET_SIZE_PER_BUCKET],
             max_buckets=options[POSTPONE_BATCH_WRITE_FIXED_BUCKET_MAX_PARALLELISM],
         )
@@ -47,8 +47,8 @@ def first_bucket_count(row_count: int, size: int, rules: FirstBucketRules) -> in
     """Return the number of buckets of a partition by its rows and bytes in ``bucket-postpone``."""
     if rules.default is not None:
         return rules.default
-    if rules.target_rows is not None:
-        return max(1, -(-row_count // rules.target_rows))
+    if rules.target_row_count is not None:
+        return max(1, -(-row_count // rules.target_row_count))
     return max(1, -(-size // rules.target_bytes))
 
 

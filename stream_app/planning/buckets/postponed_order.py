@@ -1,4 +1,4 @@
-"""Orders the files of ``bucket-postpone`` for the replay of their rows.
+"""Orders the files of ``bucket-postpone`` as their writers wrote the rows.
 
 Source: Paimon `table/PostponeUtils.java#groupPostponeFiles`.
 """
@@ -13,8 +13,8 @@ WRITER = "stream_app"
 """The user in the names of files: one for all jobs, so that their files have an order."""
 
 
-def replay_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Return files of ``bucket-postpone`` in the order of replay.
+def files_in_write_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """Return files of ``bucket-postpone`` in the order in which their rows were written.
 
     Sequence numbers order stream_app's files, and creation times other engines' files.
     """

@@ -83,7 +83,7 @@ def fitting_bucket_count(entries: Sequence[ManifestEntry], old_bucket_count: int
         )
         for files in buckets.values()
     ]
-    advice = bucket_advice(sizes, bucket_count=old_bucket_count, width=1, target_rows=1)
+    advice = bucket_advice(sizes, bucket_count=old_bucket_count, width=1, target_row_count=1)
     return old_bucket_count if advice is None else advice.value
 
 

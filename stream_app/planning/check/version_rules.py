@@ -157,13 +157,17 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Fin
             or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
         ):
             continue
-        previous = latest_by_user.get(snapshot.commit_user)
-        if previous is not None and snapshot.commit_identifier <= previous.commit_identifier:
+        previous_snapshot = latest_by_user.get(snapshot.commit_user)
+        if (
+            previous_snapshot is not None
+            and snapshot.commit_identifier <= previous_snapshot.commit_identifier
+        ):
             yield Finding(
                 kind=FindingKind.SNAPSHOTS,
                 problem=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
-                f"of {snapshot.commit_user}, whose commit {previous.commit_identifier} is "
-                f"snapshot {previous.snapshot_id} already: an epoch may have been written twice",
+                f"of {snapshot.commit_user}, whose commit {previous_snapshot.commit_identifier} is "
+                f"snapshot {previous_snapshot.snapshot_id} already: an epoch may have been "
+                "written twice",
                 where=f"{where}/snapshot-{snapshot.snapshot_id}",
                 fix="use each checkpoint in one job only; rows of a table with a primary key "
                 f"are right nevertheless, else {_ROLL_BACK}",

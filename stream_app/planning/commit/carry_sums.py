@@ -1,9 +1,9 @@
 """Carries the checksum of a table's rows from snapshot to snapshot.
 
-A record counts from its origin. With origin 0, the empty table, its sums are those of all rows. A
-commit on top of a snapshot without a record begins one that counts from that snapshot. So a job
-continues while `stream-app analyze` reads an older version. The newest sums of all rows are the
-sums that it read, minus that version's record, plus the newest record.
+A record has the sums of all changes since its origin. Origin 0 is the empty table, so such a record
+has the sums of all rows. A commit on top of a snapshot without a record begins one, whose origin is
+that snapshot. So a job continues while `stream-app analyze` reads an older version. Then the sums
+of all rows are those that `analyze` read, minus that version's record, plus the latest record.
 
 `table.commit.record_sums` calls it. It takes and returns plain values.
 """
@@ -33,16 +33,20 @@ def with_changes(record: SumRecord, changes: Mapping[bytes, RowSum]) -> SumRecor
     return SumRecord(origin=record.origin, total=total, partitions=partitions)
 
 
-def without_partitions(record: SumRecord, dropped: Collection[bytes]) -> SumRecord | None:
+def without_partitions(
+    record: SumRecord, dropped_partitions: Collection[bytes]
+) -> SumRecord | None:
     """Return the record after the deletion of partitions; None if their sums are unknown."""
     if not record.is_whole or record.partitions is None:
         return None
     partitions = record.partitions
-    return with_changes(record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped})
+    return with_changes(
+        record, {name: NO_ROWS - partitions.get(name, NO_ROWS) for name in dropped_partitions}
+    )
 
 
 def rebase(
-    read_record: SumRecord, older_record: SumRecord, newest_record: SumRecord
+    read_record: SumRecord, older_record: SumRecord, latest_record: SumRecord
 ) -> SumRecord | None:
     """Compute the latest snapshot's record from the sums of all rows at an older one.
 
@@ -53,20 +57,20 @@ def rebase(
     Returns:
         The record; None if the records count from different snapshots.
     """
-    if older_record.origin != newest_record.origin:
+    if older_record.origin != latest_record.origin:
         return None
-    sides = (read_record.partitions, older_record.partitions, newest_record.partitions)
+    sides = (read_record.partitions, older_record.partitions, latest_record.partitions)
     partitions = None
     if all(side is not None for side in sides):
         names = {name for side in sides for name in side or ()}
-        read_sums, older_sums, newest_sums = (side or {} for side in sides)
+        read_sums, older_sums, latest_sums = (side or {} for side in sides)
         sums = {
             name: read_sums.get(name, NO_ROWS)
             - older_sums.get(name, NO_ROWS)
-            + newest_sums.get(name, NO_ROWS)
+            + latest_sums.get(name, NO_ROWS)
             for name in names
         }
         partitions = {name: row_sum for name, row_sum in sums.items() if row_sum != NO_ROWS}
     return SumRecord(
-        total=read_record.total - older_record.total + newest_record.total, partitions=partitions
+        total=read_record.total - older_record.total + latest_record.total, partitions=partitions
     )

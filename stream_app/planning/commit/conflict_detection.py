@@ -10,18 +10,23 @@ Source: Paimon `operation/commit/ConflictDetection.java`,
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from stream_app.model.bucket_id import NOT_FIXED, BucketId
-from stream_app.model.files.bucket_change import LookUp
+from stream_app.model.files.bucket_change import LookupFiles
 from stream_app.model.files.data_file_meta import KeyOrder
 from stream_app.model.files.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 
 _UNCOUNTED = (NOT_FIXED, 0)
 """Values of `total_buckets` that count no buckets, so that they fit every number."""
+_TWO_COMPACTORS = (
+    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
+    "plans its dropped compactions again"
+)
+_RESCALED = "write the rows again: a running job does so by itself"
 
 
 class ConflictKind(enum.Enum):
@@ -54,7 +59,7 @@ def find_conflicts(
     live_entries: Iterable[ManifestEntry],
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
-    look_ups: Iterable[tuple[BucketId, LookUp]] = (),
+    lookup_files: Iterable[tuple[BucketId, LookupFiles]] = (),
 ) -> list[Conflict]:
     """Return all conflicts of committing `changes` on top of `live_entries`.
 
@@ -62,14 +67,15 @@ def find_conflicts(
         live_entries: the live files of at least the changed partitions.
         changes: the entries to commit.
         key_of: makes serialized keys comparable.
-        look_ups: the files in which compactions looked up older rows, by bucket.
+        lookup_files: the files in which compactions looked up older rows, by bucket.
     """
     live_by_identity = {entry.identity: entry for entry in live_entries}
     conflicts = _bucket_count_conflicts(live_by_identity.values(), changes)
-    for bucket, look_up in look_ups:
-        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, look_up)
-    conflicts += _file_conflicts(live_by_identity, changes)
-    return conflicts + _key_range_conflicts(live_by_identity.values(), changes, key_of)
+    for bucket, files in lookup_files:
+        conflicts += _lookup_conflicts(live_by_identity.values(), changes, key_of, bucket, files)
+    file_conflicts, entries_after = _file_conflicts(live_by_identity, changes)
+    conflicts += file_conflicts
+    return conflicts + _key_range_conflicts(entries_after.values(), changes, key_of)
 
 
 def _bucket_count_conflicts(
@@ -100,22 +106,23 @@ def _bucket_count_conflicts(
 
 
 def _file_conflicts(
-    live_entries: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
-) -> list[Conflict]:
-    """Apply the changes to `live_entries`; return conflicts of files that are gone or there."""
+    live_entries: Mapping[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
+) -> tuple[list[Conflict], Mapping[FileIdentity, ManifestEntry]]:
+    """Return conflicts of files that are gone or there, and the live entries after the changes."""
     conflicts = []
+    entries_after = dict(live_entries)
     deleted_identities = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
         if change.kind is FileKind.DELETE:
             deleted_identities.add(identity)
-            if live_entries.pop(identity, None) is None:
+            if entries_after.pop(identity, None) is None:
                 problem = f"{name} of level {change.file.level} is gone"
                 conflicts.append(
                     Conflict(kind=ConflictKind.FILE_GONE, problem=problem, change=change)
                 )
             continue
-        if identity in live_entries or identity in deleted_identities:
+        if identity in entries_after or identity in deleted_identities:
             # Readers treat a DELETE as permanent: the file would be invisible at this level.
             problem = f"{name} is or was at level {change.file.level} already"
             conflicts.append(
@@ -123,11 +130,11 @@ def _file_conflicts(
                     kind=ConflictKind.FILE_THERE,
                     problem=problem,
                     change=change,
-                    live_entry=live_entries.get(identity),
+                    live_entry=entries_after.get(identity),
                 )
             )
-        live_entries[identity] = change
-    return conflicts
+        entries_after[identity] = change
+    return conflicts, entries_after
 
 
 def _lookup_conflicts(
@@ -135,9 +142,9 @@ def _lookup_conflicts(
     changes: Sequence[ManifestEntry],
     key_of: KeyOrder,
     bucket_id: BucketId,
-    look_up: LookUp,
+    lookup_files: LookupFiles,
 ) -> list[Conflict]:
-    """Return conflicts of look-ups: a file above was added or is missing, which changes rows."""
+    """Return conflicts of lookups: a file above was added or is missing, which changes rows."""
     lifted_entries = [
         change
         for change in changes
@@ -152,15 +159,15 @@ def _lookup_conflicts(
         entry.file.file_name: entry
         for entry in live_entries
         if entry.bucket_id == bucket_id
-        and entry.file.level > look_up.output_level
+        and entry.file.level > lookup_files.output_level
         and any(
             key_of(entry.file.min_key) <= max_key and min_key <= key_of(entry.file.max_key)
             for min_key, max_key in key_ranges
         )
     }
-    if not lifted_entries or files_above.keys() == look_up.files:
+    if not lifted_entries or files_above.keys() == lookup_files.files:
         return []
-    name = min(files_above.keys() ^ look_up.files)
+    name = min(files_above.keys() ^ lookup_files.files)
     event = "has come" if name in files_above else "is gone"
     return [
         Conflict(
@@ -203,13 +210,6 @@ def _key_range_conflicts(
                 )
             )
     return conflicts
-
-
-_TWO_COMPACTORS = (
-    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
-    "plans its dropped compactions again"
-)
-_RESCALED = "write the rows again: a running job does so by itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

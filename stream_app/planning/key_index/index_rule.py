@@ -89,3 +89,4 @@ _RULES = {
     CROSS_PARTITION_KEYED: _rule_of_own_buckets,
     PARTITION_LOOKUP_KEYED: _rule_of_fixed_buckets,
 }
+"""The makers of rules by the kind's traits; kinds without a key index are absent."""

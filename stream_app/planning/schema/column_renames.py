@@ -19,6 +19,7 @@ from stream_app.model.source.source_renames import RenameReaction, TableRenames
 from stream_app.planning.schema.schema_changes import RenameColumn, SchemaChange, SetOption
 
 RENAMES = "renames"
+_OTHERWISE = "or set sync.tables.NAME.renames = 'new-column'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +226,3 @@ class _NameSearch:
             fix=f"run stream-app alter TABLE --rename-column {old_name}={new_name}, then resume; "
             f"{_OTHERWISE}",
         )
-
-
-_OTHERWISE = "or set sync.tables.NAME.renames = 'new-column'"

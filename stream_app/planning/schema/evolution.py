@@ -213,7 +213,8 @@ def evolution(
     }
     # rule 6
     missing_names -= {name for name in made_from if may_be_null.isdisjoint(made_from[name])}
-    changes += (  # rules 3 and 6
+    # Rules 3 and 6.
+    changes += (
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
         if column.name in missing_names and _may_become_nullable(schema, column)
@@ -249,16 +250,16 @@ def type_times(versions: Iterable[TableSchema]) -> dict[str, int]:
 def _follow(
     schema: TableSchema, column: DataField, source: SourceColumn, options: MappingOptions
 ) -> Evolution:
-    """Return the changes by which a column follows its source, and what it does not follow."""
+    """Return how a column follows its source: the changes, and the column if it keeps its type."""
     changes: list[SchemaChange] = []
     kept_columns: tuple[KeptColumn, ...] = ()
     if source.is_typed:
         source_type = source.type_beside(column.data_type)
-        merge = merge_types(column.data_type, source_type, options)
-        if reason := _reason_kept(schema, column, merge):  # rule 5
+        merged_type = merge_types(column.data_type, source_type, options)
+        if reason := _reason_kept(schema, column, merged_type):  # rule 5
             kept_columns = (KeptColumn(column.name, column.data_type, source_type, reason),)
-        elif merge.kind is MergeKind.WIDENED:  # rule 2
-            changes.append(ChangeType(column.name, merge.data_type))
+        elif merged_type.kind is MergeKind.WIDENED:  # rule 2
+            changes.append(ChangeType(column.name, merged_type.data_type))
         if source.data_type.nullable and _may_become_nullable(schema, column):  # rule 3
             changes.append(ChangeNullability(column.name, nullable=True))
     if source.comment is not None and source.comment != column.description:  # rule 4
@@ -266,8 +267,8 @@ def _follow(
     return Evolution(tuple(changes), kept_columns)
 
 
-def _reason_kept(schema: TableSchema, column: DataField, merge: MergedType) -> str | None:
-    match merge.kind:
+def _reason_kept(schema: TableSchema, column: DataField, merged_type: MergedType) -> str | None:
+    match merged_type.kind:
         case MergeKind.SAME:
             return None
         case MergeKind.NARROWER:
@@ -278,7 +279,7 @@ def _reason_kept(schema: TableSchema, column: DataField, merge: MergedType) -> s
             fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
             if column.name in fixed:
                 return "columns of a key keep their types"
-            return iceberg_change_problem(column.data_type, merge.data_type, schema.options)
+            return iceberg_change_problem(column.data_type, merged_type.data_type, schema.options)
 
 
 def _may_become_nullable(schema: TableSchema, column: DataField) -> bool:

@@ -6,11 +6,11 @@ Settings for a table name have no effect if no source table can become that tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from stream_app.model.near_names import nearest_names
-from stream_app.planning.sync.target_tables import SyncRules
+from stream_app.planning.sync.target_tables import SyncRules, by_lower_case
 
 
 def unreachable_reason(rules: SyncRules, name: str) -> str:
@@ -63,7 +63,7 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
     """Yield the source tables that become the table by prefixes and suffixes."""
     mapped = {source.lower() for source in rules.table_mapping}
     affixes: dict[str | None, tuple[str, str]] = {None: (rules.table_prefix, rules.table_suffix)}
-    prefixes, suffixes = map(_by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
+    prefixes, suffixes = map(by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
     for database in sorted({*prefixes, *suffixes}):
         affixes[database] = (
             prefixes.get(database, rules.table_prefix),
@@ -92,12 +92,8 @@ def _own_names(rules: SyncRules, name: str, *, is_cased: bool) -> Iterator[_Sour
             yield _Source(database_name, table_name, is_cased)
 
 
-def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
-    return {key.lower(): value for key, value in names.items()}
-
-
 def _naming_advice(rules: SyncRules, name: str) -> str:
-    if target := _by_lower_case(rules.table_mapping).get(name.lower()):
+    if target := by_lower_case(rules.table_mapping).get(name.lower()):
         return f"sync.table-mapping makes it {target!r}: write [sync.tables.{target}]"
     stem = name if rules.merge_shards else f"DATABASE_{name}"
     example = f"{rules.table_prefix}{stem}{rules.table_suffix}"

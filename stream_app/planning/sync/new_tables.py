@@ -135,7 +135,7 @@ class _KeySetting:
 
     def keys(self, table_name: str, columns: Collection[str]) -> Names | None:
         """Return the keys that apply; None without keys, or if the table lacks a common key."""
-        missing_names = self._missing(columns)
+        missing_names = self._missing_keys(columns)
         if self.table_keys is None:
             return self.common_keys if self.common_keys and not missing_names else None
         if missing_names:
@@ -149,7 +149,7 @@ class _KeySetting:
 
     def remarks(self, columns: Collection[str]) -> Sequence[str]:
         """Return the remark that the common keys do not apply; empty if they do."""
-        missing_names = self._missing(columns)
+        missing_names = self._missing_keys(columns)
         if self.table_keys is not None or not missing_names:
             return []
         keys = ", ".join(self.common_keys)
@@ -157,6 +157,6 @@ class _KeySetting:
             f"{self.name} = {keys} does not apply: there is no column {', '.join(missing_names)}"
         ]
 
-    def _missing(self, columns: Collection[str]) -> Sequence[str]:
+    def _missing_keys(self, columns: Collection[str]) -> Sequence[str]:
         names = self.common_keys if self.table_keys is None else self.table_keys
         return [key for key in names if key not in columns]

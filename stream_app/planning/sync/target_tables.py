@@ -19,6 +19,7 @@ from stream_app.planning.sync.table_share import TableShare
 _ANY_NAME = ".*"
 _FORBIDDEN_IN_FOLDERS = re.compile(r"[/\\$.\s\x00-\x1f\x7f]")
 _NAME_BYTES_MAX = 250
+_RENAME = "name it by sync.table-mapping"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +70,11 @@ class SyncRules:
         """Return the table's name by the mapping, else the database's, else the general affixes."""
         own_name = self._own_name(origin)
         for known_name in (str(origin), own_name):
-            if (mapped := _by_lower_case(self.table_mapping).get(known_name.lower())) is not None:
+            if (mapped := by_lower_case(self.table_mapping).get(known_name.lower())) is not None:
                 return self._in_its_case(mapped)
         database = origin.database.lower()
-        prefix = _by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
-        suffix = _by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
+        prefix = by_lower_case(self.table_prefix_db).get(database, self.table_prefix)
+        suffix = by_lower_case(self.table_suffix_db).get(database, self.table_suffix)
         return f"{prefix}{self._in_its_case(own_name)}{suffix}"
 
     def hides(self, origin: Origin) -> bool:
@@ -81,7 +82,7 @@ class SyncRules:
         if not origin.database or origin.schema or not ghost_of(origin.table):
             return False
         own_name = self._own_name(origin)
-        mapped_tables = _by_lower_case(self.table_mapping)
+        mapped_tables = by_lower_case(self.table_mapping)
         return mapped_tables.keys().isdisjoint({str(origin).lower(), own_name.lower()})
 
     def _own_name(self, origin: Origin) -> str:
@@ -162,9 +163,6 @@ def decide_target(rules: SyncRules, origin: Origin, targets: Mapping[Origin, str
     return TargetTable(name)
 
 
-_RENAME = "name it by sync.table-mapping"
-
-
 def _lower_case_key(origin: Origin) -> tuple[str, str, str, str]:
     return *origin.namespace, origin.table.lower()
 
@@ -187,5 +185,6 @@ def name_problem(name: str) -> str:
     return f"it has {size} bytes, {_NAME_BYTES_MAX} at most fit" if size > _NAME_BYTES_MAX else ""
 
 
-def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
+def by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values by their keys in lower case."""
     return {key.lower(): value for key, value in names.items()}

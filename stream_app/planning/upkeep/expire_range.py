@@ -110,7 +110,7 @@ def changelog_range(
     protected_from: int | None,
     time_of: TimeOf,
 ) -> ExpireRange:
-    """Return the long-lived changelogs that expire; as in Paimon, the newest of them stays.
+    """Return the long-lived changelogs that expire; as in Paimon, the latest of them stays.
 
     Args:
         ids: the numbers of all long-lived changelogs, ascending; at least one.
@@ -121,7 +121,7 @@ def changelog_range(
         begin, latest_snapshot_id, retention, limit=limit, protected_from=protected_from
     )
     if end > ids[-1]:
-        end, kept_by = ids[-1], "the newest long-lived changelog stays"
+        end, kept_by = ids[-1], "the latest long-lived changelog stays"
     for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, begin), end):
         created_ms = time_of(snapshot_id)
         if created_ms is not None and older_than_ms <= created_ms:

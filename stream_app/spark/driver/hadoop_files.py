@@ -53,7 +53,12 @@ class HadoopFiles:
     def overwrite(self, path: str, data: bytes) -> None:
         """Write a temporary file in the same folder, and rename it."""
         with _as_os_errors(path):
-            self._rename(self._write_temporary(path, data), path, "OVERWRITE")
+            temporary = self._write_temporary(path, data)
+            try:
+                self._rename(temporary, path, "OVERWRITE")
+            except Py4JJavaError:
+                self._file_system(path).delete(temporary, False)
+                raise
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Write a temporary file in the same folder, and rename it unless the file exists."""

@@ -52,13 +52,13 @@ _DRIVER_MAX = 4
 """Maximum number of queued compactions that a thread runs on the driver at a time."""
 
 
-def queue_rank(number: int, run_count: int) -> int:
+def queue_rank(number: int, sorted_run_count: int) -> int:
     """Return the rank of request `number` in the queue; the least rank is served first.
 
     A bucket with more sorted runs overtakes earlier requests, but only a bounded number of them. So
     no request starves.
     """
-    return number - OVERTAKEN_BY_A_RUN * run_count
+    return number - OVERTAKEN_BY_A_RUN * sorted_run_count
 
 
 def shared_count(sizes: Iterable[int]) -> int:
@@ -110,7 +110,7 @@ class SparkCompactionQueue:
         self._heap: list[_QueuedRequest] = []
         self._numbers = itertools.count()
         self._is_closed = False
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._threads = [
             threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
             for number in range(self.at_once)
@@ -122,12 +122,12 @@ class SparkCompactionQueue:
         """Queue one compaction of a table."""
         rank = queue_rank(next(self._numbers), request.sorted_run_count)
         queued_request = _QueuedRequest(rank, QueuedCompaction(table, request))
-        with self._changed:
+        with self._condition:
             if self._is_closed:
                 _drop(queued_request)
             else:
                 heapq.heappush(self._heap, queued_request)
-                self._changed.notify()
+                self._condition.notify()
         return queued_request.future
 
     def close(self) -> None:
@@ -135,14 +135,15 @@ class SparkCompactionQueue:
 
         A dropped compaction ends with an error, because a commit may be waiting for it.
         """
-        with self._changed:
+        with self._condition:
             self._is_closed = True
             for queued_request in self._heap:
                 _drop(queued_request)
             self._heap.clear()
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def _work(self) -> None:
+        """Run queued compactions until the queue ends: small ones in the driver or as one job."""
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while requests := self._take_requests():
             batch = [
@@ -167,8 +168,8 @@ class SparkCompactionQueue:
         """Wait for a request, and take it with those that share its job; empty after `close`."""
         requests: list[_QueuedRequest] = []
         sizes: list[int] = []
-        with self._changed:
-            self._changed.wait_for(lambda: self._heap or self._is_closed)
+        with self._condition:
+            self._condition.wait_for(lambda: self._heap or self._is_closed)
             while self._heap:
                 sizes.append(_size(self._heap[0].compaction))
                 if shared_count(sizes) < len(sizes):

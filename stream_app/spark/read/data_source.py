@@ -157,7 +157,7 @@ class PaimonDataSource(DataSource):
         names = self._options.columns()
         columns = self._arrow_schema()
         if names is not None:
-            columns = pa.schema([columns.field(name) for name in _check_names(names, columns)])
+            columns = pa.schema([columns.field(name) for name in _checked_names(names, columns)])
         return spark_schema(columns, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
@@ -241,7 +241,7 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
     return catalog_options or None
 
 
-def _check_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+def _checked_names(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     unknown_names = [name for name in names if name not in schema.names]
     if unknown_names:
         raise UsageError(

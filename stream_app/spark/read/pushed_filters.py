@@ -42,6 +42,18 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MIDNIGHT = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = (0xD800, 0xE000)
+_ROOTS: dict[type, frozenset[TypeRoot]] = {
+    bool: frozenset((TypeRoot.BOOLEAN,)),
+    # Spark sees the milliseconds of a TIME.
+    int: frozenset((*INTEGER_ROOTS, TypeRoot.TIME)),
+    float: frozenset(FLOAT_ROOTS),
+    Decimal: frozenset((TypeRoot.DECIMAL,)),
+    str: frozenset(STRING_ROOTS),
+    bytes: frozenset(BINARY_ROOTS),
+    datetime.date: frozenset((TypeRoot.DATE,)),
+    datetime.datetime: frozenset(TIMESTAMP_ROOTS),
+}
+"""Python's classes of values, with the types of column that can hold them."""
 
 
 def translate_filters(
@@ -129,20 +141,6 @@ def _exact_value(value: Any, data_type: DataType) -> object | None:
         return int(value.toordinal() - _EPOCH)
     exact: object = value
     return exact
-
-
-_ROOTS: dict[type, frozenset[TypeRoot]] = {
-    bool: frozenset((TypeRoot.BOOLEAN,)),
-    # Spark sees the milliseconds of a TIME.
-    int: frozenset((*INTEGER_ROOTS, TypeRoot.TIME)),
-    float: frozenset(FLOAT_ROOTS),
-    Decimal: frozenset((TypeRoot.DECIMAL,)),
-    str: frozenset(STRING_ROOTS),
-    bytes: frozenset(BINARY_ROOTS),
-    datetime.date: frozenset((TypeRoot.DATE,)),
-    datetime.datetime: frozenset(TIMESTAMP_ROOTS),
-}
-"""Python's classes of values, with the types of column that can hold them."""
 
 
 def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:

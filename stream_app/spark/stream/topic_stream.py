@@ -225,6 +225,7 @@ class TopicStream:
                 self.epoch_cutter.close()
 
     def _run_epochs(self) -> None:
+        """Plan, record and run epochs until a stop, or until the source is drained."""
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
         polled_s, newest_offsets = self._poll()

@@ -78,12 +78,12 @@ def analyze(
         if snapshot is None:
             return None
         statistics = statistics_of(table, snapshot, columns, threads=threads)
-    files = StatisticsFiles(table.file_io, table.paths)
-    name = files.write(statistics)
+    statistics_files = StatisticsFiles(table.file_io, table.paths)
+    name = statistics_files.write(statistics)
     try:
         return batch_commit(table).commit_analysis(ANALYSIS, statistics=name)
     except CommitError:
-        files.delete(name)
+        statistics_files.delete(name)
         raise
 
 
@@ -104,12 +104,12 @@ def statistics_of(
         for name, figure in figures.items():
             figure.add(batch.column(name))
     files = [entry.file for entry in FileStoreScan(table).live(snapshot)]
-    stored_rows = sum(file.row_count for file in files)
+    stored_row_count = sum(file.row_count for file in files)
     return TableStatistics(
         snapshot_id=snapshot.snapshot_id,
         schema_id=table.schema.schema_id,
         row_count=row_count,
-        byte_count=sum(file.file_size for file in files) * row_count // max(stored_rows, 1),
+        byte_count=sum(file.file_size for file in files) * row_count // max(stored_row_count, 1),
         columns={name: figure.statistics() for name, figure in figures.items()},
     )
 

@@ -60,8 +60,8 @@ def publish_row_checksum(table: FileStoreTable, *, threads: int) -> Snapshot | N
         earlier_record = base_sum_record(table, snapshot)
         read_record = sum_record_of_rows(table, snapshot, threads=threads)
 
-    def joined_record(newest_record: SumRecord) -> SumRecord:
-        sums = rebase(read_record, earlier_record, newest_record)
+    def joined_record(latest_record: SumRecord) -> SumRecord:
+        sums = rebase(read_record, earlier_record, latest_record)
         if sums is None:
             raise CommitConflictError(
                 "a commit without a checksum came while the table was read",

@@ -88,7 +88,9 @@ def consumer_findings(
         )
 
 
-def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list[Finding]:
+def version_chain_findings(
+    table: FileStoreTable, versions: Sequence[NamedVersion]
+) -> list[Finding]:
     """Return all problems of the chain of a table's versions.
 
     Jobs run on during the check. So it reads a reference before the file that it refers to. It

@@ -1,4 +1,4 @@
-"""Replays the changes of a table with a primary key, and compares the result with its rows.
+"""Replays the changelog of a table with a primary key, and compares the result with its rows.
 
 The changes of a bucket are sorted runs, so a replay is the merge that a compaction does. The
 comparison is a second merge: memory is a batch for each open run. The check skips files that are on
@@ -41,6 +41,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.check.changelog_replay import BucketReplay, ChangelogReplay
 from stream_app.table.check.compared_rows import (
     FORGOTTEN_DELETES,
     NUMBERS_GO_BACK,
@@ -48,7 +49,6 @@ from stream_app.table.check.compared_rows import (
     compare_rows,
 )
 from stream_app.table.check.metadata_check import Progress
-from stream_app.table.check.table_replay import BucketReplay, TableReplay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import changed_files, merged_rows
 from stream_app.table.versions.deletion_vectors import deletion_vectors
@@ -61,21 +61,21 @@ _LOST_ROWS_FIX = (
 )
 _DISAGREEMENT_FIX = (
     "the table or its changelog has lost changes: compare the rows with the source (--conf, "
-    "--source-kafka). If the table is right, its followers begin anew with all rows "
+    "--source-kafka). If the table is right, its followers begin again with all rows "
     "(latest-full); else roll it back to a snapshot at which both agree (stream-app rollback-to)"
 )
 
 
 @dataclass(frozen=True)
 class ChangelogCheck:
-    """A comparison of a replay's rows with those of the latest snapshot.
+    """A comparison of a changelog replay's rows with those of the latest snapshot.
 
     Attributes:
         left_out: texts about rows that could not be compared, with the reason. They grow while the
             caller iterates over `findings`.
     """
 
-    replay: TableReplay
+    changelog_replay: ChangelogReplay
     progress: Progress
     left_out: set[str] = field(default_factory=set)
 
@@ -85,14 +85,14 @@ class ChangelogCheck:
         Raises:
             CorruptFileError: a file cannot be read; the caller reports that as another finding.
         """
-        for bucket_replay in self.replay.buckets(self.progress):
+        for bucket_replay in self.changelog_replay.buckets(self.progress):
             differences = self._bucket_differences(bucket_replay)
             if differences is not None:
                 yield self._difference_finding(bucket_replay.bucket_id, differences)
 
     @property
     def _table(self) -> FileStoreTable:
-        return self.replay.table
+        return self.changelog_replay.table
 
     def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
         compared_files = {*bucket_replay.base_files, *bucket_replay.changes, *bucket_replay.last}
@@ -101,7 +101,7 @@ class ChangelogCheck:
             compared_files = changed_files(self._table.key_of, replayed_files, bucket_replay.last)
         table_rows = merged_rows(
             self._table,
-            self._file_reader(self.replay.last, bucket_replay.bucket_id),
+            self._file_reader(self.changelog_replay.last, bucket_replay.bucket_id),
             [file for file in bucket_replay.last if file in compared_files],
         )
         return compare_rows(
@@ -118,7 +118,7 @@ class ChangelogCheck:
         merged. So a group of columns whose sequence field is null has values in the file and none
         in the changelog; Paimon writes the same.
         """
-        if self.replay.is_by_sequence_number:
+        if self.changelog_replay.is_by_sequence_number:
             return rows
         layout, merge_function = self._table.layout(), self._table.merge_function
         return (
@@ -128,10 +128,10 @@ class ChangelogCheck:
 
     def _may_forget_deletes(self, bucket_replay: BucketReplay) -> bool:
         """Return whether a correct table may have rows that a replay of its changes lacks."""
-        if self.replay.may_forget_deletes:
+        if self.changelog_replay.may_forget_deletes:
             self.left_out.add(FORGOTTEN_DELETES)
             return True
-        if self.replay.is_by_sequence_number and bucket_replay.numbers_go_back:
+        if self.changelog_replay.is_by_sequence_number and bucket_replay.numbers_go_back:
             self.left_out.add(NUMBERS_GO_BACK)
             return True
         return False
@@ -141,7 +141,7 @@ class ChangelogCheck:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows that result from the changes of the compared files, in key order."""
         layout, merge_function = self._merge_rule()
-        is_by_number = self.replay.is_by_sequence_number
+        is_by_number = self.changelog_replay.is_by_sequence_number
         file_numbers = {
             file.file_name: number for number, file in enumerate(bucket_replay.changes, 1)
         }
@@ -153,7 +153,7 @@ class ChangelogCheck:
         # With a sequence field, a delete in the base may be newer than a later change.
         rows = merged_rows(
             self._table,
-            self._file_reader(self.replay.base_snapshot, bucket_replay.bucket_id),
+            self._file_reader(self.changelog_replay.base_snapshot, bucket_replay.bucket_id),
             [file for file in bucket_replay.base_files if file in compared_files],
             keep_deletes=True,
         )
@@ -170,7 +170,7 @@ class ChangelogCheck:
 
     def _merge_rule(self) -> tuple[KeyValueLayout, MergeFunction]:
         """Return the layout that orders the changes of a key, and the function that merges them."""
-        if self.replay.is_by_sequence_number:
+        if self.changelog_replay.is_by_sequence_number:
             return self._table.layout(), self._table.merge_function
         return replace(self._table.layout(), sequence_fields=()), Deduplicate()
 
@@ -182,7 +182,7 @@ class ChangelogCheck:
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
-        versions = (self.replay.base_snapshot, self.replay.last)
+        versions = (self.changelog_replay.base_snapshot, self.changelog_replay.last)
         return {
             version.snapshot_id: deletion_vectors(self._table, version)
             for version in versions
@@ -192,11 +192,12 @@ class ChangelogCheck:
     def _difference_finding(self, bucket_id: BucketId, differences: RowDifferences) -> Finding:
         return Finding(
             kind=FindingKind.CHANGELOG,
-            problem=f"{differences.missing} rows that the changes lead to are not in the table, "
-            f"{differences.wrong} have other values there, and {differences.unexpected} of the "
-            f"table are not what they lead to, such as {differences.example}",
+            problem=f"{differences.missing_count} rows that the changes lead to are not in the "
+            f"table, {differences.wrong_count} have other values there, and "
+            f"{differences.unexpected_count} of the table are not what they lead to, such as "
+            f"{differences.example}",
             where=self._table.paths.bucket_folder(*bucket_id),
-            fix=_LOST_ROWS_FIX if not self.replay.producer.writes else _DISAGREEMENT_FIX,
+            fix=_LOST_ROWS_FIX if not self.changelog_replay.producer.writes else _DISAGREEMENT_FIX,
         )
 
 
@@ -209,12 +210,12 @@ class _ChangeFileReader:
             None: rows keep their numbers.
     """
 
-    files: KeyValueFileReader
+    file_reader: KeyValueFileReader
     key_names: tuple[str, ...]
     file_numbers: Mapping[str, int] | None
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        batches = self.files.read(file)
+        batches = self.file_reader.read(file)
         if self.file_numbers is not None:
             batches = _number_in_order(batches, self.file_numbers[file.file_name] * _FILE_ROWS_MAX)
         return batches_of_whole_keys(batches, self.key_names)

@@ -3,8 +3,8 @@
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, in a table without partitions, whose buckets are the shares of the index. With
 ``bucket = -2`` a key may have rows in a bucket, and newer ones in ``bucket-postpone``. So the rows
-are replayed in a table whose buckets are the key shares of the writers. Such a table lies on local
-disk for as long as the comparison takes.
+are written again, to a table whose buckets are the key shares of the writers. Such a table lies on
+local disk for as long as the comparison takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.buckets.postponed_order import replay_order
+from stream_app.planning.buckets.postponed_order import files_in_write_order
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import bucket_assigner, bucket_writer
@@ -132,7 +132,7 @@ class RowsOnDisk:
 
     @property
     def buckets(self) -> Collection[BucketId]:
-        """See `ComparedRows.buckets`."""
+        """The buckets to which `add` has written files."""
         return self._files.keys()
 
     def rows(self, bucket_id: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
@@ -173,11 +173,13 @@ class SnapshotRows:
         return self.files.keys()
 
     def rows(self, bucket_id: BucketId) -> Iterator[pa.RecordBatch]:
-        """See `ComparedRows.rows`."""
+        """Yield the newest row of each key; of ``bucket-postpone`` all rows, in replay order."""
         files = self.files.get(bucket_id, ())
         bucket_files = self.table.bucket_files(*bucket_id)
         if bucket_id.bucket == POSTPONED:
-            return (batch for file in replay_order(files) for batch in bucket_files.read(file))
+            return (
+                batch for file in files_in_write_order(files) for batch in bucket_files.read(file)
+            )
         return merged_rows(self.table, bucket_files, files)
 
 
@@ -244,15 +246,15 @@ class RowDifferences:
     """Counts of differing rows.
 
     Attributes:
-        missing: expected rows that the table lacks.
-        wrong: rows with other values than expected.
-        unexpected: rows that are not expected.
+        missing_count: expected rows that the table lacks.
+        wrong_count: rows with other values than expected.
+        unexpected_count: rows that are not expected.
         example: the key of the first differing row, as text.
     """
 
-    missing: int
-    wrong: int
-    unexpected: int
+    missing_count: int
+    wrong_count: int
+    unexpected_count: int
     example: str
 
 
@@ -271,18 +273,23 @@ def compare_rows(
     Raises:
         CorruptFileError: a file cannot be read.
     """
-    missing = wrong = unexpected = 0
+    missing_count = wrong_count = unexpected_count = 0
     example = ""
     for difference in differences(table.layout(), expected_rows, stored_rows):
         unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
-        missing += len(difference.removed)
-        wrong += len(difference.changed)
-        unexpected += len(unexpected_rows)
+        missing_count += len(difference.removed)
+        wrong_count += len(difference.changed)
+        unexpected_count += len(unexpected_rows)
         for indices in (difference.removed, difference.changed, unexpected_rows):
             if len(indices) and not example:
                 row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
                 example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
-    if not missing + wrong + unexpected:
+    if not missing_count + wrong_count + unexpected_count:
         return None
-    return RowDifferences(missing=missing, wrong=wrong, unexpected=unexpected, example=example)
+    return RowDifferences(
+        missing_count=missing_count,
+        wrong_count=wrong_count,
+        unexpected_count=unexpected_count,
+        example=example,
+    )

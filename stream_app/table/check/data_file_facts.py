@@ -27,7 +27,7 @@ from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
-from stream_app.table.conditions.row_filter import key_types_check
+from stream_app.table.conditions.row_filter import key_types_predicate
 from stream_app.table.file_store_table import FileStoreTable
 
 _RESTORE = (
@@ -35,7 +35,7 @@ _RESTORE = (
     "without it: stream-app rollback-to"
 )
 _REWRITE = (
-    "let a compaction write the bucket's files anew: stream-app compact --full; until then "
+    "let a compaction rewrite the bucket's files: stream-app compact --full; until then "
     "conditions may leave out rows"
 )
 
@@ -125,7 +125,9 @@ class FileFacts:
         schema = self.table.schema
         schema_of = self.table.known_schemas()
         listed_stats = FileStats(schema.fields, schema_of).of_all_columns(self.entry.file)
-        self.has_current_key_types = key_types_check(schema, schema_of)(self.entry.file.schema_id)
+        self.has_current_key_types = key_types_predicate(schema, schema_of)(
+            self.entry.file.schema_id
+        )
         self.columns = [
             _ColumnCounts.of_stats(column, listed_stats.get(column.name, UNKNOWN_STATS))
             for column in schema.fields
@@ -193,6 +195,7 @@ class FileFacts:
             yield Finding(kind=kind, problem=problem, where=where, fix=fix)
 
     def _row_facts(self) -> Iterator[_FileFact]:
+        """Yield what is wrong with the number of rows or deletes, and with the rows' places."""
         kind, file = FindingKind.ROW_COUNT, self.entry.file
         if self.row_count != (listed_count := file.row_count):
             yield (
@@ -215,6 +218,7 @@ class FileFacts:
             yield FindingKind.PARTITION, problem, fix
 
     def _key_facts(self) -> Iterator[_FileFact]:
+        """Yield what is wrong with the order or range of keys, or the range of sequence numbers."""
         file, key_of = self.entry.file, self.table.key_of
         if self.unordered and self.entry.bucket != POSTPONED:
             problem = f"{self.unordered} rows do not follow the row before them in key order"

@@ -64,12 +64,12 @@ _PARTS_MAX = 256
 
 
 def cross_partition_findings(
-    table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
+    table: FileStoreTable, snapshot: Snapshot, *, part_row_count: int = PART_ROWS
 ) -> Iterator[Finding]:
     """Yield one finding if a key has several rows; none without cross-partition upsert.
 
     Args:
-        part_rows: the approximate number of rows that are compared at a time.
+        part_row_count: the approximate number of rows that are compared at a time.
 
     Raises:
         CorruptFileError: a file cannot be read; the caller reports that as another finding.
@@ -79,7 +79,7 @@ def cross_partition_findings(
         return
     buckets = CodedBuckets()
     count, example = 0, ""
-    for part in _parts_by_key(table, snapshot, rule, buckets, part_rows):
+    for part in _parts_by_key(table, snapshot, rule, buckets, part_row_count):
         doubled_pairs = doubled_rows(part, part.select(rule.keys))
         count += len(doubled_pairs)
         if len(doubled_pairs) and not example:
@@ -117,7 +117,7 @@ def _parts_by_key(
     snapshot: Snapshot,
     rule: IndexRule,
     buckets: CodedBuckets,
-    part_rows: int,
+    part_row_count: int,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the keys of all rows in parts, each with all rows of its keys.
 
@@ -128,7 +128,7 @@ def _parts_by_key(
         for entry in FileStoreScan(table).live(snapshot)
     ]
     row_count = sum(file.entry.file.row_count for file in files)
-    part_count = min(row_count // part_rows + 1, _PARTS_MAX)
+    part_count = min(row_count // part_row_count + 1, _PARTS_MAX)
     rule = replace(rule, share_count=part_count, fills_buckets=True)
     reader = TableKeyReader(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
@@ -225,8 +225,10 @@ class DoubledKeySearch:
         keys = table.schema.key_type
         layout = replace(table.layout(keys, system_columns=no_system_columns), sequence_fields=())
         vectors = deletion_vectors(table, self.snapshot, [bucket_id]).get(bucket_id, {})
-        files = table.bucket_files(*bucket_id, columns=keys, system_columns=no_system_columns)
-        live_row_files = replace(files, vectors=vectors)
+        bucket_files = table.bucket_files(
+            *bucket_id, columns=keys, system_columns=no_system_columns
+        )
+        live_row_files = replace(bucket_files, vectors=vectors)
         for section in sections:
             runs = (
                 (batch for file in run.files for batch in live_row_files.read(file))
@@ -247,7 +249,7 @@ class DoubledKeySearch:
 
 _HASH_INDEX_FIX = (
     "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
-    "write the partition anew (INSERT OVERWRITE)"
+    "rewrite the partition (INSERT OVERWRITE)"
 )
 
 

@@ -34,7 +34,7 @@ from stream_app.planning.check.version_rules import (
     count_findings,
 )
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
-from stream_app.table.check.chain_check import chain_check
+from stream_app.table.check.chain_check import version_chain_findings
 from stream_app.table.check.manifest_check import ManifestCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_presence import FilePresence
@@ -75,7 +75,7 @@ class MetadataCheck:
     version_count: int = 0
     _manifests: ManifestCheck = field(init=False)
     _presence: FilePresence = field(init=False)
-    _live: LiveFiles | None = field(init=False, default=None)
+    _files: LiveFiles | None = field(init=False, default=None)
     _metas: list[ManifestFileMeta] = field(init=False, default_factory=list)
     _previous_id: int = field(init=False, default=0)
     _restored_snapshot: Snapshot | None = field(init=False, default=None)
@@ -88,7 +88,7 @@ class MetadataCheck:
         """Return all findings, first those about the chain of snapshots, then by version."""
         versions = named_versions(self.table)
         self._restored_snapshot = snapshot_restored_from_tag(versions)
-        findings = chain_check(self.table, versions)
+        findings = version_chain_findings(self.table, versions)
         snapshots = {
             version.snapshot.snapshot_id: version.snapshot
             for version in versions
@@ -100,7 +100,7 @@ class MetadataCheck:
             rule_findings = list(self._version_findings(version, snapshots))
             version_findings = self._manifests.findings + rule_findings
             if version_findings and not self.table.file_io.exists(version.path):
-                self._live = None
+                self._files = None
                 continue
             self.version_count += 1
             findings += version_findings
@@ -113,7 +113,7 @@ class MetadataCheck:
         """Yield the findings about one version: its schema, its files and its changelog."""
         snapshot = version.snapshot
         if snapshot is None:
-            self._live = None
+            self._files = None
             yield _unreadable_version(version)
             return
         if (schema_id := snapshot.schema_id) not in self._presence.schemas():
@@ -141,12 +141,12 @@ class MetadataCheck:
                     "stream-app delete-tag",
                 )
             if not is_same:  # else the snapshot's own turn checks it
-                self._live = None
+                self._files = None
                 yield from self._live_file_findings(snapshot, version)
-                self._live = None
+                self._files = None
         else:
             if snapshot.snapshot_id != self._previous_id + 1:
-                self._live = None
+                self._files = None
             self._previous_id = snapshot.snapshot_id
             yield from self._live_file_findings(snapshot, version)
             yield from self._changelog_findings(snapshot, version)
@@ -157,22 +157,22 @@ class MetadataCheck:
         base = read_manifests(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
         metas = read_manifests(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
         if base is None or metas is None:
-            self._live = None
+            self._files = None
             return
         delta = self._manifests.entries(metas)
-        if self._live is None:
+        if self._files is None:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
                 return
             changed_entries = live_entries(entries + delta)
-            self._live = LiveFiles()
-            self._live.apply(changed_entries)
+            self._files = LiveFiles()
+            self._files.apply(changed_entries)
         else:
             yield from self._base_findings(base, version.path)
             if delta is None:
-                self._live = None
+                self._files = None
                 return
-            yield from (_delta_finding(entry, version.path) for entry in self._live.apply(delta))
+            yield from (_delta_finding(entry, version.path) for entry in self._files.apply(delta))
             changed_entries = delta
         self._metas = base + metas
         yield from self._placement_findings(changed_entries)
@@ -208,13 +208,13 @@ class MetadataCheck:
 
     def _placement_findings(self, changed_entries: Iterable[ManifestEntry]) -> Iterator[Finding]:
         """Check the levels and buckets that a snapshot changed."""
-        assert self._live is not None
+        assert self._files is not None
         buckets = {entry.bucket_id: None for entry in changed_entries}
         for partition in dict.fromkeys(partition for partition, _ in buckets):
             where = self.table.paths.partition_folder(partition)
-            yield from bucket_count_findings(self._live.total_buckets(partition), where)
+            yield from bucket_count_findings(self._files.total_buckets(partition), where)
         for partition, bucket in buckets:
-            entries = list(self._live.bucket(BucketId(partition, bucket)))
+            entries = list(self._files.bucket(BucketId(partition, bucket)))
             where = self.table.paths.bucket_folder(partition, bucket)
             yield from placement_findings(entries, where)
             if self._has_sorted_runs and bucket != POSTPONED:
@@ -231,9 +231,9 @@ class MetadataCheck:
     def _count_findings(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
     ) -> Iterator[Finding]:
-        assert self._live is not None
+        assert self._files is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        counts = RecordCounts(total=self._live.row_count, delta=row_gain, changelog=None)
+        counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
         yield from count_findings(snapshot, counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
@@ -296,8 +296,8 @@ class MetadataCheck:
         # replaces.
         if not index_entry.holds_deletion_vectors or self.table.merges_by_vectors:
             return
-        assert self._live is not None
-        live_names = {entry.file.file_name for entry in self._live.bucket(index_entry.bucket_id)}
+        assert self._files is not None
+        live_names = {entry.file.file_name for entry in self._files.bucket(index_entry.bucket_id)}
         dead_names = sorted(set(index_entry.index_file.data_file_names) - live_names)
         if dead_names:
             yield Finding(

@@ -44,5 +44,5 @@ def row_sum_findings(table: FileStoreTable, left_out: list[str]) -> Iterator[Fin
             f"{record.total}",
             where=f"snapshot/snapshot-{snapshot.snapshot_id}",
             fix="see whether the source has sent changes twice or without the rows before "
-            "(REPLICA IDENTITY FULL); stream-app analyze TABLE --checksum makes the checksum anew",
+            "(REPLICA IDENTITY FULL); stream-app analyze TABLE --checksum makes a new checksum",
         )

@@ -131,7 +131,7 @@ class SourceCheck:
             where=self.table.location,
             fix="the messages' key does not hold the table's primary key: set REPLICA IDENTITY "
             "FULL, or make the source's key the table's; then let a job with a new checkpoint "
-            "make the table anew",
+            "rebuild the table",
         )
 
     def _difference_findings(
@@ -140,25 +140,25 @@ class SourceCheck:
         """Yield the findings about one bucket's differences from the source."""
         is_own = self.compared_table is self.table
         where = self.table.paths.bucket_folder(*bucket_id) if is_own else self.table.location
-        unexpected = differences.unexpected
-        if self.table.schema.sequence_fields and unexpected:
+        unexpected_count = differences.unexpected_count
+        if self.table.schema.sequence_fields and unexpected_count:
             yield Finding(
                 kind=FindingKind.NOT_COMPARED,
-                problem=f"{unexpected} rows of the table are not in the source, and may "
+                problem=f"{unexpected_count} rows of the table are not in the source, and may "
                 f"or may not belong there: {FORGOTTEN_DELETES}",
                 where=where,
                 fix="read the rows, and ask the source whether it has them",
             )
-            unexpected = 0
-        if not differences.missing + differences.wrong + unexpected:
+            unexpected_count = 0
+        if not differences.missing_count + differences.wrong_count + unexpected_count:
             return
         yield Finding(
             kind=FindingKind.SOURCE,
-            problem=f"{differences.missing} rows of the source are not in the table, "
-            f"{differences.wrong} have other values there, and {unexpected} of the table are not "
-            f"in the source, such as {differences.example}",
+            problem=f"{differences.missing_count} rows of the source are not in the table, "
+            f"{differences.wrong_count} have other values there, and {unexpected_count} of the "
+            f"table are not in the source, such as {differences.example}",
             where=where,
             fix="see whether another writer changed the table, or the topic has lost records; "
-            "to make the table anew, drop its rows and let a job with a new checkpoint read "
+            "to rebuild the table, drop its rows and let a job with a new checkpoint read "
             "the topic from its beginning",
         )

@@ -22,6 +22,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.damaged_file_needs import VersionName, needs_text, next_step
 from stream_app.planning.compact.waiting_rows import readers_text, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
+from stream_app.table.check.changelog_replay import plan_changelog_replay
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.doubled_keys import (
@@ -33,7 +34,6 @@ from stream_app.table.check.file_index_check import file_index_findings
 from stream_app.table.check.iceberg_check import iceberg_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.row_sum_check import row_sum_findings
-from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_branch
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -54,7 +54,7 @@ _DAMAGING = {
 }
 """Findings about a file that must be replaced by another copy, or given up."""
 _REWRITABLE = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
-"""Findings about a file whose content can be read, and written anew."""
+"""Findings about a file whose content can be read and rewritten."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class TableCheck:
     def _all_findings(self) -> Iterator[Finding]:
         """Yield the findings about the table, its Iceberg metadata and its branches."""
         table = self.table
-        yield from self._check_version_tree(table, "")
+        yield from self._version_tree_findings(table, "")
         if table.branch:
             return
         yield from iceberg_findings(table)
@@ -158,9 +158,9 @@ class TableCheck:
             if branch is None and name in branch_names(table.file_io, table.location):
                 yield _branch_finding(table, name, f"branch {name!r} has no schema")
             if branch is not None:
-                yield from self._check_version_tree(branch, f"branch {name}: ")
+                yield from self._version_tree_findings(branch, f"branch {name}: ")
 
-    def _check_version_tree(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
+    def _version_tree_findings(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Check the table or a branch.
 
         Args:
@@ -207,22 +207,22 @@ class TableCheck:
                 )
             sums = row_sum_findings(table, self.report.left_out)
             yield from file_check.findings_if_supported("checksum of the rows", sums)
-        yield from self._replay(table, prefix)
+        yield from self._changelog_findings(table, prefix)
 
-    def _replay(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
+    def _changelog_findings(self, table: FileStoreTable, prefix: str) -> Iterator[Finding]:
         """Yield the differences between the table and a replay of its changelog."""
         if not table.kind_traits.merges_by_key:
             return
         subject = f"{prefix}replay of the changes"
         try:
-            replay = plan_replay(table)
-            if isinstance(replay, str):
-                self.report.left_out.append(f"{subject}: {replay}")
+            changelog_replay = plan_changelog_replay(table)
+            if isinstance(changelog_replay, str):
+                self.report.left_out.append(f"{subject}: {changelog_replay}")
                 return
-            check = ChangelogCheck(replay, self.progress)
+            check = ChangelogCheck(changelog_replay, self.progress)
             yield from check.findings()
             self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
-            self.report.replayed.append(f"{prefix}{replay.range}")
+            self.report.replayed.append(f"{prefix}{changelog_replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{subject}: {text}")

@@ -49,8 +49,8 @@ class CarriedStatisticsReader:
 
     def _schema_of(self, name: str) -> int | None:
         try:
-            files = StatisticsFiles(self.table.file_io, self.table.paths)
-            return files.read(name).integer("schemaId")
+            statistics_files = StatisticsFiles(self.table.file_io, self.table.paths)
+            return statistics_files.read(name).integer("schemaId")
         except CorruptFileError as error:
             _LOG.warning("statistics cannot be read, so they end here: %s", error)
             return None

@@ -15,7 +15,7 @@ from itertools import chain
 
 from stream_app.model.bucket_id import POSTPONED, BucketId
 from stream_app.model.checksum.sum_record import SumRecord
-from stream_app.model.files.bucket_change import BucketChange, LookUp
+from stream_app.model.files.bucket_change import BucketChange, LookupFiles
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
@@ -37,7 +37,7 @@ class CommitChanges:
         changelog: the entries of changelog files.
         index_entries: the entries of the index files that bucket changes name; DELETEs also come
             first.
-        look_ups: the buckets and files in which compactions looked up rows.
+        lookup_files: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
         is_of_all: whether the commit replaces all rows of the table.
@@ -48,7 +48,7 @@ class CommitChanges:
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
-    look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
+    lookup_files: tuple[tuple[BucketId, LookupFiles], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
     row_sums: NextSumRecord | None = None
@@ -82,8 +82,10 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
         entries=tuple(chain(*removed_entries, *added_entries)),
         changelog=tuple(chain(*changelog_entries)),
         index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
-        look_ups=tuple(
-            (change.bucket_id, change.look_up) for change in bucket_changes if change.look_up
+        lookup_files=tuple(
+            (change.bucket_id, change.lookup_files)
+            for change in bucket_changes
+            if change.lookup_files
         ),
     )
 

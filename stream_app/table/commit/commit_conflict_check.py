@@ -64,7 +64,7 @@ class CommitConflictCheck:
             partitions = {entry.partition for entry in changes.entries}
             current_entries = FileStoreScan(self.table).live_in(latest_snapshot, partitions)
         conflicts = find_conflicts(
-            current_entries, changes.entries, self.table.key_of, changes.look_ups
+            current_entries, changes.entries, self.table.key_of, changes.lookup_files
         )
         if not conflicts:
             return
@@ -118,7 +118,7 @@ class CommitConflictCheck:
                 entry.file.file_name for entry in changes.entries if entry.bucket_id in buckets
             )
 
-    def check_schema(self) -> int:
+    def checked_schema_id(self) -> int:
         """Return the number of the latest schema, which the new snapshot records.
 
         Raises:

@@ -88,7 +88,7 @@ class CommitHistory:
         return snapshot.delta_manifest_list in self._created_lists and not is_overwrite
 
     def check_not_rolled_back(self, latest_snapshot: Snapshot | None) -> None:
-        """Check that the known snapshot and the newest of this writer are still in the table.
+        """Check that the known snapshot and the latest of this writer are still in the table.
 
         This writer's snapshot is newer than the known one if other writers committed in between.
 

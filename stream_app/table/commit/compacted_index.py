@@ -82,7 +82,7 @@ def _check_deleted(
 
 
 def deleted_row_count(
-    files: DeletionVectorFiles,
+    vector_files: DeletionVectorFiles,
     live_entries: Sequence[IndexManifestEntry],
     bucket_id: BucketId,
     names: set[str],
@@ -97,7 +97,7 @@ def deleted_row_count(
                 continue
             cardinality = meta.cardinality
             if cardinality is None:  # older writers do not record it
-                vectors = files.read(entry, {meta.data_file_name})
+                vectors = vector_files.read(entry, {meta.data_file_name})
                 cardinality = vectors[meta.data_file_name].cardinality
             count += cardinality
     return count

@@ -224,33 +224,33 @@ class FileStoreCommit:
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, plan: PlannedSnapshot) -> Snapshot:
-        files = CommitFiles(self.table, self._manifest_cache)
+        commit_files = CommitFiles(self.table, self._manifest_cache)
         try:
-            snapshot = self._race(plan, files)
+            snapshot = self._race(plan, commit_files)
         except CommitError:
             # Only this error proves that no snapshot names the files; after any other error they
             # stay.
-            files.delete_all_files()
+            commit_files.delete_all_files()
             raise
-        files.note_created()
+        commit_files.note_created()
         self.commit_history.note_created(snapshot)
         self.callbacks.call(snapshot, plan.committable.changes)
         return snapshot
 
-    def _race(self, plan: PlannedSnapshot, files: CommitFiles) -> Snapshot:
+    def _race(self, plan: PlannedSnapshot, commit_files: CommitFiles) -> Snapshot:
         """Try to commit on top of the latest snapshot until this succeeds or the retries end."""
         options, clock = self.table.options, self.table.clock
         retries_max = options[COMMIT_MAX_RETRIES]
         timeout_ms = options[COMMIT_TIMEOUT]
         start_s = clock.steady_seconds()
         # The committer has just followed the table, or made its latest snapshot. It reads the
-        # newest one only after a lost race.
+        # latest one only after a lost race.
         latest_snapshot = self.commit_history.latest_snapshot
         for retry in range(retries_max + 1):
-            snapshot = self._attempt(latest_snapshot, plan, files)
+            snapshot = self._attempt(latest_snapshot, plan, commit_files)
             if snapshot is not None:
                 return snapshot
-            files.delete_attempt_files()
+            commit_files.delete_attempt_files()
             waited_s = clock.steady_seconds() - start_s
             if retry == retries_max or (timeout_ms is not None and waited_s > timeout_ms / 1000):
                 break
@@ -259,7 +259,7 @@ class FileStoreCommit:
                     retry,
                     min_ms=options[COMMIT_MIN_RETRY_WAIT],
                     max_ms=options[COMMIT_MAX_RETRY_WAIT],
-                    name=files.name,
+                    name=commit_files.name,
                 )
             )
             latest_snapshot = self.table.snapshots.latest()
@@ -267,12 +267,12 @@ class FileStoreCommit:
         raise _lost_race_error(self.table, self.commit_history.commit_user, plan, races)
 
     def _attempt(
-        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
+        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, commit_files: CommitFiles
     ) -> Snapshot | None:
         """Try to commit on top of a snapshot; None if a newer snapshot exists."""
         snapshots = self.table.snapshots
         try:
-            snapshot = self._prepare_snapshot(base_snapshot, plan, files)
+            snapshot = self._prepare_snapshot(base_snapshot, plan, commit_files)
         except CorruptFileError:
             if base_snapshot is None or snapshots.latest_id() == base_snapshot.snapshot_id:
                 raise
@@ -280,7 +280,7 @@ class FileStoreCommit:
         if not base_exists(snapshots, base_snapshot):
             return None  # the base expired during the write
         self.commit_history.note_attempt(snapshot)
-        if not _publish_if_free(self.table, snapshot, files.statistics):
+        if not _publish_if_free(self.table, snapshot, commit_files.statistics):
             return None
         check_follows_base(self.table, base_snapshot, snapshot)
         current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
@@ -294,13 +294,13 @@ class FileStoreCommit:
         return snapshot
 
     def _prepare_snapshot(
-        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, files: CommitFiles
+        self, base_snapshot: Snapshot | None, plan: PlannedSnapshot, commit_files: CommitFiles
     ) -> Snapshot:
         """Write all files of a new snapshot except its own, and return the snapshot."""
         self.commit_history.check_not_rolled_back(base_snapshot)
         check_known(base_snapshot.unknown_fields if base_snapshot else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, base_snapshot)
-        schema_id = self._conflict_check.check_schema()
+        schema_id = self._conflict_check.checked_schema_id()
         changes = _changes_of(self.table, plan, base_snapshot)
         known_id = self.commit_history.known_id
         if base_snapshot and (plan.is_outdated or base_snapshot.snapshot_id != known_id):
@@ -312,7 +312,7 @@ class FileStoreCommit:
             self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
         index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        lists = files.write(base_snapshot, changes, index)
+        lists = commit_files.write(base_snapshot, changes, index)
         reader = self._statistics_reader
         statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)

@@ -84,5 +84,5 @@ def _sums_by_partition(entries: Iterable[ManifestEntry]) -> Mapping[bytes, RowSu
         if change is None or entry.kind is FileKind.DELETE:
             return None
         sums[entry.partition] += change.total
-        open_update_count += change.open_updates
+        open_update_count += change.open_update_count
     return None if open_update_count else sums

@@ -37,7 +37,7 @@ from stream_app.planning.compact.compaction_policy import (
     is_due,
 )
 from stream_app.table.compact.core_budget import CoreBudget
-from stream_app.table.compact.strategy_choice import compact_strategy
+from stream_app.table.compact.strategy_choice import adaptable_rules
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -83,8 +83,7 @@ class AutoPolicy:
     _written_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        rules = compact_strategy(self.table.options)
-        self._rules = rules if isinstance(rules, UniversalCompaction) else None
+        self._rules = adaptable_rules(self.table.options)
         if self._rules is None:
             _LOG.info(
                 "%s: compaction-policy = auto has no effect: its rows wait for compactions, which "

@@ -26,17 +26,17 @@ class BackPressure:
     managers: Mapping[BucketId, CompactManager]
     failures: CompactionFailures[BucketId]
 
-    def sorted_runs(self) -> dict[BucketId, int]:
+    def sorted_run_counts(self) -> dict[BucketId, int]:
         """Return the number of sorted runs of each known bucket that has any."""
         return {
-            bucket_id: runs
+            bucket_id: count
             for bucket_id, manager in self.managers.items()
-            if (runs := manager.sorted_run_count) is not None
+            if (count := manager.sorted_run_count) is not None
         }
 
-    def sorted_runs_max(self) -> int:
+    def sorted_run_count_max(self) -> int:
         """Return the maximum number of sorted runs of a known bucket."""
-        return max(self.sorted_runs().values(), default=0)
+        return max(self.sorted_run_counts().values(), default=0)
 
     def buckets_over_stop_trigger(self) -> int:
         """Return the number of buckets that must be compacted before they take more files.

@@ -14,7 +14,7 @@ from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.auto_policy import PolicyBounds
 from stream_app.table.compact.back_pressure import BackPressure
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
 
@@ -71,7 +71,7 @@ class CompactCoordinator(Protocol):
         ...
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Read buckets again that another writer changed. Running compactions continue."""
+        """Read buckets again that another writer changed. Begun compactions continue."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
@@ -112,7 +112,7 @@ class CompactCoordinator(Protocol):
         ...
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
-        """Start the compactions that are due, and return their number.
+        """Begin the compactions that are due, and return their number.
 
         Args:
             expects_no_flush: whether no epoch is expected, so that rows that wait for a later
@@ -121,7 +121,7 @@ class CompactCoordinator(Protocol):
         ...
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions, and return the buckets whose compaction must start later.
+        """Begin full compactions, and return the buckets whose compaction must begin later.
 
         Raises:
             UsageError: the table is write-only.
@@ -140,7 +140,7 @@ class CompactCoordinator(Protocol):
         """Return results that wait for their commit. It logs and forgets failed compactions."""
         ...
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         ...
 
@@ -149,5 +149,5 @@ class CompactCoordinator(Protocol):
         ...
 
     def metrics(self) -> CompactionMetrics:
-        """Return metrics of open work and failed attempts. Any thread may call it."""
+        """Return metrics of begun compactions and failed attempts. Any thread may call it."""
         ...

@@ -1,4 +1,4 @@
-"""Counts a table's open and finished compactions in a job, and their cost.
+"""Counts a table's begun and completed compactions in a job, and their cost.
 
 `BucketCoordinator.metrics` gives the current work, and `CompactionTally` sums the committed work.
 Counts begin with the process.
@@ -19,15 +19,15 @@ from stream_app.model.files.compact_unit import CompactUnit
 from stream_app.table.compact.compaction_report import CompactionReport
 
 
-class OpenCompaction(NamedTuple):
-    """A compaction that is not committed; `start_s` is its request's time by the steady clock."""
+class TimedCompaction(NamedTuple):
+    """A begun compaction; `start_s` is the time of its request by the steady clock."""
 
     future: Future[BucketChange]
     start_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionUnderWay:
+class UnfinishedCompaction:
     """A compaction that waits for a thread or runs.
 
     Attributes:
@@ -47,11 +47,11 @@ class CompactionUnderWay:
     bytes: int
 
 
-def compaction_under_way(
+def unfinished_compaction(
     partition: str, bucket: int, unit: CompactUnit, future: Future[BucketChange]
-) -> CompactionUnderWay:
+) -> UnfinishedCompaction:
     """Describe a compaction that has not finished."""
-    return CompactionUnderWay(
+    return UnfinishedCompaction(
         partition=partition,
         bucket=bucket,
         is_running=future.running(),
@@ -82,7 +82,7 @@ class CompactionMetrics:
         finished: compactions that currently wait for their commit.
         oldest_queued_s, oldest_running_s: the age of the oldest queued and running compaction in
             seconds; 0 without one.
-        begun: compactions that were started (`compactionTotalCount`).
+        begun: compactions that have begun (`compactionTotalCount`).
         completed: compactions that were committed (`compactionCompletedCount`).
         failed: attempts that ended with an error and are retried.
         dropped: results that were dropped because another writer changed the bucket.
@@ -130,12 +130,12 @@ class CompactionMetrics:
 
 def current_metrics(
     levels: Collection[Levels],
-    open_compactions: Collection[OpenCompaction],
+    compactions: Collection[TimedCompaction],
     *,
     now_s: float,
     failed: int,
     dropped: int,
-    waiting_rows: int = 0,
+    waiting_row_count: int = 0,
 ) -> CompactionMetrics:
     """Return the current figures of some buckets. Compactions may run on during the call.
 
@@ -143,7 +143,7 @@ def current_metrics(
         now_s: seconds of the steady clock.
     """
     unfinished_compactions = [
-        compaction for compaction in open_compactions if not compaction.future.done()
+        compaction for compaction in compactions if not compaction.future.done()
     ]
     running_start_s = [
         compaction.start_s for compaction in unfinished_compactions if compaction.future.running()
@@ -153,18 +153,18 @@ def current_metrics(
         for compaction in unfinished_compactions
         if not compaction.future.running()
     ]
-    level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
-    sorted_runs = [bucket_levels.sorted_run_count for bucket_levels in levels]
+    level0_file_counts = [bucket_levels.level0_file_count for bucket_levels in levels]
+    sorted_run_counts = [bucket_levels.sorted_run_count for bucket_levels in levels]
     return CompactionMetrics(
         buckets=len(levels),
-        level0_files_max=max(level0_files, default=0),
-        level0_files=sum(level0_files),
-        sorted_runs_max=max(sorted_runs, default=0),
-        sorted_runs=sum(sorted_runs),
-        waiting_rows=waiting_rows,
+        level0_files_max=max(level0_file_counts, default=0),
+        level0_files=sum(level0_file_counts),
+        sorted_runs_max=max(sorted_run_counts, default=0),
+        sorted_runs=sum(sorted_run_counts),
+        waiting_rows=waiting_row_count,
         queued=len(queued_start_s),
         running=len(running_start_s),
-        finished=len(open_compactions) - len(unfinished_compactions),
+        finished=len(compactions) - len(unfinished_compactions),
         oldest_queued_s=now_s - min(queued_start_s, default=now_s),
         oldest_running_s=now_s - min(running_start_s, default=now_s),
         failed=failed,
@@ -206,11 +206,11 @@ class CompactionTally:
         self.seconds += sum(report.seconds for report in reports)
 
     def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
-        """Return the sums together with the open work."""
+        """Return the sums together with the begun compactions."""
         ended = self.completed + current_metrics.failed + current_metrics.dropped
         return replace(
             current_metrics,
-            # Exactly one of these counts includes each started compaction.
+            # Exactly one of these counts includes each begun compaction.
             begun=ended + current_metrics.unfinished + current_metrics.finished,
             **asdict(self),
         )

@@ -28,17 +28,17 @@ def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
     return RecordLevelExpire(table.options[RECORD_LEVEL_TIME_FIELD], time_min_s)
 
 
-def expired_rows_check(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
-    """Return a check that decides by a file's statistics whether it has expired rows."""
+def expired_rows_predicate(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
+    """Return a predicate that decides by a file's statistics whether it has expired rows."""
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is None:
         return lambda _: False
 
-    def check(file: DataFileMeta) -> bool:
+    def has_expired_rows(file: DataFileMeta) -> bool:
         expire = record_level_expire(table)
         oldest_s = _oldest_seconds(table, file)
         return expire is not None and oldest_s is not None and oldest_s < expire.time_min_s
 
-    return check
+    return has_expired_rows
 
 
 def _oldest_seconds(table: FileStoreTable, file: DataFileMeta) -> int | None:

@@ -5,6 +5,8 @@ Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createComp
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
@@ -30,7 +32,18 @@ from stream_app.model.options.core_options import CoreOptions
 
 def compact_strategy(options: CoreOptions) -> CompactStrategy:
     """Return the universal compaction, wrapped if rows stay invisible until a compaction."""
-    universal = UniversalCompaction(
+    wrap = _wrapper(options)
+    universal = _universal_compaction(options)
+    return universal if wrap is None else wrap(universal)
+
+
+def adaptable_rules(options: CoreOptions) -> UniversalCompaction | None:
+    """Return the rules that a policy may adapt; None if rows wait for compactions."""
+    return _universal_compaction(options) if _wrapper(options) is None else None
+
+
+def _universal_compaction(options: CoreOptions) -> UniversalCompaction:
+    return UniversalCompaction(
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         size_ratio=options[COMPACTION_SIZE_RATIO],
         run_count_trigger=options.compaction_trigger,
@@ -41,14 +54,17 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         ),
         off_peak_hours=_off_peak_hours(options),
     )
+
+
+def _wrapper(options: CoreOptions) -> Callable[[UniversalCompaction], CompactStrategy] | None:
+    """Return what wraps the universal compaction; None if rows are visible without compactions."""
     if options.producer.by_full_compaction:
-        return FullAtRestCompaction(universal)
+        return FullAtRestCompaction
     if options.looks_up:
         is_gentle = options[LOOKUP_COMPACT] == "gentle"
-        return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)
-    if options[COMPACTION_FORCE_UP_LEVEL_0]:
-        return ForceUpLevel0Compaction(universal)
-    return universal
+        interval = options.lookup_interval if is_gentle else None
+        return lambda universal: ForceUpLevel0Compaction(universal, interval)
+    return ForceUpLevel0Compaction if options[COMPACTION_FORCE_UP_LEVEL_0] else None
 
 
 def _off_peak_hours(options: CoreOptions) -> OffPeakHours | None:

@@ -99,10 +99,10 @@ class BucketPruning:
         return count < 1 or any(abs(code) % count == entry.bucket for code in self.key_hashes)
 
 
-def key_types_check(
+def key_types_predicate(
     schema: TableSchema, schema_of: Callable[[int], TableSchema]
 ) -> Callable[[int], bool]:
-    """Return a check whether a schema's files have their keys in the buckets of the current types.
+    """Return a predicate: whether a schema's files have keys in the buckets of the current types.
 
     It is False after ALTER TYPE of a bucket key, which Paimon allows without a primary key.
     """

@@ -18,7 +18,7 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.files.manifest_entry import ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import RowType
-from stream_app.table.conditions.row_filter import BucketPruning, RowFilter, key_types_check
+from stream_app.table.conditions.row_filter import BucketPruning, RowFilter, key_types_predicate
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -83,5 +83,5 @@ def scan_pruning(row_filter: RowFilter | None, table: FileStoreTable) -> ScanPru
         condition = StatsFilter(row_filter.expression, schema.fields.project(row_filter.columns))
     if condition is None and row_filter.buckets is None:
         return None
-    has_current_key_types = key_types_check(schema, table.known_schemas())
+    has_current_key_types = key_types_predicate(schema, table.known_schemas())
     return ScanPruning(condition, schema.partition_type, row_filter.buckets, has_current_key_types)

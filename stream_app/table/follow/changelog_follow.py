@@ -1,7 +1,7 @@
 """Follows a table: yields changes as snapshots appear, and keeps the position in a consumer.
 
 Delivery is at least once. A follower writes the consumer's progress after it has delivered a
-snapshot's rows and the reader requests more. An interrupted initial read starts anew.
+snapshot's rows and the reader requests more. An interrupted initial read starts again.
 
 After a rollback, other snapshots can get numbers that were read before. So each step also checks
 that the last snapshot is still the same, while it exists.
@@ -94,12 +94,12 @@ class ChangelogFollow:
 
     def __init__(
         self,
-        read: StreamRead,
+        stream_read: StreamRead,
         settings: FollowSettings,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._read = read
-        self._scan = StreamScan(read.table, read.row_filter)
+        self._stream_read = stream_read
+        self._scan = StreamScan(stream_read.table, stream_read.row_filter)
         self._settings = settings
         self._is_stopped = is_stopped
         self._end = settings.end
@@ -144,7 +144,7 @@ class ChangelogFollow:
             CorruptFileError: a file cannot be read.
         """
         for split in step.splits:
-            for rows in self._read.read(split):
+            for rows in self._stream_read.read(split):
                 yield ChangelogBatch(
                     rows=rows,
                     snapshot_id=split.split.snapshot_id,
@@ -154,7 +154,7 @@ class ChangelogFollow:
 
     @property
     def _table(self) -> FileStoreTable:
-        return self._read.table
+        return self._stream_read.table
 
     def _start_position(self) -> StreamPosition:
         consumer_id = self._settings.consumer_id
@@ -226,7 +226,7 @@ class ChangelogFollow:
             raise
 
 
-def changelog_batches(follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
+def changelog_batches(changelog_follow: ChangelogFollow) -> Generator[ChangelogBatch, None, None]:
     """Yield all batches. The request after a step's last batch writes the step's progress."""
-    for step in follow.steps():
-        yield from follow.batches(step)
+    for step in changelog_follow.steps():
+        yield from changelog_follow.batches(step)

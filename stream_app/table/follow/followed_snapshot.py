@@ -65,7 +65,7 @@ def followed_snapshot(
             raise UsageError(
                 f"snapshot {snapshot_id} is missing among those from {earliest_id} to {latest_id}",
                 where=table.location,
-                fix="begin anew with all rows (latest-full), because followers have lost what the "
+                fix="begin again with all rows (latest-full), because followers have lost what the "
                 "snapshot changed; stream-app check shows which snapshots exist",
             )
         raise UsageError(
@@ -136,8 +136,8 @@ def check_progress(table: FileStoreTable, consumer_id: str, next_id: int) -> Non
             f"consumer {consumer_id!r} continues at snapshot {next_id}, which has expired; the "
             f"first that it can still read is {earliest_id}",
             where=table.location,
-            fix="begin anew with ignore_progress (--ignore-progress, consumer.ignore-progress) and "
-            f"a start: latest-full reads all rows first, from-snapshot {earliest_id} omits the "
+            fix="begin again with ignore_progress (--ignore-progress, consumer.ignore-progress) "
+            f"and a start: latest-full reads all rows first, from-snapshot {earliest_id} omits the "
             "lost changes. A longer snapshot.time-retained or consumer.expiration-time gives the "
             "consumer more time",
         )

@@ -34,7 +34,7 @@ from stream_app.model.options.scan_options import (
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.planning.buckets.postponed_order import replay_order
+from stream_app.planning.buckets.postponed_order import files_in_write_order
 from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
 from stream_app.planning.read.stream_step import (
     AdmittedSplits,
@@ -168,7 +168,7 @@ class StreamScan:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
-                    fix="begin anew, because a table that was rolled back or recreated reuses its "
+                    fix="begin again, because a table that was rolled back or recreated reuses its "
                     "numbers",
                 )
             stop = end.index if position.is_in(end) else len(splits)
@@ -220,7 +220,8 @@ class StreamScan:
     def _raw_splits(self, entries: list[ManifestEntry], snapshot: Snapshot) -> list[StreamSplit]:
         splits = []
         for (partition, bucket), files in files_of_buckets(entries).items():
-            for group in self._groups(replay_order(files) if bucket == POSTPONED else files):
+            ordered_files = files_in_write_order(files) if bucket == POSTPONED else files
+            for group in self._groups(ordered_files):
                 split = DataSplit(
                     snapshot_id=snapshot.snapshot_id,
                     schema_id=self.table.schema.schema_id,

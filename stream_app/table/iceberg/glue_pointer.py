@@ -65,7 +65,7 @@ class GluePointer:
         return None if table is None else _pointer_of(table)
 
     def create(self, version: PointedVersion) -> bool:
-        """See `PointerStore.create`."""
+        """Create the database if it is missing, then the table; False if Glue has the table."""
         with suppress(_NameTakenError), self._glue_errors():
             self.client.create_database(
                 DatabaseInput={
@@ -83,7 +83,7 @@ class GluePointer:
         return True
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
-        """See `PointerStore.move`."""
+        """Update the table; Glue refuses if its version has changed since this method read it."""
         table = self._table()
         if table is None or _pointer_of(table) != current_pointer:
             return False
@@ -167,7 +167,7 @@ def _pointer_of(table: Mapping[str, Any]) -> str:
     return str(parameters.get(LOCATION, "")) if is_iceberg else ""
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in Glue with the driver's AWS settings.
 
     Raises:
@@ -191,4 +191,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         ) from None
     skips_archive = table.options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE]
     pointer = GluePointer(client, database, name, skips_archive)
-    return PointedTable(table, files, pointer, f"{database}.{name} of Glue")
+    return PointedTable(table, iceberg_files, pointer, f"{database}.{name} of Glue")

@@ -98,7 +98,7 @@ class HivePointer:
         return None if table is None else _pointer_of(table)
 
     def create(self, version: PointedVersion) -> bool:
-        """See `PointerStore.create`."""
+        """Create the database if it is missing, then an external table with the pointer."""
         name = self.identifier
         client = self.client
         if database_entry(client, name.database) is None:
@@ -123,7 +123,7 @@ class HivePointer:
         return create_table_entry(client, name, pointing_table)
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
-        """See `PointerStore.move`."""
+        """Alter the table under the lock, at first without columns if their types change."""
         with self.lock.hold(self.identifier):
             table = table_entry(self.client, self.identifier)
             if table is None or _pointer_of(table) != current_pointer:
@@ -176,7 +176,7 @@ def _accepts_columns(columns: Sequence[Struct], current_columns: Sequence[Struct
     )
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in the metastore that the table's options name.
 
     Raises:
@@ -208,4 +208,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
         skips_archive=options[METADATA_ICEBERG_GLUE_SKIP_ARCHIVE],
         now_s=table.clock.now_ms() // 1000,
     )
-    return PointedTable(table, files, pointer, f"{database}.{name} of {client.label}")
+    return PointedTable(table, iceberg_files, pointer, f"{database}.{name} of {client.label}")

@@ -33,13 +33,13 @@ class LiveKeyCache:
     manifests by these keys.
     """
 
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
     _keys: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
 
     def keys(self, manifest: IcebergManifest) -> frozenset[str]:
         """Return the keys of a manifest, which is read unless they are cached."""
         if manifest.path not in self._keys:
-            self.note(manifest, self.files.read_manifest(manifest.path))
+            self.note(manifest, self.iceberg_files.read_manifest(manifest.path))
         return self._keys[manifest.path]
 
     def keys_of(
@@ -76,7 +76,7 @@ class ManifestWriter:
         written: the manifests that were written.
     """
 
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
     live_key_cache: LiveKeyCache
     manifest_kind: ManifestKind
     limits: ManifestMergeLimits
@@ -130,7 +130,7 @@ class ManifestWriter:
             for file in added_files.values()
         ]
         for manifest in (*changed_manifests, *merged_manifests):
-            older_entries = self.files.read_manifest(manifest.path)
+            older_entries = self.iceberg_files.read_manifest(manifest.path)
             entries += carried_entries(older_entries, removed_keys, self.snapshot_id)
         kept_manifests = [
             manifest for manifest in unchanged_manifests if manifest not in merged_manifests
@@ -143,7 +143,7 @@ class ManifestWriter:
     def _write_one(
         self, content: ManifestContent, entries: Sequence[IcebergEntry]
     ) -> IcebergManifest:
-        manifest = self.files.write_manifest(
+        manifest = self.iceberg_files.write_manifest(
             entries,
             content,
             self.manifest_kind,

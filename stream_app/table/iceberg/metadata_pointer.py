@@ -86,7 +86,7 @@ class PointedTable:
     """
 
     table: FileStoreTable
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
     store: PointerStore
     name: str
 
@@ -99,7 +99,7 @@ class PointedTable:
         pointed_path = self.store.pointer()
         if pointed_path is None:
             return None
-        metadata = self.files.read_version(self._number(pointed_path))
+        metadata = self.iceberg_files.read_version(self._number(pointed_path))
         previous_paths = () if metadata is None else tuple(path for path, _ in metadata.older_files)
         latest_snapshot_id = None if metadata is None else metadata.current.snapshot_id
         return CatalogState((pointed_path, *reversed(previous_paths)), latest_snapshot_id)
@@ -131,8 +131,8 @@ class PointedTable:
     def version(self, metadata: IcebergMetadata) -> PointedVersion:
         """Return the version as the catalog stores it."""
         return PointedVersion(
-            path=self.files.version_path(metadata.version),
-            home=self.files.folder.rpartition("/")[0],
+            path=self.iceberg_files.version_path(metadata.version),
+            home=self.iceberg_files.folder.rpartition("/")[0],
             schema=self.table.known_schemas()(metadata.current.schema_id),
             table_uuid=metadata.table_uuid,
         )
@@ -143,7 +143,7 @@ class PointedTable:
         Raises:
             StreamAppError: the catalog points to another table's metadata.
         """
-        number = self.files.version_at(pointed_path)
+        number = self.iceberg_files.version_at(pointed_path)
         if number is None:
             raise another_table_error(self.name)
         return number
@@ -152,7 +152,7 @@ class PointedTable:
         """Return whether another writer has published a later version in the meantime."""
         number = self._number(pointed_path)
         # A recreated table counts its versions from the start.
-        return number > version and self.files.read_version(number) is not None
+        return number > version and self.iceberg_files.read_version(number) is not None
 
 
 def another_table_error(name: str) -> StreamAppError:

@@ -89,7 +89,7 @@ class PublishedCatalog:
     """A table's entry in the Iceberg catalog that its options name, if any."""
 
     table: FileStoreTable
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
     _latest_metadata: IcebergMetadata | None = field(init=False, default=None)
 
     def state(self) -> CatalogState | None:
@@ -108,7 +108,7 @@ class PublishedCatalog:
         """
         if self._kind is None or not self._kind.names_files:
             return len(paths)
-        latest_path = self._latest_metadata and self.files.version_path(
+        latest_path = self._latest_metadata and self.iceberg_files.version_path(
             self._latest_metadata.version
         )
         return paths.index(latest_path) if latest_path in paths else 0
@@ -153,5 +153,5 @@ class PublishedCatalog:
                 where=self.table.location,
                 fix=install_command(kind.extra),
             ) from error
-        client: CatalogClient = module.open_catalog_table(self.table, self.files)
+        client: CatalogClient = module.open_catalog_table(self.table, self.iceberg_files)
         return client

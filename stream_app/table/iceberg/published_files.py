@@ -37,7 +37,7 @@ def published_files(
             raise UnsupportedTableError(
                 "the file is not Parquet, and Iceberg's readers get only Parquet files",
                 where=path,
-                fix="let a compaction write it anew: stream-app compact --full",
+                fix="let a compaction rewrite it: stream-app compact --full",
             )
         files[path] = iceberg_file(entry, path, schema_of(entry.file.schema_id), first_row_id)
         if first_row_id is not None:

@@ -92,7 +92,7 @@ class IcebergPublisher:
         return self.table.options[METADATA_ICEBERG_STORAGE] != DISABLED
 
     @cached_property
-    def files(self) -> IcebergFiles:
+    def iceberg_files(self) -> IcebergFiles:
         """The access to the metadata files.
 
         Raises:
@@ -102,11 +102,11 @@ class IcebergPublisher:
 
     @cached_property
     def _catalog(self) -> PublishedCatalog:
-        return PublishedCatalog(self.table, self.files)
+        return PublishedCatalog(self.table, self.iceberg_files)
 
     @cached_property
     def _live_key_cache(self) -> LiveKeyCache:
-        return LiveKeyCache(self.files)
+        return LiveKeyCache(self.iceberg_files)
 
     @cached_property
     def _tag_reader(self) -> TaggedSnapshotReader:
@@ -114,11 +114,11 @@ class IcebergPublisher:
 
     @cached_property
     def _planner(self) -> VersionUpdatePlanner:
-        return VersionUpdatePlanner(self.table, self.files)
+        return VersionUpdatePlanner(self.table, self.iceberg_files)
 
     @cached_property
     def _vector_files(self) -> VectorFiles:
-        return VectorFiles(self.table, self.files)
+        return VectorFiles(self.table, self.iceberg_files)
 
     @cached_property
     def _table_uuid(self) -> str:
@@ -184,7 +184,7 @@ class IcebergPublisher:
                 return
         raise StreamAppError(
             f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
-            where=self.files.folder,
+            where=self.iceberg_files.folder,
             fix="do nothing; if this lasts, keep other programs from writing",
         )
 
@@ -209,24 +209,24 @@ class IcebergPublisher:
         snapshots, tags = self._tag_reader.retain(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older = older_files(self.files, base, self.table.options, self._catalog)
+        older = older_files(self.iceberg_files, base, self.table.options, self._catalog)
         version = base.version + 1
         renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
-        if self.files.publish(renewed):
+        if self.iceberg_files.publish(renewed):
             self._finish_publication(base, renewed)
 
     def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        dropped = delete_unnamed_files(self.files, base, metadata)
+        dropped = delete_unnamed_files(self.iceberg_files, base, metadata)
         if dropped and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _latest_metadata(self) -> IcebergMetadata | None:
-        version = self.files.latest_version()
+        version = self.iceberg_files.latest_version()
         if self._published is not None and self._published.version == version:
             return self._published
-        return None if version is None else self.files.read_version(version)
+        return None if version is None else self.iceberg_files.read_version(version)
 
     def _is_of_table(self, base_metadata: IcebergMetadata | None) -> bool:
         """Return whether a version describes this table, and not an earlier table at its path."""
@@ -251,7 +251,7 @@ class IcebergPublisher:
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
-            files=self.files,
+            iceberg_files=self.iceberg_files,
             live_key_cache=self._live_key_cache,
             manifest_kind=_manifest_kind(schema, self._format_version),
             limits=_merge_limits(self.table.options),
@@ -264,24 +264,24 @@ class IcebergPublisher:
             ManifestContent.DATA, update.manifests, added_files, update.changes.removed
         )
         manifests += self._vector_manifests(writer, update, snapshot)
-        added_rows = sum(file.row_count for file in added_files.values())
+        added_row_count = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
         next_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
             time_ms=max([snapshot.time_ms, *(old.time_ms for old in update.snapshots)]),
-            manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
+            manifest_list=self.iceberg_files.write_list(manifests, snapshot.snapshot_id),
             schema_id=snapshot.schema_id,
             summary=snapshot_summary(
                 update, snapshot, writer, manifests, merges_by_key=traits.merges_by_key
             ),
             first_row_id=first_row_id,
-            added_rows=None if first_row_id is None else added_rows,
+            added_row_count=None if first_row_id is None else added_row_count,
         )
-        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_rows)
-        if not self.files.publish(metadata):
-            self.files.delete([*writer.written_paths, next_snapshot.manifest_list])
+        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_row_count)
+        if not self.iceberg_files.publish(metadata):
+            self.iceberg_files.delete([*writer.written_paths, next_snapshot.manifest_list])
             self._published = None
             return False
         self._live_key_cache.forget_others(manifests)
@@ -321,7 +321,7 @@ class IcebergPublisher:
             snapshots=snapshots,
             tags=tags,
             properties={_VISIBLE_LEVEL: visible_level, **_KEEPS_FILES, **comment},
-            older_files=older_files(self.files, base, self.table.options, self._catalog),
+            older_files=older_files(self.iceberg_files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )
 

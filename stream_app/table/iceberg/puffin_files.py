@@ -25,7 +25,7 @@ class VectorFiles:
     """The Puffin files of a table, which it writes and deletes."""
 
     table: FileStoreTable
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
 
     def vectors_by_key(self, snapshot: Snapshot) -> dict[str, IcebergFile]:
         """Return a snapshot's deletion vectors by key; file sizes are 0 until `write` sets them.
@@ -53,7 +53,7 @@ class VectorFiles:
             data_file = f"{folder}/{meta.data_file_name}"
             offset = meta.offset + SHIFT
             yield IcebergFile(
-                path=self.files.puffin_path(entry.index_file.file_name),
+                path=self.iceberg_files.puffin_path(entry.index_file.file_name),
                 size=0,
                 partition=partition,
                 row_count=meta.cardinality,
@@ -71,18 +71,18 @@ class VectorFiles:
             by_path[file.path].append(file)
         written_files: dict[str, IcebergFile] = {}
         for path, file_vectors in by_path.items():
-            name = self.files.copied_index_file(path)
+            name = self.iceberg_files.copied_index_file(path)
             index_file = self.table.file_io.read_bytes(f"{self.table.paths.index_folder}/{name}")
             data = puffin_of(index_file, file_vectors)
-            self.files.write(path, data)
+            self.iceberg_files.write(path, data)
             written_files |= {file.key: replace(file, size=len(data)) for file in file_vectors}
         return written_files
 
     def delete_unused(self) -> None:
         """Delete the copies of index files that an expiry has deleted."""
         # The copies are listed first, because a copy is younger than its index file.
-        copies = self.files.puffin_paths()
+        copies = self.iceberg_files.puffin_paths()
         index_files = set(self.table.file_io.list_names(self.table.paths.index_folder))
-        self.files.delete(
-            path for path in copies if self.files.copied_index_file(path) not in index_files
+        self.iceberg_files.delete(
+            path for path in copies if self.iceberg_files.copied_index_file(path) not in index_files
         )

@@ -61,13 +61,13 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
     latest_snapshot = table.snapshots.latest()
     if table.options[METADATA_ICEBERG_STORAGE] == DISABLED or latest_snapshot is None:
         return None
-    files = IcebergFiles.of_table(table.file_io, table.location, table.options)
+    iceberg_files = IcebergFiles.of_table(table.file_io, table.location, table.options)
     if catalog_kind(table.options) is not None:
-        where, state = "the Iceberg catalog", PublishedCatalog(table, files).state()
+        where, state = "the Iceberg catalog", PublishedCatalog(table, iceberg_files).state()
         published = None if state is None else state.snapshot_id
     else:
-        where, version = "Iceberg's metadata", files.latest_version()
-        metadata = None if version is None else files.read_version(version)
+        where, version = "Iceberg's metadata", iceberg_files.latest_version()
+        metadata = None if version is None else iceberg_files.read_version(version)
         published = None if metadata is None else metadata.current.snapshot_id
     latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)
     return ReaderLag(

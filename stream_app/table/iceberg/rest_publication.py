@@ -199,9 +199,9 @@ class RestCatalogTable:
         return tags
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> RestCatalogTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> RestCatalogTable:
     """Open the table in a REST catalog, with its metadata in a folder."""
-    return RestCatalogTable(table, files.folder)
+    return RestCatalogTable(table, iceberg_files.folder)
 
 
 def _common_snapshots(published: TableMetadata, metadata: IcebergMetadata) -> set[int]:
@@ -225,8 +225,8 @@ def _must_be_sent(
     A catalog accepts only sequence numbers above its last one. The latest snapshot is sent in any
     case, so that the server reports a problem with it.
     """
-    is_newest = snapshot.snapshot_id == metadata.current.snapshot_id
-    return is_newest or snapshot.sequence_number > published.last_sequence_number
+    is_latest = snapshot.snapshot_id == metadata.current.snapshot_id
+    return is_latest or snapshot.sequence_number > published.last_sequence_number
 
 
 def _next_numbers_if_behind(

@@ -60,7 +60,7 @@ class SqlPointer:
         return self.catalog, self.database, self.name
 
     def pointer(self) -> str | None:
-        """See `PointerStore.pointer`."""
+        """Return the pointer; None also if the database has no tables of an Iceberg catalog."""
         query = f"SELECT metadata_location FROM iceberg_tables WHERE {_OF_TABLE}"
         try:
             rows = self.connection_pool.rows(query, self._key)
@@ -71,7 +71,7 @@ class SqlPointer:
         return (rows[0][0] or "") if rows else None
 
     def create(self, version: PointedVersion) -> bool:
-        """See `PointerStore.create`."""
+        """Create the catalog's tables and the namespace if they are missing, then the row."""
         for statement in _TABLES:
             self.connection_pool.create_table(statement)
         with suppress(TakenError):  # the namespace exists
@@ -98,7 +98,7 @@ class SqlPointer:
         )
 
     def move(self, current_pointer: str, version: PointedVersion) -> bool:
-        """See `PointerStore.move`."""
+        """Update the table's row on condition that it still has `current_pointer`."""
         changed_count = self.connection_pool.change(
             "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
             f"WHERE {_OF_TABLE} AND metadata_location = ?",
@@ -107,7 +107,7 @@ class SqlPointer:
         return changed_count == 1
 
 
-def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTable:
+def open_catalog_table(table: FileStoreTable, iceberg_files: IcebergFiles) -> PointedTable:
     """Open the table in the database that the table's options name.
 
     Raises:
@@ -117,4 +117,4 @@ def open_catalog_table(table: FileStoreTable, files: IcebergFiles) -> PointedTab
     url = parse_jdbc_url(options[METADATA_ICEBERG_SQL_URI], METADATA_ICEBERG_SQL_URI.key)
     catalog = options[METADATA_ICEBERG_SQL_CATALOG_NAME]
     pointer = SqlPointer(ConnectionPool(url, 1), catalog, database, name)
-    return PointedTable(table, files, pointer, f"{catalog}.{database}.{name} of {url}")
+    return PointedTable(table, iceberg_files, pointer, f"{catalog}.{database}.{name} of {url}")

@@ -57,7 +57,7 @@ class TaggedSnapshotReader:
 
 
 def older_files(
-    files: IcebergFiles,
+    iceberg_files: IcebergFiles,
     base_metadata: IcebergMetadata | None,
     options: CoreOptions,
     catalog: PublishedCatalog,
@@ -65,7 +65,7 @@ def older_files(
     """Return the older metadata files that stay beside the next version's, oldest first."""
     if base_metadata is None:
         return ()
-    newest_file = (files.version_path(base_metadata.version), base_metadata.current.time_ms)
+    newest_file = (iceberg_files.version_path(base_metadata.version), base_metadata.current.time_ms)
     older_versions = (*base_metadata.older_files, newest_file)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions
@@ -76,16 +76,16 @@ def older_files(
 
 
 def delete_unnamed_files(
-    files: IcebergFiles, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
+    iceberg_files: IcebergFiles, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
 ) -> bool:
     """Delete files that only the previous version named; return whether snapshots were dropped."""
     if base_metadata is None:
         return False
     named_paths = {path for path, _ in metadata.older_files}
     versions = [path for path, _ in base_metadata.older_files] + [
-        files.version_path(base_metadata.version)
+        iceberg_files.version_path(base_metadata.version)
     ]
-    files.delete(path for path in versions if path not in named_paths)
+    iceberg_files.delete(path for path in versions if path not in named_paths)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
     dropped_lists = [
         snapshot.manifest_list
@@ -94,18 +94,20 @@ def delete_unnamed_files(
     ]
     if not dropped_lists:
         return False
-    used_paths = {manifest.path for path in lists for manifest in manifests_of(files, path)}
+    used_paths = {manifest.path for path in lists for manifest in manifests_of(iceberg_files, path)}
     for path in dropped_lists:
-        manifests = manifests_of(files, path)
-        files.delete(manifest.path for manifest in manifests if manifest.path not in used_paths)
-        files.delete([path])
+        manifests = manifests_of(iceberg_files, path)
+        iceberg_files.delete(
+            manifest.path for manifest in manifests if manifest.path not in used_paths
+        )
+        iceberg_files.delete([path])
     return True
 
 
-def manifests_of(files: IcebergFiles, path: str) -> list[IcebergManifest]:
+def manifests_of(iceberg_files: IcebergFiles, path: str) -> list[IcebergManifest]:
     """Return the manifests of a list; empty if an interrupted deletion removed the list."""
     try:
-        return files.read_list(path)
+        return iceberg_files.read_list(path)
     except FileNotFoundError:
         return []
 

@@ -58,7 +58,7 @@ class VersionUpdatePlanner:
     """A planner of one table's updates."""
 
     table: FileStoreTable
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
 
     @property
     def levels(self) -> IcebergLevels:
@@ -81,7 +81,7 @@ class VersionUpdatePlanner:
             entries = [
                 entry for snapshot_since in snapshots_since for entry in scan.delta(snapshot_since)
             ]
-            manifests = self.files.read_list(base_metadata.current.manifest_list)
+            manifests = self.iceberg_files.read_list(base_metadata.current.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)
@@ -99,7 +99,7 @@ class VersionUpdatePlanner:
         *,
         is_of_table: bool,
     ) -> VersionUpdate:
-        """Return the update that starts anew from the snapshot's live files.
+        """Return the update that starts again from the snapshot's live files.
 
         Args:
             is_of_table: whether `base_metadata` describes this table. Its history then continues

@@ -33,6 +33,9 @@ from stream_app.table.versions.index_manifests import (
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _ROW_PRESERVING_KINDS = (CommitKind.COMPACT, CommitKind.ANALYZE)
+_EPOCHS_KEPT = 4
+"""Epochs whose index changes are kept: the next epoch is routed while the previous one is still
+written, perhaps in further rounds."""
 
 
 class BucketState(ABC):
@@ -83,7 +86,10 @@ class BucketState(ABC):
 def bucket_state(
     table: FileStoreTable, commit_history: CommitHistory, constraints: WriteConstraints
 ) -> BucketState:
-    """Return the state for a table."""
+    """Return the state for a table, by the traits of its kind.
+
+    It is not a part of the kind, because readers know kinds, and states need `table.commit`.
+    """
     if (rule := index_rule(table.schema)) is not None:
         return KeyIndexState(table, commit_history, rule)
     if table.kind_traits.has_bucket_number:
@@ -101,12 +107,12 @@ class NoIndexState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """Always `NO_BASIS`."""
         return NO_BASIS
 
     @property
     def has_index_to_read(self) -> bool:
-        """See `BucketState.has_index_to_read`."""
+        """Always False, because the table has no index."""
         return False
 
     def is_current(
@@ -115,7 +121,7 @@ class NoIndexState(BucketState):
         changes: Iterable[BucketChange],  # noqa: ARG002
         latest_snapshot: Snapshot | None,  # noqa: ARG002
     ) -> bool:
-        """See `BucketState.is_current`."""
+        """Return True, because rows may be in any bucket."""
         return True
 
     def check(
@@ -141,7 +147,7 @@ class BucketCountState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """The known numbers of buckets by partition; `NO_BASIS` without any."""
         counts = self.constraints.bucket_counts
         return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
 
@@ -151,7 +157,7 @@ class BucketCountState(BucketState):
         return False
 
     def fits(self, basis: BucketBasis) -> bool:
-        """See `BucketState.fits`."""
+        """Return whether the known numbers of buckets are those of `basis`."""
         return basis.bucket_counts == self.constraints.bucket_counts
 
     def is_current(
@@ -215,7 +221,7 @@ class KeyIndexState(BucketState):
 
     @property
     def basis(self) -> BucketBasis:
-        """See `BucketState.basis`."""
+        """The latest snapshot that the job knows, as of which a task finds older rows."""
         latest_snapshot = self.commit_history.latest_snapshot
         return BucketBasis(
             snapshot_id=0 if latest_snapshot is None else latest_snapshot.snapshot_id
@@ -247,7 +253,7 @@ class KeyIndexState(BucketState):
                 f"{commit} was committed while the job wrote the epoch: a key could "
                 "be in two partitions",
                 where=self.table.location,
-                fix="start the job again: it writes the epoch's rows anew. Let only one job write "
+                fix="start the job again: it writes the epoch's rows again. Let only one job write "
                 "a table whose keys lack partition columns",
             )
 
@@ -267,11 +273,6 @@ class KeyIndexState(BucketState):
         if earliest_read_id == known_id + 1:
             return None
         return f"a snapshot before {earliest_read_id}, which has expired,"
-
-
-_EPOCHS_KEPT = 4
-"""Epochs whose index changes are kept: the next epoch is routed while the previous one is still
-written, perhaps in further rounds."""
 
 
 @dataclass(slots=True)
@@ -342,7 +343,7 @@ class HashIndexState(BucketState):
             f"written, in snapshot {latest_snapshot.snapshot_id} or before: a key would be in "
             "two buckets",
             where=self.table.location,
-            fix="start the job again: it gives the epoch's rows their buckets anew. With "
+            fix="start the job again: it assigns the epoch's rows to buckets again. With "
             "bucket = -1 let only one job write a table at a time",
         )
 

@@ -145,13 +145,13 @@ def _effect_of_repeats(schema: TableSchema) -> str:
     )
 
 
-def check_no_replay(
+def check_no_record_replay(
     table: FileStoreTable, base_id: int | None, latest_snapshot: Snapshot | None
 ) -> None:
     """Check that no quarantined records were replayed since an epoch's rows got sequence numbers.
 
-    A replay takes sequence numbers above all rows that it knows, as the epoch's rows did. So both
-    may have the same numbers, and the older rows could win.
+    A record replay takes sequence numbers above all rows that it knows, as the epoch's rows did.
+    So both may have the same numbers, and the older rows could win.
 
     Args:
         base_id: the number of the snapshot above which the rows took sequence numbers; None if it
@@ -159,7 +159,7 @@ def check_no_replay(
         latest_snapshot: the snapshot on top of which the epoch is committed.
 
     Raises:
-        CommitConflictError: a snapshot above `base_id` is a replay.
+        CommitConflictError: a snapshot above `base_id` is a record replay.
     """
     latest_id = 0 if latest_snapshot is None else latest_snapshot.snapshot_id
     if base_id is None or latest_id == base_id:

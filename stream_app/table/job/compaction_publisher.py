@@ -64,13 +64,13 @@ class CompactionPublisher:
     """
 
     table: FileStoreTable
-    commit: FileStoreCommit
+    file_store_commit: FileStoreCommit
     coordinator: CompactCoordinator
     live_counts: LiveFileCounts
     published: PublishedCompactions
 
     def metrics(self, current_metrics: CompactionMetrics) -> CompactionMetrics:
-        """Return the sums, the open work and the table's size. Any thread may call it."""
+        """Return the sums, the begun compactions and the table's size. Any thread may call it."""
         metrics = self.published.tally.metrics(current_metrics)
         return replace(metrics, files=self.live_counts.file_count, bytes=self.live_counts.bytes)
 
@@ -90,7 +90,7 @@ class CompactionPublisher:
             properties=properties,
         )
         try:
-            outcome = self.commit.commit_compactions(
+            outcome = self.file_store_commit.commit_compactions(
                 committable,
                 are_overtaken=any(compaction.is_overtaken for compaction in compactions),
             )

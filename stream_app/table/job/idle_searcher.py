@@ -66,7 +66,7 @@ class IdleSearcher:
         return is_gathered
 
     def compact_if_due(self, *, at_once: bool) -> None:
-        """Start the compactions that are due, if it is time to check for them.
+        """Begin the compactions that are due, if it is time to check for them.
 
         Args:
             at_once: whether to check without regard to the interval.

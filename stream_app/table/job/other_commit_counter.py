@@ -14,7 +14,7 @@ from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
 _FOREIGN_COMMITS_MAX = 20
-"""Commits by other writers during a `compact_due`, after which it starts no further compactions."""
+"""Commits by other writers during a `compact_due`, after which it begins no further compactions."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.bucket_state import bucket_state
-from stream_app.table.job.checkpoint_checks import check_no_replay
+from stream_app.table.job.checkpoint_checks import check_no_record_replay
 from stream_app.table.job.compaction_publisher import (
     CompactionPublisher,
     PublishedCompactions,
@@ -140,7 +140,7 @@ class StreamTableCommit:
         return self.state.constraints.next_sequence_number
 
     def must_wait_after_trigger(self) -> bool:
-        """Start due compactions, and return whether `follow_and_wait` would wait for one.
+        """Begin due compactions, and return whether `follow_and_wait` would wait for one.
 
         Raises:
             CompactionError: no job compacts a write-only table.
@@ -211,11 +211,11 @@ class StreamTableCommit:
         self, basis: BucketBasis, changes: Sequence[BucketChange], latest_snapshot: Snapshot | None
     ) -> None:
         """Check that an epoch can be committed on top of a snapshot."""
-        check_no_replay(self.table, self._followed_id, latest_snapshot)
+        check_no_record_replay(self.table, self._followed_id, latest_snapshot)
         self.bucket_state.check(basis, changes, latest_snapshot)
 
     def finish_compactions(self) -> None:
-        """Publish the running compactions and begin none, before the job takes a newer schema.
+        """Publish the begun compactions before the job takes a newer schema, and begin none.
 
         It ignores other writers' files of the newer schema, which it could not compact.
         """
@@ -224,7 +224,7 @@ class StreamTableCommit:
             self.published.add_snapshot(self._wait_and_publish())
 
     def commit_idle(self, gather_s: float = 0.0) -> Snapshot | None:
-        """Publish the finished compactions if they have gathered, and start due ones."""
+        """Publish the finished compactions if they have gathered, and begin due ones."""
         snapshot = self.publish_finished() if self._searcher.advance_gathering(gather_s) else None
         self._searcher.compact_if_due(at_once=snapshot is not None)
         return snapshot

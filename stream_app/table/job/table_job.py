@@ -22,7 +22,7 @@ from stream_app.planning.commit.schema_conflicts import adoption_conflict
 from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.commit.commit_callbacks import CallbackProblem, CommitCallbacks
 from stream_app.table.compact.auto_policy import PolicyBounds
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 from stream_app.table.compact.compaction_report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import (
@@ -46,14 +46,14 @@ class IdleReport:
     """A commit of compactions between two epochs.
 
     Attributes:
-        sorted_runs: number of sorted runs → number of buckets to which this run has written and
-            which have it.
+        sorted_run_histogram: number of sorted runs → number of buckets that have it, among those
+            to which this run has written.
         compactions: the reports of the published compactions.
         metrics: the figures of all compactions of this run, after the commit.
     """
 
     snapshot: Snapshot
-    sorted_runs: Mapping[int, int]
+    sorted_run_histogram: Mapping[int, int]
     compactions: tuple[CompactionReport, ...]
     metrics: CompactionMetrics
 
@@ -280,10 +280,10 @@ class TableJob:
         if self._stream_commit is not None:
             check_no_row_waits(self._stream_commit)
 
-    def sorted_runs(self) -> Mapping[int, int]:
+    def sorted_run_histogram(self) -> Mapping[int, int]:
         """Return number of sorted runs → number of known buckets that have it, ascending."""
-        runs = self.stream_commit.coordinator.back_pressure.sorted_runs().values()
-        return dict(sorted(Counter(runs).items()))
+        counts = self.stream_commit.coordinator.back_pressure.sorted_run_counts().values()
+        return dict(sorted(Counter(counts).items()))
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Return figures about compactions; None before an epoch. Any thread may call it."""
@@ -298,7 +298,7 @@ class TableJob:
         stream_commit = self._stream_commit
         return self._idle_callbacks if stream_commit is None else stream_commit.callbacks
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         return (
             ()
@@ -332,7 +332,7 @@ class TableJob:
         stream_commit = self.stream_commit
         return IdleReport(
             snapshot,
-            self.sorted_runs(),
+            self.sorted_run_histogram(),
             stream_commit.published.take_reports(),
             stream_commit.compaction_metrics(),
         )

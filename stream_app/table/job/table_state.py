@@ -2,7 +2,7 @@
 
 It derives from the snapshots the constraints on new rows, the levels of buckets, and the job's
 epochs in the table. It also applies other writers' commits. If their snapshots have expired, it
-reads the table anew.
+reads the table again.
 
 Source: Paimon `operation/AbstractFileStoreWrite.java` (restore), `utils/SnapshotManager.java`.
 """

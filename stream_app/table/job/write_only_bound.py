@@ -60,12 +60,12 @@ class WriteOnlyBound:
         options = self.state.table.options
         back_pressure = self.state.coordinator.back_pressure
         limit = options.write_only_stop_trigger
-        if back_pressure.sorted_runs_max() > limit:
+        if back_pressure.sorted_run_count_max() > limit:
             self.state.follow()
-        run_count = back_pressure.sorted_runs_max()
-        if run_count > limit // 2:
-            self._warn(run_count, limit)
-        if run_count <= limit:
+        sorted_run_count = back_pressure.sorted_run_count_max()
+        if sorted_run_count > limit // 2:
+            self._warn(sorted_run_count, limit)
+        if sorted_run_count <= limit:
             self._wait_start_s = None
             return False
         now_s = self.state.table.clock.steady_seconds()
@@ -74,17 +74,17 @@ class WriteOnlyBound:
             self._wait_start_s = now_s
         if now_s - max(self._wait_start_s, self.state.compaction_seen_s) > timeout_s:
             raise CompactionError(
-                f"a bucket has {run_count} sorted runs, a write-only job stops at {limit}, and "
-                f"no job has compacted the table for {timeout_s:.0f} s",
+                f"a bucket has {sorted_run_count} sorted runs, a write-only job stops at {limit}, "
+                f"and no job has compacted the table for {timeout_s:.0f} s",
                 where=self.state.table.location,
                 fix="run `stream-app compact TABLE --follow` beside the job, or raise "
                 "'write-only.stop-trigger'",
             )
         return True
 
-    def _warn(self, run_count: int, limit: int) -> None:
+    def _warn(self, sorted_run_count: int, limit: int) -> None:
         now_s = self.state.table.clock.steady_seconds()
-        is_waiting = run_count > limit
+        is_waiting = sorted_run_count > limit
         if now_s - self._warned_at_s >= WARNING_EVERY_S or (
             is_waiting and not self._has_warned_of_wait
         ):
@@ -92,6 +92,6 @@ class WriteOnlyBound:
             _LOG.warning(
                 "a bucket has %d sorted runs; this job is write-only and %s: does another job "
                 "compact the table?",
-                run_count,
+                sorted_run_count,
                 "waits" if is_waiting else f"waits beyond {limit}",
             )

@@ -125,7 +125,7 @@ def _keep_older(
     count = len(changes.key_numbers)
     first, last = _bounds(changes.key_numbers)
     begins = first.copy()
-    begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition anew
+    begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition again
     starts = np.flatnonzero(begins)
     older_partition = np.where(first, changes.before[changes.key_numbers], NOWHERE)[starts]
     is_new = older_partition == NOWHERE

@@ -46,16 +46,16 @@ class KeyShareAssigner:
 
     @property
     def bucket_count(self) -> int:
-        """See `BucketAssigner.bucket_count`."""
+        """The number of key shares, which take the place of buckets."""
         return self.rule.share_count
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always True, because one writer places the rows of a key share."""
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """See `BucketAssigner.assign`."""
+        """Group rows by key share, in an empty partition with the share as bucket."""
         names = self.rule.keys if self.rule.fills_buckets else self.schema.bucket_keys
         keys = self.schema.fields.project(names)
         columns = [rows.column(key.name) for key in keys]
@@ -168,5 +168,5 @@ class _EarlierRowLookup:
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], new_files: Sequence[DataFileMeta]
     ) -> RowsOfKeys:
-        """See `OldRowLookup.find`."""
+        """Find the rows in `files` and `new_files`, beside those of the table."""
         return self.table_lookup.find(keys, columns, [*self.files, *new_files])

@@ -99,11 +99,11 @@ class TableKeyReader:
             CorruptFileError: the file cannot be read.
         """
         entry = file.entry
-        files = self.table.bucket_files(
+        bucket_files = self.table.bucket_files(
             entry.partition, entry.bucket, columns=self._read_type, system_columns=SYSTEM_COLUMNS
         )
         vectors = self.vectors.get(entry.bucket_id, {})
-        for rows in replace(files, vectors=vectors).read(entry.file):
+        for rows in replace(bucket_files, vectors=vectors).read(entry.file):
             keys = self.with_hashes(rows.select(self.rule.keys))
             row_count = rows.num_rows
             is_live = np.ones(row_count, np.bool_)

@@ -34,7 +34,7 @@ def _bucket_writer(
 ) -> AppendOnlyWriter:
     del old_row_lookup
     return AppendOnlyWriter(
-        files=table.bucket_files(partition, bucket),
+        bucket_files=table.bucket_files(partition, bucket),
         # Files of tables without buckets have no order that sequence numbers could record.
         next_sequence_number=next_sequence_number if table.kind_traits.has_buckets else 0,
         ignored_kinds=ignored_kinds(table.options),
@@ -48,7 +48,7 @@ APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=AppendCompactCoordinator,
-    planned_compactions=small_file_requests,
+    due_compactions=small_file_requests,
     rewrite=compact_append,
 )
 
@@ -58,6 +58,6 @@ BUCKETED_APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=_TABLE_WRITE,
     coordinator=lambda table, executor: BucketCoordinator(table, executor, bucketed_append_manager),
-    planned_compactions=neighbour_requests,
+    due_compactions=neighbour_requests,
     rewrite=compact_append,
 )

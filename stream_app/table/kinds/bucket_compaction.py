@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.model.files.bucket_change import BucketChange, LookUp
+from stream_app.model.files.bucket_change import BucketChange, LookupFiles
 from stream_app.model.files.compact_request import CompactRequest
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind_registry import table_kind_of
@@ -28,6 +28,6 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         change = table_kind_of(table.schema).rewrite(table, request)
     if table.kind_traits.merges_by_key and table.options.looks_up:
         names = frozenset(file.file_name for file in request.files_above)
-        look_up = LookUp(output_level=request.unit.output_level, files=names)
-        change = replace(change, look_up=look_up)
+        lookup_files = LookupFiles(output_level=request.unit.output_level, files=names)
+        change = replace(change, lookup_files=lookup_files)
     return replace(change, seconds=table.clock.steady_seconds() - start_s)

@@ -70,7 +70,7 @@ def _bucket_writer(
             spill_parent=None,
         ),
         merge_function=merge_function,
-        files=table.bucket_files(partition, bucket),
+        file_access=table.bucket_files(partition, bucket),
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
@@ -84,7 +84,7 @@ def _bucket_writer(
     )
 
 
-def _planned_compactions(
+def _due_compactions(
     table: FileStoreTable,
     snapshot: Snapshot | None,
     buckets: Collection[BucketId] | None = None,
@@ -104,7 +104,7 @@ KEYED_KIND = TableKind(
     bucket_writer=_bucket_writer,
     table_write=write_of_counts(_bucket_writer),
     coordinator=lambda table, executor: BucketCoordinator(table, executor, keyed_manager),
-    planned_compactions=_planned_compactions,
+    due_compactions=_due_compactions,
     rewrite=rewrite_keyed,
 )
 

@@ -82,7 +82,7 @@ class TableKind:
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         table_write: makes the writer of one task's share of an epoch.
         coordinator: makes the coordinator of a job's compactions, on the driver.
-        planned_compactions: plans compactions once, without following the table.
+        due_compactions: plans compactions once, without following the table.
         rewrite: runs one planned compaction in a task; a failure deletes its new files.
     """
 
@@ -90,5 +90,5 @@ class TableKind:
     bucket_writer: BucketWriterFactory
     table_write: TableWriteFactory
     coordinator: Callable[[FileStoreTable, CompactExecutor], CompactCoordinator]
-    planned_compactions: CompactionPlanner
+    due_compactions: CompactionPlanner
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

@@ -2,7 +2,8 @@
 
 A new kind needs a `TableKind` in a module here, a line below, and traits in
 `model.traits.kind_traits`. If its rows find their buckets in a new way, it needs a state in
-`table.job.bucket_state` too.
+`table.job.bucket_state` too. If it finds the rows of its keys by a key index, it needs a rule in
+`planning.key_index.index_rule`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """

@@ -50,7 +50,7 @@ class BucketRowLookup:
         self._snapshot: Snapshot | None = None
         if files is None and table.is_emptied:
             files = ()
-        # None until the first look-up has read the manifests.
+        # None until the first lookup has read the manifests.
         self._files = None if files is None else list(files)
         self._vectors: BucketVectors = {}
 

@@ -1,9 +1,9 @@
 """Finds rows by key in a bucket's files, and reads as little of each file as possible.
 
-Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their look-ups.
+Compactions (`compact.keyed`) and writers (`bucket_row_lookup`) use it for their lookups.
 `mergetree.lookup.lookup_source` decides how much of a file is read. The choices are the whole
 file, the parts that may have a key, or rows of a local copy (`filestore.local_copies`). The first
-look-up makes the copy.
+lookup makes the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """
@@ -72,7 +72,7 @@ class LookupReader:
     _wanted_keys: WantedKeys | None = field(init=False, default=None)
 
     def read_with_positions(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """See `RowPositionReader.read_with_positions`."""
+        """Read the file as `source_to_read` decides: whole, in parts, or from a local copy."""
         choice = source_to_read(
             key_count=self.key_count,
             file_row_count=file.row_count,
@@ -88,13 +88,13 @@ class LookupReader:
                 return self._rows_of_copy(file)
 
     def _files(self, part_filter: KeyPartFilter | None = None) -> BucketFiles:
-        files = self.table.bucket_files(
+        bucket_files = self.table.bucket_files(
             *self.bucket_id,
             columns=self.columns,
             system_columns=self.system_columns,
             part_filter=part_filter,
         )
-        return replace(files, vectors=dict(self.vectors))
+        return replace(bucket_files, vectors=dict(self.vectors))
 
     def _rows_of_parts(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
         first_key_column = self.table.schema.trimmed_primary_keys[0]
@@ -107,16 +107,18 @@ class LookupReader:
         names = self.table.layout(self.columns, system_columns=self.system_columns).schema.names
         vector = self.vectors.get(file.file_name)
         next_position = 0
-        files = self._copied_files()
+        bucket_files = self._copied_files()
         copied_file = CopiedFile(
-            files.path(file),
-            tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
-            files.reader.layout_schema,
+            bucket_files.path(file),
+            tuple(
+                f"{column.field_id} {column.data_type}" for column in bucket_files.reader.columns
+            ),
+            bucket_files.reader.layout_schema,
             file.row_count,
         )
         assert self.copies is not None, "without copies another source is chosen"
         copy = self.copies.find(copied_file)
-        copy = copy or self.copies.make(copied_file, files.read(file), self._hashes)
+        copy = copy or self.copies.make(copied_file, bucket_files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
@@ -154,7 +156,7 @@ class LookupReader:
 
 
 def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
-    """Return a table's local copies for look-ups; None if its compactions look up no rows."""
+    """Return a table's local copies for lookups; None if its compactions look up no rows."""
     bytes_max = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
     if bytes_max == 0 or not table.options.looks_up:
         return None

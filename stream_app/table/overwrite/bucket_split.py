@@ -72,11 +72,11 @@ class BucketSplit:
             raise
 
     def _writer(self, bucket: int, old_file: DataFileMeta) -> RollingFileWriter:
-        files = self.table.bucket_files(self.partition, bucket)
+        bucket_files = self.table.bucket_files(self.partition, bucket)
         if not self.table.kind_traits.merges_by_key:  # no row is new, so no checksum counts it
-            return files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
+            return bucket_files.row_writer(first_sequence_number=0, source=FileSource.COMPACT)
         source = FileSource.COMPACT if old_file.level else old_file.file_source or FileSource.APPEND
-        return files.data_writer(level=old_file.level, source=source)
+        return bucket_files.data_writer(level=old_file.level, source=source)
 
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""
@@ -100,5 +100,5 @@ class BucketSplit:
     def _read_run(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         for entry in entries:
             vectors = self.vectors.get(BucketId(self.partition, entry.bucket), {})
-            files = self.table.bucket_files(self.partition, entry.bucket)
-            yield from replace(files, vectors=vectors).read(entry.file)
+            bucket_files = self.table.bucket_files(self.partition, entry.bucket)
+            yield from replace(bucket_files, vectors=vectors).read(entry.file)

@@ -1,8 +1,8 @@
 """Moves postponed rows to their buckets, in one COMPACT snapshot.
 
-The move replays the rows of ``bucket-postpone`` in order, through the writers of the real buckets,
-as new rows of level 0. So it writes the changelog of ``changelog-producer = input``, and the
-table's usual compactions follow. A partition keeps its number of buckets, or gets one if it has
+The move writes the rows of ``bucket-postpone`` again in order, through the writers of the real
+buckets, as new rows of level 0. So it writes the changelog of ``changelog-producer = input``, and
+the table's usual compactions follow. A partition keeps its number of buckets, or gets one if it has
 none.
 
 The job of `stream-app compact` calls it, before its compactions.
@@ -27,7 +27,7 @@ from stream_app.model.options.write_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.buckets.postponed_counts import FirstBucketRules, first_bucket_count
-from stream_app.planning.buckets.postponed_order import replay_order
+from stream_app.planning.buckets.postponed_order import files_in_write_order
 from stream_app.table.commit.batch_commit import batch_commit
 from stream_app.table.commit.file_store_commit import CompactOutcome
 from stream_app.table.file_store_table import FileStoreTable
@@ -132,7 +132,7 @@ def _move_partition(
                 )
             writers[bucket].write(bucket_rows)
 
-    files = replay_order(postponed_files)
+    files = files_in_write_order(postponed_files)
     try:
         with merge_errors(table.paths.bucket_folder(partition, POSTPONED)):
             for file in files:

@@ -32,7 +32,7 @@ class DefaultsStep:
     defaults: Mapping[str, pa.Array]
 
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
-        """See `Step`."""
+        """Fill nulls by the defaults; a batch without such nulls stays the same object."""
         rows = decoded.changes.rows
         for name, default in self.defaults.items():
             index = rows.schema.get_field_index(name)

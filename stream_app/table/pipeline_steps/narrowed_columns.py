@@ -51,7 +51,7 @@ class NarrowedColumnStep:
     lowers_names: bool = False
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
-        """See `Step`."""
+        """Quarantine the records of narrowed columns that are newer than the column's type."""
         if self.facts.versions is None or not decoded.changes.rows.num_rows:
             return decoded
         full_messages = with_all_columns(messages)

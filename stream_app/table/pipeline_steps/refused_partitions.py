@@ -94,7 +94,7 @@ class DatedPartitionStep:
     time_reader: PartitionTimeReader
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
-        """See `Step`."""
+        """Test each partition once, and quarantine all records of one without a time."""
         columns = [decoded.changes.rows.column(name) for name in self.partition_type.names]
         if not len(columns[0]):
             return decoded

@@ -24,6 +24,11 @@ from stream_app.predicate.predicate_functions import FUNCTIONS
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 
+ROW_KIND = "rowkind"
+"""Name of the column, as in Paimon's audit log."""
+ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
+_TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -120,12 +125,6 @@ def whole_column_call(text: str, fields: RowType) -> Call:
             fix="write for example variant_get(doc, '$.total', 'INT')",
         )
     return replace(call, name=text)
-
-
-ROW_KIND = "rowkind"
-"""Name of the column, as in Paimon's audit log."""
-ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
-_TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
 def kind_texts(batch: pa.RecordBatch) -> pa.Array:

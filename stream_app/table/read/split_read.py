@@ -132,14 +132,14 @@ class SplitRead:
         part_filter: ConditionPartFilter | None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
     ) -> BucketFiles:
-        files = self.table.bucket_files(
+        bucket_files = self.table.bucket_files(
             split.partition,
             split.bucket,
             columns=self._read_columns(),
             system_columns=system_columns,
             part_filter=part_filter,
         )
-        return replace(files, vectors=vectors)
+        return replace(bucket_files, vectors=vectors)
 
     def _system_columns(self, section: Section) -> set[str]:
         """Return the system columns that the merge needs; others would dominate narrow reads."""
@@ -150,13 +150,13 @@ class SplitRead:
             system_columns.add(VALUE_KIND)
         return system_columns
 
-    def _reader_of_wanted_keys(self, files: KeyValueFileReader) -> KeyValueFileReader:
+    def _reader_of_wanted_keys(self, file_reader: KeyValueFileReader) -> KeyValueFileReader:
         """Return a reader without the rows of keys that a condition on the key excludes."""
         if self.row_filter is None or self.watch is not None:
-            return files
+            return file_reader
         if not set(self.row_filter.columns) <= set(self.table.schema.primary_keys):
-            return files
-        return FilteredRowsReader(files, self.row_filter.expression)
+            return file_reader
+        return FilteredRowsReader(file_reader, self.row_filter.expression)
 
     def _part_filter(self, *, merges: bool) -> ConditionPartFilter | None:
         if self.row_filter is None:

@@ -28,7 +28,7 @@ class IcebergMetadataFiles:
     """The files of one table's metadata for Iceberg, and which of them are in use."""
 
     table: FileStoreTable
-    files: IcebergFiles
+    iceberg_files: IcebergFiles
 
     @classmethod
     def of_table(cls, table: FileStoreTable) -> IcebergMetadataFiles | None:
@@ -47,30 +47,34 @@ class IcebergMetadataFiles:
         Raises:
             CorruptFileError: a version cannot be read, so its files cannot be determined.
         """
-        version = self.files.latest_version()
-        latest_metadata = None if version is None else self.files.read_version(version)
+        version = self.iceberg_files.latest_version()
+        latest_metadata = None if version is None else self.iceberg_files.read_version(version)
         if latest_metadata is None:
             return set(names)  # the next commit reads the folder
         used_names = {_name(path) for path in self._used_paths(latest_metadata)}
         index_files = self.table.file_io.list_names(self.table.paths.index_folder)
-        used_names |= {_name(self.files.puffin_path(index_file)) for index_file in index_files}
+        used_names |= {
+            _name(self.iceberg_files.puffin_path(index_file)) for index_file in index_files
+        }
         return used_names | self._names_in_catalog(names)
 
     def _used_paths(self, latest_metadata: IcebergMetadata) -> Iterator[str]:
         """Yield the paths of the live versions' files, and of the files that they name."""
         older_paths = [path for path, _ in latest_metadata.older_files]
-        yield from (self.files.version_path(latest_metadata.version), *older_paths)
-        numbers = [self.files.version_at(path) for path in older_paths]
-        older = [self.files.read_version(number) for number in numbers if number is not None]
+        yield from (self.iceberg_files.version_path(latest_metadata.version), *older_paths)
+        numbers = [self.iceberg_files.version_at(path) for path in older_paths]
+        older = [
+            self.iceberg_files.read_version(number) for number in numbers if number is not None
+        ]
         versions = [latest_metadata, *(version for version in older if version is not None)]
         lists = {snapshot.manifest_list for version in versions for snapshot in version.snapshots}
         for path in lists:
             yield path
-            yield from (manifest.path for manifest in manifests_of(self.files, path))
+            yield from (manifest.path for manifest in manifests_of(self.iceberg_files, path))
 
     def _names_in_catalog(self, names: Collection[str]) -> set[str]:
         try:
-            state = PublishedCatalog(self.table, self.files).state()
+            state = PublishedCatalog(self.table, self.iceberg_files).state()
         except (StreamAppError, OSError) as error:
             _LOG.warning(
                 "metadata files of Iceberg stay, because a catalog may name them: %s", error

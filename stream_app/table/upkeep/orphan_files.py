@@ -172,7 +172,9 @@ def plan_orphans(table: FileStoreTable, older_than_ms: int) -> OrphanPlan:
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
     iceberg = IcebergMetadataFiles.of_table(table)
-    iceberg_files = [] if iceberg is None else _iceberg_candidates(table, iceberg.files.folder)
+    iceberg_files = (
+        [] if iceberg is None else _iceberg_candidates(table, iceberg.iceberg_files.folder)
+    )
     candidates += iceberg_files
     change_times, bucket_folders = _data_folders(table)
     listings = map_in_threads(

@@ -54,7 +54,7 @@ def new_tag(
 
     Args:
         snapshot_id: the number of a snapshot, perhaps an expired one that another tag keeps;
-            None: the newest.
+            None: the latest.
         retained_ms: the milliseconds after which the tag may be deleted; None:
             ``tag.default-time-retained``.
 

@@ -38,13 +38,13 @@ def rows_that_wait(
 ) -> int:
     """Count committed rows that readers or followers of the changelog do not see yet.
 
-    Rows of a fresh epoch do not count, because its compaction is under way.
+    Rows of a fresh epoch do not count, because its compaction has begun.
 
     Args:
         latest_snapshot: the latest snapshot.
         live_entries: the live files of `latest_snapshot`; None: read them if rows may wait.
-        counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction is
-            under way.
+        counts_newest_epoch: whether rows of a fresh epoch count too, because no compaction has
+            begun.
 
     Raises:
         CorruptFileError: a manifest is missing or damaged.

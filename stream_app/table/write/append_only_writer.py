@@ -32,7 +32,7 @@ class AppendOnlyWriter:
         ignored_kinds: the row kinds that are dropped (``ignore-delete``, ``ignore-update-before``).
     """
 
-    files: BucketFiles
+    bucket_files: BucketFiles
     next_sequence_number: int
     ignored_kinds: frozenset[RowKind] = frozenset()
     _writer: RollingFileWriter | None = field(init=False, default=None)
@@ -48,7 +48,7 @@ class AppendOnlyWriter:
         if not rows.num_rows:
             return
         if self._writer is None:
-            self._writer = self.files.row_writer(
+            self._writer = self.bucket_files.row_writer(
                 first_sequence_number=self.next_sequence_number, source=FileSource.APPEND
             )
         self.next_sequence_number += rows.num_rows
@@ -76,7 +76,7 @@ class AppendOnlyWriter:
         if retract_mask(rows).any():
             raise UnsupportedTableError(
                 "a table without a primary key cannot take a row back, but a -U or -D row arrived",
-                where=self.files.folder,
+                where=self.bucket_files.folder,
                 fix="send only inserts, or set 'ignore-delete' = 'true' to drop such rows",
             )
         return rows

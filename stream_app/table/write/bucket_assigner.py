@@ -67,11 +67,11 @@ class FixedBucketAssigner:
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always True, because one writer numbers the rows of a bucket."""
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """See `BucketAssigner.assign`."""
+        """Assign by the hash of the bucket key, modulo the partition's number of buckets."""
         schema = self.schema
         table_count = len(schema.bucket_numbers)
         if not self.counts:
@@ -93,16 +93,16 @@ class BucketUnawareAssigner:
 
     @property
     def bucket_count(self) -> int:
-        """See `BucketAssigner.bucket_count`."""
+        """Always 1: each partition is one folder of files."""
         return 1
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always False, because files of a partition have no order."""
         return False
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """See `BucketAssigner.assign`."""
+        """Group rows by partition, all in bucket 0."""
         return rows_by_bucket(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 

@@ -153,7 +153,7 @@ class DynamicBucketAssigner:
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always True, because one writer numbers the rows of a bucket."""
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
@@ -205,7 +205,7 @@ class HashIndexWriter:
     _hash_count: int = field(init=False, default=0)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """See `table_write.BucketIndex.add`."""
+        """Gather the hashes of keys of accepted kinds; beyond a limit, drop repeated hashes."""
         options = self.table.options
         if kind_column := options[ROWKIND_FIELD]:
             rows = with_kinds_of(rows, kind_column)
@@ -219,7 +219,7 @@ class HashIndexWriter:
             self._hash_count = len(self._hashes[0]) // 2  # so that few passes read many hashes
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
-        """See `table_write.BucketIndex.finish`."""
+        """Write an index file of old and new hashes; without a new hash, write nothing."""
         files = index_manifest(self.table, self.index_manifest_name).hashes.get(self.partition, {})
         old_entry = files.get(self.bucket)
         hashes = added_hashes(self.table, old_entry, self._distinct_hashes())

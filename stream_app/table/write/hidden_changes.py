@@ -78,7 +78,7 @@ class HiddenChangesOfBucket:
     bucket: int
     columns: HistoryColumns
     late_ms: int
-    late_changes: int = field(init=False, default=0)
+    late_change_count: int = field(init=False, default=0)
     _added: list[pa.RecordBatch] = field(init=False, default_factory=list)
     _entries: Sequence[IndexManifestEntry] | None = field(init=False, default=None)
 
@@ -103,11 +103,11 @@ class HiddenChangesOfBucket:
         )
 
     def count_late(self, starts: pa.Array) -> None:
-        """See `HiddenChanges.count_late`."""
+        """Count the starts before those whose changes are kept; without index files, count none."""
         if files := [self._file(entry) for entry in self._bucket_entries()]:
             oldest_start = self._oldest_start(max(file.newest_start for file in files), starts.type)
             is_late = pc.less(integer_view(starts), oldest_start)
-            self.late_changes += int(pc.sum(is_late).as_py() or 0)
+            self.late_change_count += int(pc.sum(is_late).as_py() or 0)
 
     def find(self, keys: pa.RecordBatch, start_min: int | None) -> RowsOfKeys:
         """See `HiddenChanges.find`.
@@ -128,11 +128,11 @@ class HiddenChangesOfBucket:
         return RowsOfKeys(np.concatenate(indices), pa.concat_batches(parts))
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """See `HiddenChanges.add`."""
+        """Gather the changes in memory, until `finish` writes them."""
         self._added.append(rows)
 
     def finish(self) -> tuple[IndexManifestEntry, ...]:
-        """See `HiddenChanges.finish`."""
+        """Write the added changes, merged with those of small index files, which they replace."""
         if not self._added:
             return ()
         entries = self._bucket_entries()
@@ -211,9 +211,9 @@ class HiddenChangesOfBucket:
     def _write(self, rows: pa.RecordBatch, number: int) -> list[IndexManifestEntry]:
         """Write rows to index files, which `number` orders, and return their ADD entries."""
         name = f"{_PREFIX}-{self.table.schema.schema_id}-{number}-"
-        files = self.table.bucket_files(self.partition, self.bucket)
+        bucket_files = self.table.bucket_files(self.partition, self.bucket)
         folder = self.table.paths.index_folder_of(self.partition, self.bucket)
-        writer = replace(files, folder=folder).index_writer(name)
+        writer = replace(bucket_files, folder=folder).index_writer(name)
         try:
             writer.write(rows)
             new_files = writer.close()

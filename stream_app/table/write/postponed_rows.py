@@ -1,9 +1,9 @@
 """Writes a table's rows into ``bucket-postpone`` (``bucket = -2``); a compaction assigns buckets.
 
-Files hold rows in their order of arrival, unsorted and unmerged. A compaction replays them, so the
-rows of a key need an order among their files. Paimon orders the files of one writer, whose names
-contain it, by their creation; files of different writers have no order. So each key permanently
-belongs to one key share, and in an epoch one task writes a key share.
+Files hold rows in their order of arrival, unsorted and unmerged. A compaction writes them again, so
+the rows of a key need an order among their files. Paimon orders the files of one writer, whose
+names contain it, by their creation; files of different writers have no order. So each key
+permanently belongs to one key share, and in an epoch one task writes a key share.
 
 Source: Paimon `postpone/PostponeBucketFileStoreWrite.java`, `postpone/PostponeBucketWriter.java`,
 `table/sink/PostponeBucketRowKeyExtractor.java`.
@@ -53,16 +53,16 @@ class PostponedShareAssigner:
 
     @property
     def bucket_count(self) -> int:
-        """See `BucketAssigner.bucket_count`."""
+        """The number of key shares."""
         return SHARES
 
     @property
     def keeps_order(self) -> bool:
-        """See `BucketAssigner.keeps_order`."""
+        """Always True, because one writer keeps the order of a key's rows."""
         return True
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """See `BucketAssigner.assign`."""
+        """Group rows by partition and by key share, the hash of the key modulo `SHARES`."""
         return rows_by_bucket(rows, self.schema, key_buckets(rows, self.schema, SHARES), SHARES)
 
 
@@ -70,7 +70,7 @@ class PostponedWrite(TableWrite):
     """A `TableWrite` of key shares, whose files all lie in ``bucket-postpone``."""
 
     def finish_bucket(self) -> None:
-        """See `TableWrite.finish_bucket`."""
+        """Finish a key share, whose changes name ``bucket-postpone`` as their bucket."""
         change_count = len(self._changes)
         super().finish_bucket()
         self._changes[change_count:] = [
@@ -90,7 +90,7 @@ class PostponedWriter:
     """
 
     table: FileStoreTable
-    files: KeyValueFileAccess
+    file_access: KeyValueFileAccess
     next_sequence_number: int
     _writer: KeyValueFileWriter | None = field(init=False, default=None)
 
@@ -115,7 +115,7 @@ class PostponedWriter:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
         if self._writer is None:
-            self._writer = self.files.data_writer(level=0, source=FileSource.APPEND)
+            self._writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
@@ -124,7 +124,7 @@ class PostponedWriter:
         )
 
     def prepare_commit(self) -> WrittenFiles:
-        """See `BucketWriter.prepare_commit`."""
+        """Close the current file; no row is merged or looked up."""
         files = () if self._writer is None else self._writer.close()
         self._writer = None
         return WrittenFiles(files)
@@ -148,5 +148,5 @@ def postponed_writer(
     options = table.schema.options
     prefix = f"{table.options[DATA_FILE_PREFIX]}-u-{WRITER}-s-{bucket}-w-"
     schema = replace(table.schema, options={**options, DATA_FILE_PREFIX.key: prefix})
-    files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
-    return PostponedWriter(table, files, next_sequence_number)
+    bucket_files = replace(table, schema=schema).bucket_files(partition, POSTPONED)
+    return PostponedWriter(table, bucket_files, next_sequence_number)

@@ -77,7 +77,7 @@ class TableWrite:
         self._changes: list[BucketChange] = []
         self.refused: list[pa.RecordBatch] = []
         """Rows of finished buckets that could not be written, with `fill_unchanged.REASON`."""
-        self.late_changes = 0
+        self.late_change_count = 0
         """The number of changes to finished buckets that came too late for their place."""
 
     def write(self, bucket_id: BucketId, rows: pa.RecordBatch) -> None:
@@ -112,7 +112,7 @@ class TableWrite:
             total_buckets = self._bucket_counts.get(self._bucket_id.partition)
             self._changes.append(files.bucket_change(*self._bucket_id, total_buckets))
             self.refused += files.refused
-            self.late_changes += files.late_changes
+            self.late_change_count += files.late_change_count
             if self._index is not None:
                 self._changes[-1] = replace(self._changes[-1], index_entries=self._index.finish())
         self._writer = self._bucket_id = None

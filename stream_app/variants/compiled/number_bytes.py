@@ -1,4 +1,4 @@
-"""Writes numbers of JSON as VARIANTs: integers, decimals, and room for doubles.
+"""Writes numbers of JSON as VARIANTs: integers, decimals, and space for doubles.
 
 Parsing a double exactly is intricate, and doubles are rare. So this code reserves their bytes, and
 lists them in `DoubleBuffers`; the caller fills them.

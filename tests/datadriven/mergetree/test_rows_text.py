@@ -115,7 +115,7 @@ def compact(case: Case) -> str:
         layout,
         Deduplicate(),
         files,
-        expire=RecordLevelExpire("ts", bound) if bound else None,
+        record_level_expire=RecordLevelExpire("ts", bound) if bound else None,
         fan_in=int(case.args.get("fan-in", 32)),
     )
     above = HigherLevelLookup(layout, files, files_above(runs, unit, files.key_of), files.key_of)

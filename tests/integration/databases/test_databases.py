@@ -110,7 +110,14 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     assert "INFO a: has all epochs again" in resumed.output
     assert rows("a") == {2: "new"}
     assert rows("b") == {1: "old", 2: "new"}
-    for file in (tmp_path / "checkpoint" / "offsets").glob("[0-9]*"):
+    check_damaged_offsets_are_reported(tmp_path / "checkpoint", conf, capsys)
+
+
+def check_damaged_offsets_are_reported(
+    checkpoint: Path, conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Damage the offsets of a job's checkpoint, and check that `doctor` and `status` report it."""
+    for file in (checkpoint / "offsets").glob("[0-9]*"):
         file.write_text("v1\n{}\n{damaged")
     capsys.readouterr()
     assert main(["doctor", "--conf", str(conf)]) == 1

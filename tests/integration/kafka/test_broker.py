@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.source.broker_connection import BrokerConnection
-from stream_app.app.source.topic_checks import check_topics, recreated_topics
+from stream_app.app.source.topic_checks import checked_topics, recreated_topics
 from stream_app.errors import SourceError, UsageError
 from tests.support.brokers.kafka_broker import consume, delete_topic, new_topic, produce
 
@@ -62,7 +62,7 @@ def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
 def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
     first = new_topic(kafka_broker, name="described.a", partitions=3)
     second = new_topic(kafka_broker, name="described.b")
-    topics_there = check_topics(
+    topics_there = checked_topics(
         SourceConfig(
             bootstrap_servers=kafka_broker.bootstrap,
             topics=(
@@ -77,14 +77,14 @@ def test_topics_are_described(kafka_broker: EmbeddedBroker) -> None:
     }
     assert len({topic.topic_id for topic in topics_there.values()}) == 2
     assert (
-        check_topics(
+        checked_topics(
             SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topic_pattern=r"described\..*")
         )
         == topics_there
     )
     # A pattern must match the whole name, as in Java.
     with pytest.raises(SourceError, match="matches 'described'"):
-        check_topics(
+        checked_topics(
             SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topic_pattern="described")
         )
 
@@ -94,7 +94,7 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
     existing, missing = "quaint.zebra.vexes", "quaint.zebra.vexed"
     new_topic(kafka_broker, name=existing)
     with pytest.raises(SourceError) as caught:
-        check_topics(
+        checked_topics(
             SourceConfig(
                 bootstrap_servers=kafka_broker.bootstrap,
                 topics=(
@@ -112,14 +112,14 @@ def test_a_missing_topic_names_the_near_ones(kafka_broker: EmbeddedBroker) -> No
 
 def test_a_recreated_topic_has_another_id(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker)
-    before = check_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,)))
+    before = checked_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,)))
     remembered = {name: before[name].topic_id}
     assert recreated_topics(remembered, before) == []
     delete_topic(kafka_broker, name)
     new_topic(kafka_broker, name=name)
     assert recreated_topics(
         remembered,
-        check_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,))),
+        checked_topics(SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(name,))),
     ) == [name]
 
 
@@ -144,7 +144,7 @@ def silent_port() -> Iterator[int]:
 def test_a_port_that_is_not_kafka(silent_port: int) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError, match="does not answer as a Kafka broker") as caught:
-        check_topics(
+        checked_topics(
             SourceConfig(bootstrap_servers=f"127.0.0.1:{silent_port}", topics=("t",)), timeout_s=2
         )
     assert time.monotonic() - start < SOON
@@ -165,7 +165,7 @@ def test_a_port_that_is_not_kafka(silent_port: int) -> None:
 def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, message: str) -> None:
     start = time.monotonic()
     with pytest.raises(SourceError) as caught:
-        check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
+        checked_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
     assert f"no Kafka broker can be reached: {message}" in str(caught.value)
     assert time.monotonic() - start < SOON
 
@@ -173,11 +173,11 @@ def test_an_unreachable_broker_is_reported_at_once(bootstrap: str, message: str)
 @pytest.mark.parametrize("bootstrap", ["localhost", "localhost:x", "127.0.0.1:1,x", " , "])
 def test_a_wrong_address_is_an_error_of_the_configuration(bootstrap: str) -> None:
     with pytest.raises(UsageError, match=r"is not HOST:PORT|no Kafka broker is named"):
-        check_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
+        checked_topics(SourceConfig(bootstrap_servers=bootstrap, topics=("t",)))
 
 
 def test_one_reachable_server_is_enough(kafka_broker: EmbeddedBroker) -> None:
     name = new_topic(kafka_broker)
-    assert name in check_topics(
+    assert name in checked_topics(
         SourceConfig(bootstrap_servers=f"127.0.0.1:1,{kafka_broker.bootstrap}", topics=(name,))
     )

@@ -15,7 +15,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.ops.replay.later_change_check import topic_reader
 from stream_app.app.source.first_messages import first_messages, in_one_table
-from stream_app.app.source.topic_checks import check_topics
+from stream_app.app.source.topic_checks import checked_topics
 from tests.support.brokers.kafka_broker import new_topic
 from tests.support.tables.small_table import SmallTable
 from tests.support.verbs.checked_topic import a_conf, a_table, message, read_up_to
@@ -90,7 +90,7 @@ def test_first_messages_and_replays_read_the_codec(
     kafka_broker: EmbeddedBroker, topic: str
 ) -> None:
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
-    topics = check_topics(source)
+    topics = checked_topics(source)
     begin = time.monotonic()
     offsets_read = in_one_table(first_messages(source, topics)).column("offset").to_pylist()
     assert time.monotonic() - begin < 5

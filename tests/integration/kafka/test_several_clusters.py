@@ -12,7 +12,7 @@ from stream_app.app.config.source_clusters import ClusterSetting
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.kafka_reader import open_offset_client, reader_without_spark
 from stream_app.app.source.source_connection import SourceConnection
-from stream_app.app.source.topic_checks import check_topics
+from stream_app.app.source.topic_checks import checked_topics
 from stream_app.errors import SourceError
 from stream_app.kafka.offset_client import OffsetEnd
 from tests.support.brokers.kafka_broker import new_topic, produce
@@ -103,7 +103,7 @@ def test_a_cluster_that_is_away_is_named(secure_kafka: SecureKafka) -> None:
     away = {"bootstrap-servers": "127.0.0.1:1"}
     source = a_source(secure_kafka, secure_kafka.broker.bootstrap, **away)
     with pytest.raises(SourceError) as caught:
-        check_topics(source)
+        checked_topics(source)
     assert caught.value.where == "source.clusters.eu.bootstrap-servers"
 
 

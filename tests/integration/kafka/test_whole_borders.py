@@ -273,6 +273,6 @@ def test_a_damaged_border_says_which_file(bank: Bank) -> None:
     log = BorderLog(bank.checkpoint)
     assert log.border(7) is None
     for text in ("", "{", "[]", '{"newest": {}}', '{"newest": 5, "advances": 1, "doubt": null}'):
-        bank.checkpoint.files.overwrite(bank.checkpoint.path("borders/7"), text.encode())
+        bank.checkpoint.file_io.overwrite(bank.checkpoint.path("borders/7"), text.encode())
         with pytest.raises(CheckpointError, match="borders/7 of the checkpoint is damaged"):
             log.border(7)

@@ -65,3 +65,10 @@ def test_files_that_hadoop_alone_knows(spark: SparkSession, tmp_path: Path) -> N
     files.delete(f"{folder}/1")
     files.delete(f"{folder}/1")
     assert not files.exists(f"{folder}/1")
+
+
+def test_a_failed_overwrite_leaves_no_temporary_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "target" / "inner").mkdir(parents=True)
+    with pytest.raises(OSError, match="target"):
+        HadoopFiles(spark).overwrite(f"file:{tmp_path}/target", b"data")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]

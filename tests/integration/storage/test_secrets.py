@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.ops.doctor.observation import Severity
-from stream_app.app.source.topic_checks import check_topics
+from stream_app.app.source.topic_checks import checked_topics
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
@@ -70,7 +70,7 @@ def test_topics_are_checked_at_a_broker_that_asks(secure_kafka: SecureKafka, lis
         topics=(topic,),
         kafka_options=secure_kafka.options(listener),
     )
-    topics = check_topics(source, timeout_s=60)
+    topics = checked_topics(source, timeout_s=60)
     assert topics[topic].partition_count == 1
 
 
@@ -88,7 +88,7 @@ def test_an_error_about_a_wrong_password_hides_it(
         caplog.at_level(logging.DEBUG),
         pytest.raises(SourceError, match="user and password") as caught,
     ):
-        check_topics(source, timeout_s=3)
+        checked_topics(source, timeout_s=3)
     assert_nobody_sees([wrong], str(caught.value), repr(caught.value))
     assert caplog.text
 

@@ -70,7 +70,7 @@ def test_a_table_that_fails_its_check_stops_no_other(
 def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:
     """Return the offsets that one comparison reads with little memory; nothing differs."""
     config, tables = load_config(conf, [], {}), [job.table(name) for name in "abc"]
-    comparison = Comparison(str(folder), lambda *_: None, chunk_rows=7)
+    comparison = Comparison(str(folder), lambda *_: None, chunk_row_count=7)
     compared = [comparison.add(table, config.source, TableConfig()) for table in tables]
     splitter = Recorded(recorded_splitter(config.job_tables, *tables))
     comparison.read(splitter)

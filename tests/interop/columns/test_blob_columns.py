@@ -116,8 +116,8 @@ def appended(pypaimon: PyPaimonReader, path: Path, noise: random.Random) -> list
     """Rows of three commits, whose BLOBs lie in several files each."""
     rows = [some_row(noise, k) for k in range(60)]
     for first in (0, 20, 40):
-        some = pa.Table.from_pylist(rows[first : first + 20], BLOBS)
-        pypaimon.write(path, some, options=ROLLING)
+        batch = pa.Table.from_pylist(rows[first : first + 20], BLOBS)
+        pypaimon.write(path, batch, options=ROLLING)
     return rows
 
 
@@ -257,12 +257,12 @@ def test_vectors_in_files_of_their_own_are_read(
     options = {**OPTIONS, "vector.file.format": "parquet"}
     rows: list[dict[str, Any]] = []
     for first in (0, 30):
-        some: list[dict[str, Any]] = [
+        new_rows: list[dict[str, Any]] = [
             {"k": k, "v": [noise.randrange(8) / 4 for _ in range(3)], "t": f"t{k}"}
             for k in range(first, first + 30)
         ]
-        pypaimon.write(path, pa.Table.from_pylist(some, schema), options=options)
-        rows += some
+        pypaimon.write(path, pa.Table.from_pylist(new_rows, schema), options=options)
+        rows += new_rows
     assert [*path.rglob("*.vector.parquet")]
     assert by_content(normal_rows(pypaimon.read(path))) == by_content(rows)
     assert by_content(read(path)) == by_content(rows)

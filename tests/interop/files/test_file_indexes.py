@@ -176,7 +176,9 @@ def test_files_without_the_value_are_not_opened(
         rows = write_words(TableWriter(open_file_store_table(str(path))).write, 3)
     else:
         numbers = count(1)
-        rows = write_words(lambda some: paimon_java.write(path, some, identifier=next(numbers)), 3)
+        rows = write_words(
+            lambda new_rows: paimon_java.write(path, new_rows, identifier=next(numbers)), 3
+        )
     row = rows[31]
     for file in path.rglob("data-*.parquet"):
         keys = pq.read_table(file, columns=["k"]).column("k").to_pylist()

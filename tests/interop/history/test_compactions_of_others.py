@@ -144,7 +144,7 @@ def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str
 def test_of_two_rows_with_one_number_the_lower_level_counts(
     paimon_java: PaimonJava, tmp_path: Path
 ) -> None:
-    """Writers side by side give one number twice. Paimon's look-ups take the lower level's row."""
+    """Writers side by side give one number twice. Paimon's lookups take the lower level's row."""
     keys = [{"k": k} for k in range(6)]
     expected = by_content({**key, "v": "second"} for key in keys)
     levels = {5: "first", 4: "second"}
@@ -164,8 +164,8 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         live = FileStoreScan(table).live(table.snapshots.latest())
         assert sorted(entry.file.level for entry in live) == [4, 5]
         probe = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
-        look_up = bucket_lookup(table, live[0].partition, 0, ("v",))
-        matches = look_up.rows(probe, [entry.file for entry in live])
+        lookup = bucket_lookup(table, live[0].partition, 0, ("v",))
+        matches = lookup.rows(probe, [entry.file for entry in live])
         assert matches.rows.column("v").to_pylist() == ["second"] * len(keys)
         if compacts == "ours":
             StreamTableCommit(table, "a", CompactInCaller(table)).compact_fully()

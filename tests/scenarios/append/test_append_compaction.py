@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.inspect.bucket_trees import planned_compactions
+from stream_app.app.inspect.bucket_trees import due_compactions
 from stream_app.format.binary_row import serialize_row
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta, FileSource
@@ -320,7 +320,7 @@ def test_one_compaction_can_be_listed_and_run_alone(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = a_table(tmp_path, "dt", write_only="true", **options)
-    planned = table_kind_of(table.schema).planned_compactions
+    planned = table_kind_of(table.schema).due_compactions
     assert planned(table, None) == []
     writer = TableWriter(table)
     for epoch in range(6):
@@ -330,10 +330,10 @@ def test_one_compaction_can_be_listed_and_run_alone(
     units = planned(table, latest)
     assert len(units) == 2 * buckets
     partition = units[0].partition
-    some = planned(table, latest, [BucketId(partition, 0)], full=True)
-    assert [request.partition for request in some] == [partition] * buckets
-    result = compact_bucket(table, some[0])
-    assert result.removed == some[0].unit.files
+    requests = planned(table, latest, [BucketId(partition, 0)], full=True)
+    assert [request.partition for request in requests] == [partition] * buckets
+    result = compact_bucket(table, requests[0])
+    assert result.removed == requests[0].unit.files
     assert len(result.removed) == (6 if options == BUCKETED else len(units[0].unit.files))
     [after] = result.added
     assert after.row_count == sum(file.row_count for file in result.removed)
@@ -352,7 +352,7 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
 
 
 def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
-    """A full compaction reads snapshots up to the newest; the next compactions read on."""
+    """A full compaction reads snapshots up to the latest; the next compactions read on."""
     writer = TableWriter(a_table(tmp_path), CompactInThreads)
     for epoch in range(5):
         writer.write(rows(epoch))
@@ -381,7 +381,7 @@ def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> No
     choice = PartitionChoice(partitions=({"dt": "a"},)).buckets(table, latest)
     compactor.state.follow_and_load(choice)
     compactor.coordinator.restrict({partition for partition, _ in choice})
-    planned = planned_compactions(job, latest, choice, full=True)
+    planned = due_compactions(job, latest, choice, full=True)
     assert {plan.partition for plan in planned} == {"dt=a"}
     assert compactor.compact_fully(choice) != []
     reports = compactor.published.take_reports()

@@ -142,7 +142,7 @@ def rollback_of(fix: str) -> list[str]:
     return shlex.split(fix.split(": stream-app ", 1)[1])
 
 
-def test_the_newest_version_is_spoken_of(table: FileStoreTable) -> None:
+def test_the_latest_version_is_spoken_of(table: FileStoreTable) -> None:
     data_of_fourth(table).unlink()
     assert "the latest version does not need it" in findings_of(table)[0].fix
     changelog_of_fourth(table).unlink()

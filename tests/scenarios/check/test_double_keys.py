@@ -91,7 +91,7 @@ def test_a_key_with_rows_in_two_partitions_is_found(
     )
     latest = job.table.snapshots.latest()
     assert latest is not None
-    [by_parts] = cross_partition_findings(job.table, latest, part_rows=3)
+    [by_parts] = cross_partition_findings(job.table, latest, part_row_count=3)
     for double in (finding, by_parts):
         assert re.search(PLACES, double.problem)
         assert double.fix

@@ -156,7 +156,7 @@ def test_a_compaction_that_brings_a_deleted_row_back_is_found(tmp_path: Path) ->
     ids=["snapshots", "long-lived changelogs", "the tag before them", "an older tag is no use"],
 )
 @pytest.mark.parametrize("producer", ["input", "none"])
-def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
+def test_changes_are_replayed_from_the_earliest_version_that_allows_it(
     tmp_path: Path, producer: str, keep: int, tag: int | None, keeps_changelogs: bool, replayed: str
 ) -> None:
     options = {"changelog__num_retained__max": 50} if keeps_changelogs else {}
@@ -170,7 +170,7 @@ def test_changes_are_replayed_from_the_oldest_version_that_allows_it(
     assert len(of_replay(table)) == 1
 
 
-def test_the_oldest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
+def test_the_earliest_changelogs_may_be_gone_as_well(tmp_path: Path) -> None:
     table = a_table(tmp_path, **KEEPS_CHANGELOGS).table
     expire(table, 3)
     give_tag(table, "t", 5)

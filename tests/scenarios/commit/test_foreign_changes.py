@@ -148,9 +148,9 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     writer.write([row(0, "a")])
     for number in range(2):
         other_writer.write([row(number, "b")])
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
     assert writer.commit.follow_and_wait() == 3
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {3}
     # Rows that come later are newer, whichever process wrote the others.
     writer.write([row(1, "c")])
     assert isinstance(writer.executor, CompactLater)
@@ -169,7 +169,7 @@ def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
     assert writer.commit.follow_and_wait() == 4
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {4}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {4}
     writer.write([row(0, "c")])
     assert [row["v"] for row in read_rows(writer.table)] == ["c", "b", "b"]
 
@@ -258,4 +258,4 @@ def test_manifests_that_expire_while_they_are_read(tmp_path: Path) -> None:
     TableWriter(writer.table, user="third").write([row(0, "c")])
     writer.table.file_io.delete(writer.table.paths.manifest(middle.delta_manifest_list))
     assert writer.commit.follow_and_wait() == 3
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {3}

@@ -50,7 +50,7 @@ def test_a_compaction_that_another_writer_overtook_is_dropped(tmp_path: Path, wh
         assert slow.committer.commit_idle() is None
         assert snapshots.latest_id() == latest
     # The levels are the table's again: what is due is found in them.
-    assert slow.committer.coordinator.back_pressure.sorted_runs() == {
+    assert slow.committer.coordinator.back_pressure.sorted_run_counts() == {
         bucket: len(runs) for bucket, runs in _runs(slow.table).items()
     }
 

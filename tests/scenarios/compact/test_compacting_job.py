@@ -58,7 +58,7 @@ def test_a_bucket_never_has_more_runs_than_one_above_the_stop_trigger(tmp_path: 
         commit = writer.write(rows(epoch))
         assert commit is not None
         snapshot_ids += [snapshot.snapshot_id for snapshot in commit.snapshots]
-        most = max(most, *writer.commit.coordinator.back_pressure.sorted_runs().values())
+        most = max(most, *writer.commit.coordinator.back_pressure.sorted_run_counts().values())
     assert most == 5
     assert executor.waits > 3
     assert snapshot_ids == list(range(1, len(snapshot_ids) + 1)), (

@@ -44,7 +44,7 @@ def test_wait_compaction_leaves_nothing_to_do(tmp_path: Path) -> None:
         assert kinds == [CommitKind.APPEND] + [CommitKind.COMPACT] * (epoch > 0)
         assert {snapshot.commit_identifier for snapshot in committed.snapshots} == {epoch}
         assert writer.commit.coordinator.metrics().unfinished == 0
-        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
+        assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
 
 
 def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_small_bucket_is_one_run_after_each_epoch(tmp_path: Path) -> None:
     for epoch in range(3):
         writer.write(rows(epoch))
         writer.commit.compact_due()
-        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
+        assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
     assert_table_is(writer)
 
 
@@ -116,7 +116,7 @@ def test_force_compact_waits_as_wait_compaction_does(tmp_path: Path) -> None:
     writer = TableWriter(a_table(tmp_path, **options), CompactInThreads)
     for epoch in range(4):
         writer.write(rows(epoch))
-        assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
+        assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
 
 
 def test_the_interval_between_full_compactions_goes_on_over_restarts(tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ def test_the_interval_passes_while_no_data_comes(tmp_path: Path) -> None:
     writer.commit.compact_due()
     writer.write(rows(2))
     writer.commit.compact_due()
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {2}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {2}
     table.clock.sleep(3600)
     for _ in range(5):
         writer.commit.commit_idle()
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {1}
 
 
 @dataclass(frozen=True)

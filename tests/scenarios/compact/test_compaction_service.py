@@ -167,7 +167,7 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
             writer.write(rows(2 * cycle + epoch))
         is_first.append(True)
         compactor.compact_fully()
-        run_counts.append(set(compactor.coordinator.back_pressure.sorted_runs().values()))
+        run_counts.append(set(compactor.coordinator.back_pressure.sorted_run_counts().values()))
     assert run_counts == [{1}] * 8
 
 

@@ -81,7 +81,7 @@ def test_a_lost_conflict_drops_the_compaction_and_asks_again(tmp_path: Path) -> 
     assert tries == [1, 1]
     assert compactor.coordinator.dropped_compactions.total == 1
     assert len(snapshots) == 1
-    assert set(compactor.coordinator.back_pressure.sorted_runs().values()) == {1}
+    assert set(compactor.coordinator.back_pressure.sorted_run_counts().values()) == {1}
     writer.write(rows(4))
     assert_table_is(writer)
     assert files_on_disk(writer.table, "data-") == files_that_snapshots_name(writer.table)
@@ -132,7 +132,7 @@ def test_two_jobs_and_a_compactor_at_once(tmp_path: Path, seed: int) -> None:
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
     last = a_compactor(table, CompactInThreads(table))
     last.compact_fully()
-    assert set(last.coordinator.back_pressure.sorted_runs().values()) == {1}
+    assert set(last.coordinator.back_pressure.sorted_run_counts().values()) == {1}
     assert sorted((row["k"], row["v"]) for row in read_rows(table)) == expected
 
 

@@ -28,7 +28,7 @@ def test_a_compaction_that_failed_is_tried_again(tmp_path: Path, failures: int) 
     for epoch in range(6):
         writer.write(rows(epoch))
         writer.commit.compact_due()
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) <= {1, 2}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) <= {1, 2}
     assert_table_is(writer)
 
 
@@ -41,7 +41,7 @@ def test_a_bucket_that_cannot_be_compacted_stops_the_job_at_the_stop_trigger(
     for epoch in range(7):
         writer.write(rows(epoch))
         writer.commit.compact_due()
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {7}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {7}
     with pytest.raises(CompactionError, match=r"7 sorted runs .* \d times") as raised:
         writer.write(rows(7))
     assert "bucket-0" in raised.value.where
@@ -102,7 +102,7 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
     before = files_on_disk(table, "data-")
     writer.attempt(writer.epoch - 2)
     assert before == files_on_disk(table, "data-"), "what the failed epoch wrote is gone"
-    runs = writer.commit.coordinator.back_pressure.sorted_runs()
+    runs = writer.commit.coordinator.back_pressure.sorted_run_counts()
     numbers = {bucket: count for (_, bucket), count in runs.items()}
     assert (numbers[0], numbers[1] <= 2) == (5, True)
     # The file is fixed: a restarted job continues.
@@ -124,6 +124,6 @@ def test_a_restarted_job_waits_before_it_adds_a_run_too_many(tmp_path: Path) -> 
             writer.write(rows(epoch))
     writer.executor_of = CompactInThreads
     writer.replay()
-    assert max(writer.commit.coordinator.back_pressure.sorted_runs().values()) <= 3
+    assert max(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) <= 3
     writer.commit.compact_due()
     assert_table_is(writer)

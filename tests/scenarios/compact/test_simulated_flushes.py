@@ -116,7 +116,7 @@ def test_least_writes_of_cases_that_can_be_counted_by_hand() -> None:
     assert least_writes(4, 1) == 1 + 2 + 3 + 4
     assert least_writes(4, 4) == 4, "never merged"
     assert least_writes(3, 2) == 1 + 1 + 2, "the third is merged with one of the two"
-    assert least_writes(4, 2) == 1 + 1 + 3 + 1, "or with both, and then there is room"
+    assert least_writes(4, 2) == 1 + 1 + 3 + 1, "or with both, and then there is space"
 
 
 def test_files_that_overlap_nothing_are_moved_and_not_written() -> None:

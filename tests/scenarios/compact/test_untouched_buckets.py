@@ -44,7 +44,7 @@ def test_buckets_that_come_one_by_one_are_read_once(tmp_path: Path) -> None:
     other_job = _job(location, "other", generator)
     _epoch(other_job, 0, BUCKETS - 1, generator)
     assert _epoch(job, BUCKETS, BUCKETS - 1, generator) != [], "another writer changed the bucket"
-    runs = job.coordinator.back_pressure.sorted_runs()
+    runs = job.coordinator.back_pressure.sorted_run_counts()
     assert runs[BucketId(PARTITION, BUCKETS - 1)] == 3, (
         "the run that was there, the other's file, and ours"
     )

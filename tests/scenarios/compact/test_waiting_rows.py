@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
+from stream_app.app.inspect.job_status import with_waiting_rows
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.files.bucket_change import BucketChange
@@ -80,7 +81,7 @@ class DiesThere:
 
 @dataclass
 class FullDisk:
-    """No compaction finds room, until there is some."""
+    """The disk has no space for compactions, until the test frees some."""
 
     table: FileStoreTable
     is_full: bool = True
@@ -259,8 +260,8 @@ def test_check_and_status_count_the_rows_that_wait(tmp_path: Path, kind: str) ->
     [finding] = quick_findings(table)
     assert finding.kind is FindingKind.WAITING_ROWS
     assert finding.problem.startswith("20 rows wait for a compaction: ")
-    status = with_waiting_rows(TableStatus(table="t", state=READY), waiting(table))
-    assert (status.state, status.reason) == (WAITING, "20 rows wait for a compaction")
+    status = with_waiting_rows(TableStatus(table="t", state=JobTableState.READY), waiting(table))
+    assert (status.state, status.reason) == (JobTableState.WAITING, "20 rows wait for a compaction")
     writer.commit.compact_due()
     assert quick_findings(table) == []
 

@@ -30,7 +30,7 @@ def test_a_write_only_table_is_not_compacted_and_never_waits(tmp_path: Path) -> 
     assert writer.commit.compact_due() == []
     assert isinstance(writer.executor, CompactLater)
     assert writer.executor.waiting == []
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {10}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {10}
     assert_table_is(writer)
 
 
@@ -68,7 +68,7 @@ def test_a_write_only_job_waits_for_the_job_that_compacts(
     writer.restart()
     writer.commit.state.follow_and_load(None)
     writer.write(rows(7))
-    assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {2}
+    assert set(writer.commit.coordinator.back_pressure.sorted_run_counts().values()) == {2}
     assert_table_is(writer)
 
 

@@ -13,7 +13,7 @@ from stream_app.table.storage_errors import storage_error
 @pytest.mark.parametrize(
     ("number", "code", "fix"),
     [
-        (errno.ENOSPC, 1, "make room on the disk"),
+        (errno.ENOSPC, 1, "free space on the disk"),
         (errno.EDQUOT, 1, "quota"),
         (errno.ENOENT, 1, "see that it is there"),
         (errno.EIO, 1, "mounted and sound"),
@@ -31,7 +31,7 @@ def test_each_refusal_has_its_own_mending(number: int, code: int, fix: str) -> N
     assert error.exit_code == code
     assert error.where == "/x/y"
     assert fix in error.fix
-    assert ("room" in error.fix) == (number in (errno.ENOSPC, errno.EDQUOT))
+    assert ("free space" in error.fix) == (number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def test_a_store_may_have_rights_again_tomorrow() -> None:

@@ -224,7 +224,7 @@ def test_an_idle_consumer_says_that_it_is_still_there(tmp_path: Path) -> None:
         keys_and_values(changelog_batches(ChangelogFollow(StreamRead(small.table), how, stopped)))
         == []
     )
-    assert all(times), "written anew in each round of 25 s, of the minute that it has"
+    assert all(times), "written again in each round of 25 s, of the minute that it has"
 
 
 def test_the_consumers_of_a_table_are_a_system_table(small: SmallTable) -> None:

@@ -192,21 +192,21 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
         stream_app.open_table(wide_table(tmp_path / str(size), size).path)
         for size in (20_000, 40_000)
     )
-    # How far the threads are apart depends on the machine: the least of several peaks counts.
-    least = min(_peak_of_reading(small, 60_000_000) for _ in range(4))
-    # What is held is a page, its dictionary and a batch for each run and column. What grew with the
-    # table would be twice as much, at each try.
-    assert any(_peak_of_reading(large, 120_000_000) < 1.6 * least for _ in range(48))
+    # The distance between the threads depends on the machine: the lowest of several peaks counts.
+    lowest_peak = min(_peak_of_reading(small, 60_000_000) for _ in range(4))
+    # A read holds a page, its dictionary and a batch for each run and column. Memory that grew with
+    # the table would be twice as much at each try.
+    assert any(_peak_of_reading(large, 120_000_000) < 1.6 * lowest_peak for _ in range(48))
 
 
-def _peak_of_reading(table: PaimonTable, least: int) -> int:
-    """Bytes of Arrow held at most while the table is read."""
-    gc.collect()  # what the tests before have left would be freed meanwhile
+def _peak_of_reading(table: PaimonTable, read_min: int) -> int:
+    """Read the table of at least `read_min` bytes, and return Arrow's peak of bytes meanwhile."""
+    gc.collect()  # otherwise objects of earlier tests would be freed during the read
     before, read, peak = pa.total_allocated_bytes(), 0, 0
     for batch in table.read(threads=2):
         read += batch.nbytes
         peak = max(peak, pa.total_allocated_bytes() - before)
-    assert read > least
+    assert read > read_min
     return peak
 
 

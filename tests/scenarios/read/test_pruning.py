@@ -197,20 +197,20 @@ def test_row_groups_are_left_unread(tmp_path: Path, keys: Sequence[str]) -> None
     assert pq.ParquetFile(file).num_row_groups == 50
     _, whole = bytes_read(small.table, None)
     for where in ("k = 1234", pc.field("k") == 1234):
-        values, some = bytes_read(small.table, where)
+        values, part = bytes_read(small.table, where)
         assert values == [1234]
-        assert some < whole / 10
-    values, some = bytes_read(small.table, "n = 12")
+        assert part < whole / 10
+    values, part = bytes_read(small.table, "n = 12")
     assert values == list(range(1200, 1300))
-    assert some < whole / 10
+    assert part < whole / 10
     if keys:
         small.commit(("+U", {"k": 0, "v": "new", "n": 12}), ("-D", {"k": 4999, "n": 0}))
-        values, some = bytes_read(small.table, "k = 1234")
+        values, part = bytes_read(small.table, "k = 1234")
         assert values == [1234]
-        assert some < whole / 10
-        values, some = bytes_read(small.table, "n = 12")
+        assert part < whole / 10
+        values, part = bytes_read(small.table, "n = 12")
         assert values == [0, *range(1200, 1300)]
-        assert some > whole / 2
+        assert part > whole / 2
 
 
 def evolved(small: SmallTable, columns: RowType) -> FileStoreTable:

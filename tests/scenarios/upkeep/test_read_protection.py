@@ -37,7 +37,7 @@ def writer(tmp_path: Path) -> TableWriter:
 
 
 def overwrite_and_expire(writer: TableWriter) -> None:
-    """All rows anew, merged whole; only the latest snapshot stays."""
+    """Overwrite all rows, merge them whole, and expire all snapshots but the latest."""
     writer.write([("+U", {"k": k, "v": "new"}) for k in range(40)])
     writer.commit.compact_fully()
     expire(writer.table)

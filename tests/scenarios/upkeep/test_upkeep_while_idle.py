@@ -96,10 +96,10 @@ def test_a_job_that_was_down_tags_the_day_before_its_first_rows_come(tmp_path: P
     job.quiet_until(millis_at(1, 22))
     job.row("first day")
     job.clock.millis = millis_at(3, 9)
-    anew = Job(job.table, job.clock)
-    anew.writer.model.changes = job.writer.model.changes
-    anew.row("third day")
-    assert anew.tagged() == {"2025-12-31": "first day", "2026-01-02": "first day"}
+    later_job = Job(job.table, job.clock)
+    later_job.writer.model.changes = job.writer.model.changes
+    later_job.row("third day")
+    assert later_job.tagged() == {"2025-12-31": "first day", "2026-01-02": "first day"}
 
 
 def test_missing_days_are_completed_before_rows_come(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path)
     changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken)
     with pytest.raises(CommitConflictError, match="would be in two buckets") as caught:
         ours.commit.commit_epoch(1, changes, basis=taken)
-    assert "gives the epoch's rows their buckets anew" in caught.value.fix
+    assert "assigns the epoch's rows to buckets again" in caught.value.fix
     assert files_on_disk(table, "index-") | files_on_disk(table, "data-") == before
 
 

@@ -17,7 +17,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.check.table_replay import plan_replay
+from stream_app.table.check.changelog_replay import plan_changelog_replay
 from stream_app.table.kinds.table_kind_registry import table_write
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -176,7 +176,7 @@ def test_an_input_changelog_has_the_rows_as_they_came(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [(row["rowkind"], row["v"]) for row in following] == [("+I", 1), ("-D", 3), ("+U", 7)]
     assert rows(small) == [{"k": 1, "v": 5}]
-    assert plan_replay(small.table) == "rows are merged by merge-engine = aggregation"
+    assert plan_changelog_replay(small.table) == "rows are merged by merge-engine = aggregation"
 
 
 def test_first_rows_are_read_once_they_are_compacted(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_a_truncate_in_a_topic_of_several_partitions_stops_the_job(tmp_path: Pat
     epoch = tables.send([TRUNCATE], [])
     folder = tables.checkpoint()
     ends = {"a": {"0": 21, "1": 7}, "b": {"0": 9}}
-    folder.files.overwrite(
+    folder.file_io.overwrite(
         folder.path(f"offsets/{epoch}"), f"v1\n{{}}\n{json.dumps(ends)}".encode()
     )
     with pytest.raises(WrongSourceError, match="its topic has 2 partitions") as error:

@@ -246,7 +246,7 @@ def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
     job = ToastJob(tmp_path, options, executor_of=executor_of)
     random = np.random.default_rng(seed)
     source: dict[int, dict[str, Any]] = {}
-    for epoch in range(25):
+    for epoch in range(12):
         values = []
         for number in range(int(random.integers(1, 25))):
             id_, n = int(random.integers(30)), epoch * 100 + number

@@ -219,7 +219,7 @@ class Follower:
         return max(self.first, earliest)
 
     def _check_beside_rollback(self, oracle: Oracle, run: _Run) -> None:
-        """See that a run got nothing of a new version behind one that went; then begin anew.
+        """See that a run got nothing of a new version behind one that went; then begin again.
 
         A follower that has taken rows of lost versions must reset itself, and does.
         """

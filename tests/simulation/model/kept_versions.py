@@ -53,7 +53,7 @@ class KeptVersions:
         Args:
             check_rows: whether a version has the rows that it must have.
             check_changes: whether the changes of a version are right.
-            is_alive: whether a version leads to the newest one, or the table went back behind it.
+            is_alive: whether a version leads to the latest one, or the table went back behind it.
         """
         self._check_numbers(table)
         tags = {tag.name: tag.snapshot for tag in table.tags.tags()}

@@ -57,7 +57,7 @@ class Oracle:
         cut: what is left of it; meant only then.
         others: what processes other than jobs take out of the table.
         kept_versions: the versions that stay readable without a snapshot.
-        time: the versions that lead to the newest one.
+        time: the versions that lead to the latest one.
         is_checked: ``check`` looks at the table at the end.
     """
 

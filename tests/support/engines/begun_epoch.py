@@ -25,5 +25,5 @@ def begin_epoch(
         ("sources/0/0", "v1\n", begin),
         (f"offsets/{epoch}", "v1\n{}\n", end),
     ):
-        checkpoint.files.overwrite(checkpoint.path(name), f"{before}{json.dumps(ends)}".encode())
-    checkpoint.files.overwrite(checkpoint.path("metadata"), json.dumps({"id": query}).encode())
+        checkpoint.file_io.overwrite(checkpoint.path(name), f"{before}{json.dumps(ends)}".encode())
+    checkpoint.file_io.overwrite(checkpoint.path("metadata"), json.dumps({"id": query}).encode())

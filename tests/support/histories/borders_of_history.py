@@ -50,14 +50,14 @@ class Topics:
     order: list[tuple[KafkaPlace, Sent]]
     produced: int
     messages: dict[KafkaPlace, list[bytes]] = field(init=False, default_factory=dict)
-    facts: dict[KafkaPlace, MessageTransactions] = field(init=False, default_factory=dict)
+    transactions: dict[KafkaPlace, MessageTransactions] = field(init=False, default_factory=dict)
     visible: dict[KafkaPlace, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for place, sent in self.order:
             self.messages.setdefault(place, []).append(sent.value)
         for place, values in self.messages.items():
-            self.facts[place] = debezium_transactions(_batch(values))
+            self.transactions[place] = debezium_transactions(_batch(values))
         self.show(at_once=True)
 
     @property
@@ -92,17 +92,19 @@ class Topics:
     def read(
         self,
         ranges: Sequence[OffsetRange],
-        pending: PendingMessages,
+        pending_messages: PendingMessages,
         _stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`."""
-        for planned in pending.unread_ranges(ranges):
+        for planned in pending_messages.unread_ranges(ranges):
             for index in range(planned.begin, planned.end, _BATCH):
                 until = min(planned.end, index + _BATCH)
                 assert until <= self.visible[planned.kafka_partition]
-                part = _part(self.facts[planned.kafka_partition], index, until)
-                pending.add(planned.kafka_partition, np.arange(index, until, dtype=np.int64), part)
-        pending.reach(ranges)
+                part = _part(self.transactions[planned.kafka_partition], index, until)
+                pending_messages.add(
+                    planned.kafka_partition, np.arange(index, until, dtype=np.int64), part
+                )
+        pending_messages.reach(ranges)
 
     def close(self) -> None:
         """See `MessageReader.close`."""
@@ -221,26 +223,28 @@ def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def _part(facts: MessageTransactions, begin: int, end: int) -> MessageTransactions:
-    """The facts of some of the messages."""
-    part, ends = slice(begin, end), facts.ends
-    chosen = np.flatnonzero((ends.message_index >= begin) & (ends.message_index < end))
-    counted = np.isin(ends.owners, chosen)
+def _part(transactions: MessageTransactions, begin: int, end: int) -> MessageTransactions:
+    """The transactions of some of the messages."""
+    part, end_markers = slice(begin, end), transactions.end_markers
+    chosen = np.flatnonzero(
+        (end_markers.message_index >= begin) & (end_markers.message_index < end)
+    )
+    counted = np.isin(end_markers.owners, chosen)
     return MessageTransactions(
-        kinds=facts.kinds[part],
-        names=facts.names[part],
-        sources=facts.sources[part],
-        tables=facts.tables[part],
-        orders=facts.orders[part],
-        positions=facts.positions[part],
-        ends=EndMarkers(
-            message_index=ends.message_index[chosen] - begin,
-            ids=ends.ids.take(pa.array(chosen)),
-            times=ends.times[chosen],
-            logs=ends.logs.take(pa.array(chosen)),
-            positions=ends.positions[chosen],
-            owners=np.searchsorted(chosen, ends.owners[counted]),
-            tables=ends.tables.filter(pa.array(counted)),
-            counts=ends.counts[counted],
+        kinds=transactions.kinds[part],
+        names=transactions.names[part],
+        sources=transactions.sources[part],
+        tables=transactions.tables[part],
+        orders=transactions.orders[part],
+        positions=transactions.positions[part],
+        end_markers=EndMarkers(
+            message_index=end_markers.message_index[chosen] - begin,
+            ids=end_markers.ids.take(pa.array(chosen)),
+            times=end_markers.times[chosen],
+            logs=end_markers.logs.take(pa.array(chosen)),
+            positions=end_markers.positions[chosen],
+            owners=np.searchsorted(chosen, end_markers.owners[counted]),
+            tables=end_markers.tables.filter(pa.array(counted)),
+            counts=end_markers.counts[counted],
         ),
     )

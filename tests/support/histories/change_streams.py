@@ -1,4 +1,4 @@
-"""Random streams of changes of one bucket, and what a dict says must come of them."""
+"""Random streams of changes of one bucket, and the rows that a dict expects of them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 class HiddenInMemory:
     """Implements `mergetree.file_access.HiddenChanges`; a batch is a file."""
 
-    late_changes = 0
+    late_change_count = 0
 
     def __init__(self, schema: pa.Schema, start: str) -> None:
         self.batches: list[pa.RecordBatch] = []

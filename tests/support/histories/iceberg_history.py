@@ -2,7 +2,7 @@
 
 `IcebergHistory.step` does something to the table, and `differences` lists what PyIceberg sees
 wrongly. It must see the rows of our own reader, or those at the last full compaction for a table
-without deletion vectors. An older snapshot must show what it showed when it was the newest one.
+without deletion vectors. An older snapshot must show what it showed when it was the latest one.
 PyIceberg finds the table by the file of its version, or by its name in a REST catalog.
 """
 
@@ -228,7 +228,7 @@ class IcebergHistory:
 
     @property
     def _metadata(self) -> Path:
-        return Path(IcebergPublisher(self.table).files.folder)
+        return Path(IcebergPublisher(self.table).iceberg_files.folder)
 
     @property
     def _in_catalog(self) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 
 
 class Busy:
@@ -13,9 +13,9 @@ class Busy:
             buckets=1, sorted_runs_max=6, running=1, queued=2, completed=3, waited_s=4.5
         )
 
-    def unfinished_compactions(self) -> list[CompactionUnderWay]:
+    def unfinished_compactions(self) -> list[UnfinishedCompaction]:
         return [
-            CompactionUnderWay(
+            UnfinishedCompaction(
                 partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
                 output_level=5, file_count=1, bytes=100,
             )

@@ -181,7 +181,7 @@ class DatabaseJob:
         return [json.loads(line)["reason"] for line in itertools.chain.from_iterable(lines)]
 
     def _write(self, name: str, text: str) -> None:
-        self.checkpoint.files.overwrite(self.checkpoint.path(name), text.encode())
+        self.checkpoint.file_io.overwrite(self.checkpoint.path(name), text.encode())
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
         location = f"{self.config.stream.quarantine}/{name}".rstrip("/")

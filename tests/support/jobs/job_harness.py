@@ -1,4 +1,4 @@
-"""What most tests of the whole job begin with: a topic, a configuration, runs, and the judge.
+"""The parts with which most tests of the whole job begin: topic, configuration, runs, judge.
 
 tests/conftest.py imports the fixture `harness`; do not import it elsewhere.
 """

@@ -170,7 +170,7 @@ class TwoTables:
     def done(self, epoch: int) -> None:
         """Spark goes on behind the epoch."""
         folder = self.checkpoint()
-        folder.files.overwrite(folder.path(f"commits/{epoch}"), b"v1")
+        folder.file_io.overwrite(folder.path(f"commits/{epoch}"), b"v1")
 
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
         """Rows of a new epoch; its number."""

@@ -326,7 +326,7 @@ class PaimonJava:
 
 
 def _texts(options: Mapping[str, Any] | None) -> dict[str, str]:
-    """Options as Paimon's texts: true for True."""
+    """Return options as Paimon's texts: true for True."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in (options or {}).items()
@@ -342,7 +342,7 @@ def _write_rows(path: str, rows: Iterable[RowOfKind]) -> None:
 def _rows(
     path: str, columns: Sequence[Sequence[str]], *, head: int
 ) -> Iterator[tuple[list[Any], Row]]:
-    """Each line: `head` leading values as they are, then the columns."""
+    """Yield each line of a file: its `head` leading values as they are, then its columns."""
     names = [name for name, _ in columns]
     converters = [
         (i, convert)

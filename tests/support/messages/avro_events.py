@@ -91,7 +91,7 @@ def batch(
 
 
 def a_row(rng: random.Random) -> dict[str, Any]:
-    some = {
+    columns = {
         "name": rng.choice(["Ada", "李雷 🚀", "", PLACEHOLDER, "x" * 200]),
         "amount": rng.choice([b"\x01\xe2", b"\xff", b"\x7f" * 5, b"\x7f" * 20, b""]),
         "at": rng.choice([0, 1709251199123456, -1, 2**63 - 1]),
@@ -103,7 +103,7 @@ def a_row(rng: random.Random) -> dict[str, Any]:
         "tags": rng.choice([[], ["a", None], ["b"] * 300]),
         "mood": rng.choice(["ok", "bad"]),
     }
-    row = {name: value if rng.random() < 0.8 else None for name, value in some.items()}
+    row = {name: value if rng.random() < 0.8 else None for name, value in columns.items()}
     return {"id": rng.choice([0, 1, -1, 64, 2**40, -(2**63)]), **row}
 
 

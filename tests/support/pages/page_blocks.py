@@ -52,7 +52,7 @@ def run_page(path: Path, run: Callable[[Block], str], languages: frozenset[str])
     real = "".join([*pieces, page[end:]])
     if rewriting():
         path.write_text(real, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == real, f"REWRITE=1 makes the output of {path} anew"
+    assert path.read_text(encoding="utf-8") == real, f"REWRITE=1 rewrites the output of {path}"
 
 
 def _tidy(printed: str) -> str:

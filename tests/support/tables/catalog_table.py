@@ -70,7 +70,7 @@ def assert_same_after_each_epoch(catalog: TableFinder, table: SmallTable, seed: 
 
 
 def assert_a_late_writer_fails(table: SmallTable, open_pointer: OpenPointer) -> None:
-    """Of two versions the first comes last; the caller looks at the pointer then."""
+    """Bring the pointer up to the older version after the newer one, and check that it stays."""
     table.commit(("+I", {"id": 1}))
     files = IcebergFiles.of_table(table.table.file_io, table.path, table.table.options)
     older = files.read_version(1)
@@ -83,7 +83,7 @@ def assert_a_late_writer_fails(table: SmallTable, open_pointer: OpenPointer) -> 
 
 @contextmanager
 def silent_port() -> Iterator[int]:
-    """A server that takes connections, and answers nothing."""
+    """Run a server that accepts connections and never answers; yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

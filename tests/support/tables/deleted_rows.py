@@ -32,7 +32,7 @@ def delete_some(table: FileStoreTable, rng: random.Random) -> set[int]:
 def planned_delete(
     table: FileStoreTable, rng: random.Random
 ) -> tuple[Snapshot, dict[str, Any]] | None:
-    """The snapshot that deletes one row of the newest one, and the row; its files are written.
+    """The snapshot that deletes one row of the latest one, and the row; its files are written.
 
     None where there is no row, or the one that was picked is deleted already.
     """

@@ -60,9 +60,10 @@ def _files_of_branch(table: FileStoreTable) -> set[str]:
 
 
 def files_that_later_changelogs_drop(table: FileStoreTable) -> set[str]:
-    """Where flushed files are the changelog: they go with the changelog that replaced them.
+    """Return flushed files that serve as changelog until a later changelog expires.
 
-    That may be the earliest snapshot, which will become one.
+    The later changelog is the one that replaced them. It may still be the earliest snapshot, which
+    becomes a changelog when it expires.
     """
     return set().union(*map(_later_drops, branches_of(table)))
 

@@ -4,7 +4,7 @@
 
 Each table lies in java_tables/java.db/<name>; java_tables/<name>.json tells, in the JSON of
 json_value, what a reader must find: {"rows": […], "changelog": [[snapshot, kind, row], …]}. The
-rows come from the model below, not from a reader. Made anew, only uuids and times change.
+rows come from the model below, not from a reader. Another run changes only uuids and times.
 """
 
 from __future__ import annotations

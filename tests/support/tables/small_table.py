@@ -1,4 +1,4 @@
-"""Small tables made in this process by our own writer, for tests of what reads them."""
+"""Small tables that our own writer makes in this process, for tests of readers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Change = tuple[str, Mapping[str, Any]]
 
 @dataclass
 class SteppingClock(Clock):
-    """A second passes at each look; waiting takes no time."""
+    """A clock that advances by a second at each look; waiting takes no time."""
 
     millis: int = TIME_MS
 
@@ -52,7 +52,7 @@ class SteppingClock(Clock):
 
 @dataclass
 class StandingClock(Clock):
-    """Stands still until a test sets it or a caller sleeps."""
+    """A clock that stands still until a test sets it or a caller sleeps."""
 
     millis: int = TIME_MS
 
@@ -68,7 +68,7 @@ class StandingClock(Clock):
 
 @dataclass
 class CompactHere:
-    """Compacts at once, in the caller."""
+    """An executor that compacts at once, in the caller's thread."""
 
     table: FileStoreTable
 

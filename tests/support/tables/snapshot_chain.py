@@ -19,7 +19,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def check_chain(table: FileStoreTable) -> list[Snapshot]:
-    """All snapshots, found right."""
+    """Check each snapshot and its links to others, and return all of them."""
     ids = table.snapshots.ids()
     assert ids == list(range(1, len(ids) + 1))
     snapshots = [table.snapshots.snapshot(number) for number in ids]

@@ -37,13 +37,13 @@ class ServerProcess:
     ) -> None:
         self.log_file = log
         self._name = Path(command[0]).name
-        with log.open("ab") as said:
+        with log.open("ab") as output:
             self._process = subprocess.Popen(
                 command,
                 cwd=cwd,
                 env=env if env is not None else os.environ,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 user=owner,
                 group=owner,

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from stream_app.app.cli.verb_list import VERBS
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "operate" / "deployment.md").read_text(
     encoding="utf-8"

@@ -1,6 +1,6 @@
 """Makes docs/reference/options.md from the declarations of keys and options.
 
-Compared with the file by test_docs.py; `REWRITE=1 ./run.sh test tidy` writes it anew.
+Compared with the file by test_docs.py; `REWRITE=1 ./run.sh test tidy` rewrites it.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def test_modules_have_no_state_but_what_the_page_lists() -> None:
 
 
 def state(tree: ast.Module) -> Iterator[ast.AST]:
-    """Containers that change, functions that remember, and variables that are set anew."""
+    """Containers that change, functions that remember, and variables that are set again."""
     for node in tree.body:
         match node:
             case ast.Assign(value=ast.Call() as call) | ast.AnnAssign(value=ast.Call() as call):

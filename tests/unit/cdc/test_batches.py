@@ -87,7 +87,7 @@ def test_deep_nesting_in_an_ignored_field() -> None:
 
 
 def test_values_that_no_longer_look_like_the_first_ones() -> None:
-    """The shape learnt from the first records is learnt anew when it no longer holds."""
+    """The decoder learns another shape when that of the first records does not hold."""
     decoder = a_format("id BIGINT, v DECIMAL(5,2)")
     first = decoder.decode(messages(*(insert(key, '"Aw=="') for key in range(100))))
     later = decoder.decode(messages(*(insert(key, "0.03") for key in range(100))))

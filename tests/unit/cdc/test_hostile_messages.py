@@ -26,7 +26,7 @@ from tests.support.messages.hostile_messages import (
     values_in_columns,
 )
 
-MESSAGES, BATCH, ALONE = 5_000, 500, 400
+MESSAGES, BATCH, ALONE = 2_500, 500, 200
 ALONE_STEP = 4
 """One message in so many is decoded alone too."""
 NAMES = parse_columns(COLUMNS).names
@@ -100,8 +100,8 @@ def test_messages_of_every_size_decode_alone_as_in_a_batch(wrapping: Wrapping) -
     decoded = decode(hostile)
     check(hostile, decoded)
     assert decoded.decoder_error_count == 0
-    some = hostile[::ALONE_STEP]
-    check_alone(some, decode(some))
+    sample = hostile[::ALONE_STEP]
+    check_alone(sample, decode(sample))
 
 
 def check_alone(hostile: list[Hostile], together: DecodedBatch) -> None:

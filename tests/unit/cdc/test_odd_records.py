@@ -134,7 +134,7 @@ def sums(decoded: list[DecodedBatch]) -> tuple[int, set[str], dict[Any, int]]:
 
 
 def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFormat]:
-    """The same format, anew each time."""
+    """Yield decoders of the same format, each without a shape from earlier records."""
     options = {name: rng.choice(values) for name, values in OPTIONS.items()}
     options |= {"unproven-keys": "quarantine", "truncate": "ignore"}
     keeps = rng.random() < 0.5

@@ -72,15 +72,15 @@ def table(tmp_path: Path) -> FileStoreTable:
 
 
 def test_files_are_whole_or_not_there(folder: JobFolder) -> None:
-    path, files = folder.path("sub/file"), folder.files
-    assert not files.exists(path)
+    path, file_io = folder.path("sub/file"), folder.file_io
+    assert not file_io.exists(path)
     with pytest.raises(FileNotFoundError):
-        files.read_bytes(path)
+        file_io.read_bytes(path)
     for data in (b"first", "zwölf\n".encode() * 1000, b""):
-        files.overwrite(path, data)
-        assert files.read_bytes(path) == data
-    assert files.exists(path)
-    assert files.exists(folder.path("sub"))
+        file_io.overwrite(path, data)
+        assert file_io.read_bytes(path) == data
+    assert file_io.exists(path)
+    assert file_io.exists(folder.path("sub"))
 
 
 def owned(folder: JobFolder, table: FileStoreTable) -> JobStateFile:
@@ -113,21 +113,21 @@ def test_a_checkpoint_of_another_table_is_refused(
 def test_a_checkpoint_of_another_application_is_refused(
     folder: JobFolder, table: FileStoreTable
 ) -> None:
-    folder.files.overwrite(folder.path("offsets/0"), b"v1")
+    folder.file_io.overwrite(folder.path("offsets/0"), b"v1")
     with pytest.raises(CheckpointError, match="by another application"):
         owned(folder, table)
 
 
 def test_a_damaged_checkpoint_is_reported(folder: JobFolder, table: FileStoreTable) -> None:
-    folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
+    folder.file_io.overwrite(folder.path("job_state.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as raised:
         owned(folder, table)
     assert raised.value.where == folder.location
 
 
 def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
-    folder.files.overwrite(folder.path("metadata"), b'{"id":"one"}')
-    folder.files.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
+    folder.file_io.overwrite(folder.path("metadata"), b'{"id":"one"}')
+    folder.file_io.overwrite(folder.path("offsets/7"), b'v1\n{"conf":{}}\n{"t":{"0":3}}')
     epochs = EpochLog(folder, can_reread=True)
     assert epochs.query_id() == "one"
     assert epochs.source_end(7) == '{"t":{"0":3}}'
@@ -145,7 +145,7 @@ def test_the_log_of_epochs_reads_what_spark_noted(folder: JobFolder) -> None:
 def test_damaged_offsets_are_an_error_with_a_remedy(
     folder: JobFolder, name: str, text: str
 ) -> None:
-    folder.files.overwrite(folder.path(name), text.encode())
+    folder.file_io.overwrite(folder.path(name), text.encode())
     epochs = EpochLog(folder, can_reread=True)
     with pytest.raises(
         CheckpointError, match=f"{name} of the checkpoint has no offsets"
@@ -173,8 +173,8 @@ def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
         assert epochs.is_done(epoch)
     assert writer.newest_epoch() == 3
     assert epochs.source_end(3) == '{"t":{"0":3,"10":7}}'
-    assert sorted(folder.files.list_names(folder.path("offsets"))) == ["2", "3"]
-    assert sorted(folder.files.list_names(folder.path("commits"))) == ["2", "3"]
+    assert sorted(folder.file_io.list_names(folder.path("offsets"))) == ["2", "3"]
+    assert sorted(folder.file_io.list_names(folder.path("commits"))) == ["2", "3"]
     writer.begin(3, {"t": {"10": 7, "0": 3}}, 5)  # as after an answer that was lost
     with pytest.raises(CheckpointError, match="another job has begun epoch 3"):
         writer.begin(3, {"t": {"0": 3}}, 6)
@@ -197,19 +197,19 @@ def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: JobFolder
         row = {"topic": "t", "partition": 0, "offset": offset, "reason": "why"}
         writer.write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
     names = ("epoch-0.jsonl", "epoch-0.old-1.jsonl", "epoch-0.old-2.jsonl")
-    texts = [folder.files.read_bytes(folder.path(name)).decode() for name in names]
+    texts = [folder.file_io.read_bytes(folder.path(name)).decode() for name in names]
     assert [json.loads(text)["offset"] for text in texts] == [3, 1, 2]
-    assert not folder.files.exists(folder.path("epoch-0.old-3.jsonl"))
+    assert not folder.file_io.exists(folder.path("epoch-0.old-3.jsonl"))
 
 
 def test_a_run_that_was_killed_between_keeping_and_writing(folder: JobFolder) -> None:
     """The next one keeps what was there no second time."""
-    folder.files.overwrite(folder.path("epoch-0.jsonl"), b"old\n")
-    folder.files.overwrite(folder.path("epoch-0.old-1.jsonl"), b"old\n")
+    folder.file_io.overwrite(folder.path("epoch-0.jsonl"), b"old\n")
+    folder.file_io.overwrite(folder.path("epoch-0.old-1.jsonl"), b"old\n")
     row = {"topic": "t", "partition": 0, "offset": 1, "reason": "why"}
     QuarantineWriter(folder, None).write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
-    assert not folder.files.exists(folder.path("epoch-0.old-2.jsonl"))
-    assert folder.files.read_bytes(folder.path("epoch-0.jsonl")).startswith(b'{"topic": "t"')
+    assert not folder.file_io.exists(folder.path("epoch-0.old-2.jsonl"))
+    assert folder.file_io.read_bytes(folder.path("epoch-0.jsonl")).startswith(b'{"topic": "t"')
 
 
 @pytest.mark.spark
@@ -217,7 +217,7 @@ def test_spark_opens_folders_of_schemes_that_only_hadoop_knows(spark: SparkSessi
     """An error about a scheme that Hadoop does not know either says what is missing."""
     folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
     with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as raised:
-        folder.files.exists(folder.path("offsets"))
+        folder.file_io.exists(folder.path("offsets"))
     assert folder.location == "oci://lake/checkpoint"
     assert "spark.jars" in raised.value.__notes__[0]
 

@@ -108,10 +108,10 @@ def test_the_file_of_0_1_0_is_read_and_then_replaced(tmp_path: Path) -> None:
 def test_a_warning_is_kept_once_and_named_by_its_table(tmp_path: Path) -> None:
     file = JobStateFile(a_folder(tmp_path))
     cut = JobWarning(
-        table="orders", problem="column at is a TIME", fix="make it anew", is_lasting=True
+        table="orders", problem="column at is a TIME", fix="make it again", is_lasting=True
     )
     file.warn([cut, JobWarning(problem="no numbers", fix="set stream.metrics-port")])
-    assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it anew"
+    assert str(cut) == "the table orders: column at is a TIME\n  to fix: make it again"
     (tmp_path / "job_state.json").rename(tmp_path / "before")
     file.warn([cut])
     assert files_in(file.folder) == ["before"], "it is known"
@@ -132,14 +132,14 @@ def test_a_passing_warning_ends_with_its_cause(
     stays = JobWarning(problem="no numbers", fix="set stream.metrics-port")
     lags = JobWarning(table="db.t", problem="Iceberg's readers lag", fix="correct the cause")
     file.warn([stays])
-    file.note_transient_warnings("callbacks", [lags])
-    file.note_transient_warnings("callbacks", [lags])
-    file.note_transient_warnings("services", [])
+    file.write_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("services", [])
     assert state_or_empty(file.folder).warnings == (stays, lags)
     assert caplog.text.count("Iceberg's readers lag") == 1
-    file.note_transient_warnings("callbacks", [])
+    file.write_transient_warnings("callbacks", [])
     assert state_or_empty(file.folder).warnings == (stays,)
-    file.note_transient_warnings("callbacks", [lags])
+    file.write_transient_warnings("callbacks", [lags])
     assert caplog.text.count("Iceberg's readers lag") == 2
 
 

@@ -30,7 +30,7 @@ def test_a_demo_that_has_ended_or_was_interrupted_is_cleared(tmp_path: Path) -> 
     demo.clear()
     assert not demo.database.exists()
     demo = with_a_demo(tmp_path)
-    demo.note_end()
+    demo.write_end()
     demo.clear()
     assert not demo.database.exists()
 
@@ -50,7 +50,7 @@ def test_a_table_that_the_demo_did_not_make_stays(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_table_that_was_written_since_stays(tmp_path: Path, name: str) -> None:
     demo = with_a_demo(tmp_path)
-    demo.note_end()
+    demo.write_end()
     (demo.database / name).parent.mkdir(parents=True, exist_ok=True)
     (demo.database / name).write_text("another one's")
     with pytest.raises(UsageError, match="has been written since the demo made it"):

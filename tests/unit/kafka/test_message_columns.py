@@ -24,16 +24,16 @@ class Memory:
     def put(self, cell: bytes | None, gap: int = 0) -> int:
         if cell is None:
             return 0
-        room = ctypes.create_string_buffer(bytes(gap) + cell + b"\0" * gap)
-        self.buffers.append(room)
-        return ctypes.addressof(room) + gap
+        buffer = ctypes.create_string_buffer(bytes(gap) + cell + b"\0" * gap)
+        self.buffers.append(buffer)
+        return ctypes.addressof(buffer) + gap
 
 
 def in_one_buffer(memory: Memory, values: list[bytes | None], gap: int) -> list[int]:
     """Addresses of cells one after another, as they come from a broker."""
-    room = ctypes.create_string_buffer(sum(len(value or b"") + gap for value in values) + 1)
-    memory.buffers.append(room)
-    address, calls = ctypes.addressof(room), []
+    buffer = ctypes.create_string_buffer(sum(len(value or b"") + gap for value in values) + 1)
+    memory.buffers.append(buffer)
+    address, calls = ctypes.addressof(buffer), []
     for value in values:
         if value is None:
             calls.append(0)

@@ -50,12 +50,12 @@ def site_of(args: argparse.Namespace) -> Site:
         )
         return JobSite(shown_job(config), checkpoint, SystemClock())
     options = file_io_options(os.environ)
-    warehouse, files = file_io_of(args.warehouse or WAREHOUSE, options)
-    if not files.exists(warehouse):
+    warehouse, file_io = file_io_of(args.warehouse or WAREHOUSE, options)
+    if not file_io.exists(warehouse):
         raise UsageError(
             "there is no such warehouse",
             where=warehouse,
             fix="name the folder that holds DATABASE.db folders, or --conf FILE",
         )
     secrets = Secrets(environment_secrets(os.environ))
-    return WarehouseSite(warehouse, files, options, SystemClock(), secrets)
+    return WarehouseSite(warehouse, file_io, options, SystemClock(), secrets)

@@ -22,14 +22,7 @@ from rich.text import Text
 
 from stream_app.app.inspect.bucket_trees import next_compactions
 from stream_app.app.inspect.compaction_history import compactions_of
-from stream_app.app.inspect.job_status import (
-    EMPTY,
-    LOADING,
-    READY,
-    WAITING,
-    TableStatus,
-    shorten_reason,
-)
+from stream_app.app.inspect.table_status import JobTableState, TableStatus, shorten_reason
 from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible_text
 from stream_app.app.web.site import Site
@@ -43,7 +36,12 @@ from stream_app.model.snapshot import (
     Snapshot,
 )
 
-_STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow", LOADING: "yellow"}
+_STYLES = {
+    JobTableState.READY: "green",
+    JobTableState.WAITING: "yellow",
+    JobTableState.EMPTY: "yellow",
+    JobTableState.LOADING: "yellow",
+}
 _LINES_AROUND = 5
 """The number of lines for the title, the list's head with its rules, and the keys."""
 _SNAPSHOTS_SHOWN, _SNAPSHOTS_READ, _COMPACTIONS_SHOWN = 4, 30, 4
@@ -57,7 +55,7 @@ _OMITTED_COLUMNS = ("changed", "epoch", "snapshot", "runs")
 _NAME_WIDTH_MIN = 24
 """The minimum number of characters that are shown of a name."""
 _COLUMN_RATIOS = {"table": 2, "reason": 3}
-"""Columns that may be cut, and their shares of the remaining room."""
+"""Columns that may be cut, and their shares of the remaining width."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 
@@ -213,6 +211,7 @@ def _epoch_parts(snapshots: Sequence[Snapshot]) -> Iterator[str]:
 
 
 def _details(site: Site, name: str) -> list[Text]:
+    """Return the lines about a table: snapshots, last epoch, compactions, and what is due."""
     table = site.open(name)
     snapshots = list(islice(table.snapshots.backwards(), _SNAPSHOTS_READ))
     lines = [Text(visible_text(name), style="bold")]

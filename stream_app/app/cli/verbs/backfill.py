@@ -149,6 +149,7 @@ def _backfill_from_database(
     source_config: SourceConfig,
     scope: Scope,
 ) -> int:
+    """Compare the table with its database, write the rows that differ, and return 0."""
     state = state_of_job(job_tables)
     with summed_database(named_database(args, job_tables)) as database:
         finder = SourceTableFinder(job_tables=job_tables, state=state, database=database)

@@ -62,6 +62,12 @@ examples:
   stream-app changelog warehouse/shop.db/orders --follow --format jsonl
   stream-app changelog warehouse/shop.db/orders --follow --from latest-full --consumer search \\
     --to-kafka localhost:9092/orders-changes"""
+EARLIEST = "earliest"
+_NAMED_STARTS = (
+    StartMode.LATEST.value,
+    StartMode.LATEST_FULL.value,
+    StartMode.COMPACTED_FULL.value,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
+    """Write the changelog to Kafka or to stdout, in the format of the arguments."""
     if args.to_kafka is not None and args.format not in (None, _DEBEZIUM):
         raise UsageError(
             f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
@@ -138,33 +145,40 @@ def _run(args: argparse.Namespace) -> None:
     table = named_table(args.table)
     if args.to_kafka is not None or args.format == _DEBEZIUM:
         _check_keys(table, columns_argument(args.columns))
-    follow, schema = _make_follow(table, args)
+    changelog_follow, schema = _make_follow(table, args)
     converter = DebeziumConverter(table=table.location, keys=table.schema.primary_keys)
     sink = sys.stdout.buffer
     with ExitStack() as stack:
         if args.to_kafka is not None:
             output = stack.enter_context(KafkaOutput(args.to_kafka))
             _send_steps(
-                follow, lambda batch: output.send(*converter.keys_and_values(batch)), output.flush
+                changelog_follow,
+                lambda batch: output.send(*converter.keys_and_values(batch)),
+                output.flush,
             )
         elif args.format == _DEBEZIUM:
-            _send_steps(follow, lambda batch: sink.write(_lines(converter, batch)), sink.flush)
+            _send_steps(
+                changelog_follow, lambda batch: sink.write(_lines(converter, batch)), sink.flush
+            )
         else:
             write = write_jsonl if args.format == "jsonl" else write_table
             if not args.follow and args.consumer is None:
-                write(_rows(changelog_batches(follow), schema), schema, sink)
+                write(_rows(changelog_batches(changelog_follow), schema), schema, sink)
                 return
-            for step in follow.steps():  # a text table for each step, so that it appears at once
-                write(_rows(follow.batches(step), schema), schema, sink)
+            # Write a text table for each step, so that it appears at once.
+            for step in changelog_follow.steps():
+                write(_rows(changelog_follow.batches(step), schema), schema, sink)
                 sink.flush()
 
 
 def _send_steps(
-    follow: ChangelogFollow, send: Callable[[ChangelogBatch], object], flush: Callable[[], object]
+    changelog_follow: ChangelogFollow,
+    send: Callable[[ChangelogBatch], object],
+    flush: Callable[[], object],
 ) -> None:
     """Pass on each step as a whole before the next one, which stores the progress, begins."""
-    for step in follow.steps():
-        for batch in follow.batches(step):
+    for step in changelog_follow.steps():
+        for batch in changelog_follow.batches(step):
             send(batch)
         flush()
 
@@ -172,6 +186,7 @@ def _send_steps(
 def _make_follow(
     table: FileStoreTable, args: argparse.Namespace
 ) -> tuple[ChangelogFollow, pa.Schema]:
+    """Check the arguments, and return the follow and the Arrow schema of its output."""
     start = start_of(args.start or EARLIEST)
     if args.end is not None and args.end < 1:
         raise UsageError(f"--to {args.end} is below 1", fix="give 1 or more")
@@ -187,7 +202,7 @@ def _make_follow(
     if not has_progress:
         check_start(table, start, follow=args.follow)
     columns = columns_argument(args.columns)
-    read = StreamRead(
+    stream_read = StreamRead(
         table,
         None if columns is None else tuple(columns),
         None if args.where is None else row_filter(args.where, table.schema),
@@ -200,8 +215,8 @@ def _make_follow(
         ignore_progress=args.ignore_progress,
     )
     kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
-    schema = pa.schema([kind, snapshot, *list(read.schema)[1:]])
-    return ChangelogFollow(read, settings), schema
+    schema = pa.schema([kind, snapshot, *list(stream_read.schema)[1:]])
+    return ChangelogFollow(stream_read, settings), schema
 
 
 def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
@@ -225,14 +240,6 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
 def _lines(converter: DebeziumConverter, batch: ChangelogBatch) -> bytes:
     _, values = converter.keys_and_values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
-
-
-EARLIEST = "earliest"
-_NAMED_STARTS = (
-    StartMode.LATEST.value,
-    StartMode.LATEST_FULL.value,
-    StartMode.COMPACTED_FULL.value,
-)
 
 
 def start_of(text: str) -> StreamStart:

@@ -154,6 +154,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_source(args: argparse.Namespace, progress: ProgressLine) -> int:
+    """Compare one table or a job's tables with the source; return the exit code."""
     config = configuration_of(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     if (args.table is None and job_tables is None) or args.source_kafka or args.quick:

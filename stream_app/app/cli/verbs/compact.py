@@ -13,9 +13,9 @@ import sys
 from stream_app.app.cli.arguments.compaction import add_compact_arguments, compaction_settings
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.inspect.bucket_trees import (
-    PlannedCompaction,
-    planned_compaction,
-    planned_compactions,
+    DueCompaction,
+    due_compaction,
+    due_compactions,
 )
 from stream_app.app.job.sorted_compaction import plan_sorting
 from stream_app.app.launch.spark_log import become_spark
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
         plan_sorting(settings)  # report what is wrong before Spark begins
     if args.dry_run:
         plan = first_compactions(settings)
-        for line in Listing(PlannedCompaction, plan).lines():
+        for line in Listing(DueCompaction, plan).lines():
             print(line)
         if not plan:
             print("nothing is due")
@@ -68,10 +68,10 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     become_spark(command, f"compact-{settings.table.label}", settings.table.location)
 
 
-def first_compactions(settings: CompactionSettings) -> list[PlannedCompaction]:
+def first_compactions(settings: CompactionSettings) -> list[DueCompaction]:
     """Return the compactions with which the job would begin."""
     if settings.row_order is not None:
-        return [planned_compaction(settings.table, request) for request in plan_sorting(settings)]
+        return [due_compaction(settings.table, request) for request in plan_sorting(settings)]
     snapshot = settings.table.snapshots.latest()
     buckets = settings.choice.buckets(settings.table, snapshot)
-    return planned_compactions(settings.table, snapshot, buckets, full=settings.full)
+    return due_compactions(settings.table, snapshot, buckets, full=settings.full)

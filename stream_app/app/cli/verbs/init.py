@@ -16,7 +16,7 @@ from stream_app.app.config.source_config import SourceConfig, SourceKind
 from stream_app.app.ops.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.first_messages import format_notice, messages_at_both_ends
 from stream_app.app.source.jdbc_table import jdbc_table
-from stream_app.app.source.topic_checks import check_topics
+from stream_app.app.source.topic_checks import checked_topics
 from stream_app.cdc.column_drift import INEXACT, JSON_AS
 from stream_app.cdc.message_format import SourceFacts
 from stream_app.errors import UsageError, WrongSourceError
@@ -135,6 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draft_of_table(args: argparse.Namespace) -> JobDraft:
+    """Return a draft by a table of the database, and print which columns have no counterpart."""
     mapping = _mapping_options(args)
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
@@ -167,11 +168,16 @@ def _mapping_options(args: argparse.Namespace) -> MappingOptions:
 
 
 def _draft_of_topics(args: argparse.Namespace) -> JobDraft:
+    """Return a draft by the messages of a topic.
+
+    Raises:
+        WrongSourceError: no message shows a column.
+    """
     mapping = _mapping_options(args)
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
-    topics = check_topics(source)
+    topics = checked_topics(source)
     [topic] = source.topics
     messages = messages_at_both_ends(source, topics).get(topic)
     facts = source_facts(source.format, source.format_options)
@@ -227,7 +233,7 @@ def _job_draft(
         warehouse=args.warehouse,
         database=args.database or names[0],
         name=args.name or names[1],
-        table=_check_columns(table),
+        table=_checked_table(table),
         settings={
             **{
                 f"kafka.{key}": value
@@ -239,6 +245,7 @@ def _job_draft(
 
 
 def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
+    """Return the source of the drafted job, which has only the topic and its cluster."""
     if args.conf is None:
         source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
     else:
@@ -291,7 +298,7 @@ def _names(topic: str, facts: SourceFacts, messages: pa.RecordBatch) -> tuple[st
     return (parents[-1] if parents else "default"), name
 
 
-def _check_columns(table: SourceTable) -> SourceTable:
+def _checked_table(table: SourceTable) -> SourceTable:
     unquotable = [
         column.name for column in table.columns if "`" in column.name and '"' in column.name
     ]

@@ -19,7 +19,7 @@ from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.ops.recorded_tables import paths_of
-from stream_app.app.ops.replay.job_replay import job_replays
+from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.record_replay import replay_lines
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text, time_text
@@ -260,6 +260,7 @@ class _Records:
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    """Yield the lines that summarise the unresolved records, by table if there are several."""
     tables = records.unresolved_by_table()
     summaries = _summaries(records.unresolved_records())
     columns: tuple[Column, ...] = _COLUMNS
@@ -337,6 +338,7 @@ def _text(data: bytes | None) -> str:
 
 
 def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    """Mark the unresolved records as dropped, then remove them; yield the lines to print."""
     quarantine, unresolved_records = records.quarantine, records.unresolved_records()
     if not unresolved_records:
         yield NOTHING
@@ -364,7 +366,7 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    by_table = job_replays(job_tables, records.job_quarantine, args.table)
+    by_table = job_record_replays(job_tables, records.job_quarantine, args.table)
     for name, replay in by_table.items():
         if args.table is None and job_tables.separates_tables:
             yield f"{name}:"

@@ -13,15 +13,8 @@ from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.named_table import check_table_name
 from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.database_facts import database_facts
-from stream_app.app.inspect.job_status import (
-    HELD,
-    MISSING,
-    REFUSED,
-    UNREADABLE,
-    JobStatus,
-    TableStatus,
-    shorten_reason,
-)
+from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.inspect.table_status import JobTableState, TableStatus, shorten_reason
 from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_folder_access import checkpoint_of, not_begun_text
 from stream_app.app.text.listing import Listing
@@ -30,7 +23,12 @@ from stream_app.checkpoint.job_state import read_state
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 
-_TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
+_TROUBLES = (
+    JobTableState.HELD,
+    JobTableState.MISSING,
+    JobTableState.UNREADABLE,
+    JobTableState.REFUSED,
+)
 
 
 DESCRIPTION = """\

@@ -19,7 +19,7 @@ from stream_app.app.cli.output.screen import (
     summary,
     table_list,
 )
-from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.inspect.table_status import TableStatus
 from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
 

@@ -144,7 +144,7 @@ class WholeDatabase(JobTables):
         return self.expectations.of_table(name, columns)
 
     def source_of(self, name: str) -> SourceConfig:
-        """See `JobTables.source_of`."""
+        """Return the source; the table's options override its own, which override [sync]."""
         declared_options = {option.key for option in format_named(self.source.format).options}
         database_options = {
             DriftKind.UNKNOWN.option: DriftReaction.EVOLVE.value,

@@ -269,6 +269,7 @@ class LineageSender(JobListener):
         )
 
     def _output(self, name: str, changes: WrittenChanges) -> OutputDataset:
+        """Return the written table, with facets of its schema, version, lineage and statistics."""
         table = changes.table_job.table
         schema = table.schema
         facets: dict[str, DatasetFacet] = {

@@ -32,6 +32,13 @@ from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
 Facts = Mapping[str, str | int | float]
+_LOG = logging.getLogger(__name__)
+_REPORT_WAIT_S = 30.0
+"""The seconds without a report of a further table after which an epoch's span ends.
+
+Later reports still join the epoch's trace.
+"""
+_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +103,6 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-_LOG = logging.getLogger(__name__)
-_REPORT_WAIT_S = 30.0
-"""The seconds without a report of a further table after which an epoch's span ends.
-
-Later reports still join the epoch's trace.
-"""
-_NS = 1_000_000
 
 
 @dataclass(slots=True)

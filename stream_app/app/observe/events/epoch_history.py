@@ -11,7 +11,7 @@ from stream_app.cdc.change_batch import Violation
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 
 EPOCHS_KEPT = 120
 
@@ -41,7 +41,7 @@ class TableActivity:
     """
 
     metrics: CompactionMetrics
-    under_way: tuple[CompactionUnderWay, ...] = ()
+    unfinished_compactions: tuple[UnfinishedCompaction, ...] = ()
     violations: Mapping[Violation, int] = field(default_factory=dict)
 
 
@@ -52,7 +52,7 @@ class ShowsCompactions(Protocol):
         """Return metrics of the compactions, or None before the first epoch."""
         ...
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return the compactions that wait for a thread or run."""
         ...
 
@@ -83,7 +83,7 @@ class EpochHistory:
             return None
         return TableActivity(
             metrics=metrics,
-            under_way=tuple(job.unfinished_compactions()),
+            unfinished_compactions=tuple(job.unfinished_compactions()),
             violations=dict(self._violations.get(table, {})),
         )
 

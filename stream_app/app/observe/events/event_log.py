@@ -132,6 +132,7 @@ class EventLog:
         self.listeners.call(lambda listener: listener.on_epoch(self._name, report))
 
     def _report_epoch(self, report: EpochReport) -> None:
+        """Count an epoch in the metrics, log it with its warnings, and write its event."""
         self._update_metrics(lambda metrics: metrics.count_epoch(report))
         if report.skipped:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
@@ -306,6 +307,7 @@ class EventLog:
 def _warn_of_column(
     drift_kind: DriftKind, name: str, sighting: RecordSighting, option: str, prefix: str
 ) -> None:
+    """Log how a column of records differs from the table, the remedy, and the first record."""
     messages = {
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
         "the table, or say what becomes of such records (%s)",

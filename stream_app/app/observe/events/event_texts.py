@@ -131,10 +131,11 @@ def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
+    """Return the members of an event about compactions."""
     metrics = report.metrics
     amplification = metrics.write_amplification
     return {
-        "sorted_runs": dict(report.sorted_runs),
+        "sorted_runs": dict(report.sorted_run_histogram),
         "level0_files_max": metrics.level0_files_max,
         "level0_files": metrics.level0_files,
         "waiting_rows": metrics.waiting_rows,

@@ -88,7 +88,7 @@ class StoreCollector(Collector):
     def _copy_families(self, total: Mapping[str, int]) -> Iterator[Metric]:
         name = PREFIX + "lookup_copies"
         family = CounterMetricFamily(
-            name, "Look-ups by local copies of files, by event.", labels=["table", "event"]
+            name, "Lookups by local copies of files, by event.", labels=["table", "event"]
         )
         for event in EVENTS:
             label = event.removeprefix("lookup_")

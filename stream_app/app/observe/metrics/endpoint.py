@@ -70,6 +70,7 @@ def serving(
 
 
 def _application(registry: CollectorRegistry, checks: Checks) -> Application:
+    """Return the ASGI application; it logs the first failure of each path, and answers 500."""
     failed_paths: set[str] = set()
 
     def response_or_failure(scope: AsgiMessage) -> _Response:

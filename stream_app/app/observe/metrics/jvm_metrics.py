@@ -53,6 +53,7 @@ class JvmCollector(Collector):
         yield from families
 
     def _families(self, spark: SparkSession) -> Iterator[Metric]:
+        """Yield the metrics of the driver's JVM and of the executors at this moment."""
         java, context = jvm(spark).java, java_context(spark).sc()
         beans = java.lang.management.ManagementFactory
         heap = beans.getMemoryMXBean().getHeapMemoryUsage()
@@ -80,8 +81,10 @@ class JvmCollector(Collector):
             "executors", "Executors of Spark; on one machine the driver is the only one.",
             max(1, len(infos)) if is_local else len(infos) - 1,
         )  # fmt: skip
-        running_tasks = sum(info.numRunningTasks() for info in infos)
-        yield self._gauge("tasks_running", "Tasks that executors are working at.", running_tasks)
+        running_task_count = sum(info.numRunningTasks() for info in infos)
+        yield self._gauge(
+            "tasks_running", "Tasks that executors are working at.", running_task_count
+        )
 
     def _gauge(self, name: str, meaning: str, value: float) -> Metric:
         family = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])

@@ -65,7 +65,7 @@ class SourceMetrics:
             "topic",
             "partition",
         )
-        self._newest = gauge(
+        self._newest_time = gauge(
             "newest_message_timestamp_seconds",
             "Time of the newest message that is in the table, as Kafka has it.",
         )
@@ -115,6 +115,7 @@ class SourceMetrics:
             self._set_lag(label)
 
     def _set_lag(self, label: str) -> None:
+        """Export the lag of the source, of its tables and partitions, as far as it is known."""
         progress, self._offsets = self._progress, self._read_offsets()
         lags: Mapping[PartitionLabels, int] = {} if progress is None else progress.partition_lags
         lag = None if progress is None else progress.lag
@@ -172,7 +173,7 @@ class SourceMetrics:
     def _note_message_time(self, label: str, name: str, time_s: float) -> None:
         key = label, name
         self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
-        self._newest.labels(label).set(self._newest_s[key])
+        self._newest_time.labels(label).set(self._newest_s[key])
         if key not in self._held_tables:
             self._ready_s = max(time_s, self._ready_s or time_s)
         if self._knows_source:

@@ -115,9 +115,10 @@ class DatabaseBackfill:
         append = SingleAppend.begin(self.table, f"{_USER}{uuid.uuid4().hex}")  # step 1
         source_side = database_side(self.database, self.source, self.table.schema)
         table_side, label = newest_side(self.table, source_side.columns), source_side.label
+        # Step 2.
         comparison = compare_sums(
             table_side, source_side, wait_s=self.wait_s, clock=self.table.clock
-        )  # step 2
+        )
         with scratch_folder("backfill") as folder:
             source_check = SourceCheck(self.table, folder, append.basis)
             self._check_buckets(source_check)
@@ -209,6 +210,7 @@ class _DifferingRows:
         }
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
+        """Yield the database's rows of the compared keys as messages, like a first load."""
         table, database = self.backfill.table, self.backfill.database
         loaded_database = LoadedDatabase(
             database.connection, database.url, self.backfill.job_tables

@@ -115,6 +115,7 @@ class TopicBackfill:
                 self.source_config, [(ends, omissions)], self.progress, self.since_ms
             )
             messages = covered_records.noting_covered(own_messages(batches, self.splitter), users)
+            # Step 2.
             count = replay_source(
                 source_check,
                 messages,
@@ -122,23 +123,25 @@ class TopicBackfill:
                 self.table_config,
                 omissions,
                 self.choice,
-            )  # step 2
+            )
             self._check_messages(omissions)
             is_whole = self.since_ms is None and not omissions.has_gaps
+            # Step 3.
             changes = TableChanges(
                 table=self.table,
                 source_check=source_check,
                 snapshot=append.known_snapshot,
                 is_whole=is_whole,
                 scope=self.scope,
-            )  # step 3
+            )
             snapshot = None
             if dry_run:
                 for _ in itertools.chain(changes.duplicate_deletes(), changes.bucket_changes()):
                     pass
+            # Step 4.
             elif files := append.write_buckets(
                 changes.bucket_changes(), changes.duplicate_deletes()
-            ):  # step 4
+            ):
                 covered_records.mark(name, append.commit_user)
                 snapshot = append.commit(files, {})
                 covered_records.mark(name, append.commit_user, snapshot.snapshot_id)

@@ -13,7 +13,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.recorded_tables import choice_of, recorded_splitter
 from stream_app.app.ops.source_comparison.source_replay import (
     own_messages,
-    replay_pipeline,
+    source_replay_pipeline,
     table_end,
 )
 from stream_app.app.source.kafka_reader import end_offsets
@@ -81,7 +81,9 @@ class UnreadMessages:
             WrongSourceError: a topic was deleted or recreated after the job had read it.
             UsageError: only Spark can read the topics, or no job has read them into the table.
         """
-        pipeline = replay_pipeline(self.table, self.source_config, self.table_config, self.choice)
+        pipeline = source_replay_pipeline(
+            self.table, self.source_config, self.table_config, self.choice
+        )
         texts: set[bytes] = set()
         for messages in own_messages(self._messages(), self.splitter):
             texts.update(key_texts(pipeline.decode(messages).changes.rows, keys).to_pylist())

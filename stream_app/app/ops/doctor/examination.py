@@ -119,16 +119,16 @@ class Examination:
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Yield observations of the store's rights, atomic creation and clock."""
-        folder, files = file_io_of(location, self.job_tables.file_system)
+        folder, file_io = file_io_of(location, self.job_tables.file_system)
         existing_folder = folder
         if is_local(location):
-            files, existing_folder = probe_local(location)
+            file_io, existing_folder = probe_local(location)
         else:
-            files.check_atomic_create(folder)
+            file_io.check_atomic_create(folder)
         yield good_observation(
             part, f"{folder} can be written, and of two writers of a file one wins"
         )
-        store_ms = store_now_ms(files, existing_folder)
+        store_ms = store_now_ms(file_io, existing_folder)
         yield from clock_observations(part, "the store", store_ms, self.clock)
 
     def _catalog(self) -> Iterator[Observation]:

@@ -122,7 +122,7 @@ def _size(spark_settings: Mapping[str, str], key: str, default: str) -> int | Ob
     try:
         return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
     except ValueError as error:
-        return problem("memory", f"{key} {error}", "give it such as '4g'")
+        return problem("memory", f"{key} {error}", "give a size such as '4g'")
 
 
 def machine_memory() -> int:

@@ -15,7 +15,7 @@ from stream_app.app.config.job_tables.whole_database import WholeDatabase
 from stream_app.app.config.source_config import SourceKind
 from stream_app.app.ops.recorded_tables import named_splitter
 from stream_app.app.ops.replay.later_change_check import ReadRange, topic_reader
-from stream_app.app.ops.replay.record_replay import Replay, as_messages
+from stream_app.app.ops.replay.record_replay import RecordReplay, as_messages
 from stream_app.app.ops.source_comparison.source_replay import own_messages
 from stream_app.app.table_setup.job_catalog import open_job_table
 from stream_app.app.table_setup.table_pipeline import (
@@ -36,12 +36,12 @@ from stream_app.quarantine.quarantine_folder import Quarantine, QuarantinedRecor
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def job_replays(
+def job_record_replays(
     job_tables: SingleTable | WholeDatabase,
     quarantine: Quarantine,
     name: str | None,
     read: ReadRange | None = None,
-) -> Mapping[str, Replay]:
+) -> Mapping[str, RecordReplay]:
     """Return table → replay, for a job whose source is Kafka.
 
     Args:
@@ -74,26 +74,28 @@ def job_replays(
             table = open_job_table(job_tables, job_tables.location)
             names = [] if job_tables.joins_sources else state.source_tables_of().values()
             source_tables = frozenset(name for names_of_topic in names for name in names_of_topic)
-            replay = _replay(job_tables, quarantine, table, epoch_log, reader)
+            replay = _record_replay(job_tables, quarantine, table, epoch_log, reader)
             return {job_tables.name: replace(replay, source_tables=source_tables)}
         case WholeDatabase():
-            database = _DatabaseReplays(job_tables, quarantine, epoch_log, reader, state.origins)
+            database = _DatabaseRecordReplays(
+                job_tables, quarantine, epoch_log, reader, state.origins
+            )
             if name is not None:
-                return {name: database.own_replay(name)}
-            return database.unassigned_replays()
+                return {name: database.own_record_replay(name)}
+            return database.unassigned_record_replays()
 
 
-def _replay(
+def _record_replay(
     job_tables: JobTables,
     quarantine: Quarantine,
     table: FileStoreTable,
     epoch_log: EpochLog,
     read: ReadRange,
-) -> Replay:
+) -> RecordReplay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
     settings = row_settings(job_tables, table, quarantines_non_inserts=True)
-    return Replay(
+    return RecordReplay(
         quarantine=quarantine,
         table=table,
         job_commit_user=epoch_log.query_id(),
@@ -109,7 +111,7 @@ def _replay(
 
 
 @dataclass(frozen=True, slots=True)
-class _DatabaseReplays:
+class _DatabaseRecordReplays:
     """The replays of a job of a whole database.
 
     Attributes:
@@ -123,34 +125,34 @@ class _DatabaseReplays:
     read: ReadRange
     origins: Mapping[Origin, str]
 
-    def own_replay(self, name: str) -> Replay:
+    def own_record_replay(self, name: str) -> RecordReplay:
         """Return the replay of the records in a table's own folder."""
-        return self._replay_of_table(
+        return self._record_replay_of_table(
             name, self.job_quarantine.of_table(name), other_quarantine=self.job_quarantine
         )
 
-    def unassigned_replays(self) -> Mapping[str, Replay]:
+    def unassigned_record_replays(self) -> Mapping[str, RecordReplay]:
         """Return the replays of tables to which records of no table belong by the current rules."""
         records = list(self.job_quarantine.records())
         names = {name for name in self._table_names(records) if name is not None}
         replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                replay = self._replay_of_table(
+                replay = self._record_replay_of_table(
                     name, self.job_quarantine, other_quarantine=self.job_quarantine.of_table(name)
                 )
                 replays[name] = replace(replay, selects=functools.partial(self._are_of, name))
         return replays
 
-    def _replay_of_table(
+    def _record_replay_of_table(
         self, name: str, quarantine: Quarantine, *, other_quarantine: Quarantine
-    ) -> Replay:
+    ) -> RecordReplay:
         # Read the job's progress first: later commits are in the table's snapshots.
         finished_offsets = _finished_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.job_tables, quarantine, table, self.epoch_log, read),
+            _record_replay(self.job_tables, quarantine, table, self.epoch_log, read),
             finished_offsets=finished_offsets,
             other_quarantine=other_quarantine,
         )

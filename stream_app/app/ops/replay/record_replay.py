@@ -84,8 +84,8 @@ class ReplayOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """A replay of one table's quarantine.
+class RecordReplay:
+    """A replay of the records in one table's quarantine.
 
     Attributes:
         job_commit_user: the commit user of the table's job.
@@ -135,9 +135,10 @@ class Replay:
         """Carry out steps 1 to 5 once."""
         name = uuid.uuid4().hex
         append = SingleAppend.begin(self.table, _USER + name)  # step 1
-        epochs = epochs_as_of(self.table.snapshots, append.known_snapshot)
-        if append.known_snapshot is not None and not dry_run:
-            self.quarantine.note_snapshots(dict.fromkeys(epochs, append.known_snapshot.snapshot_id))
+        known_snapshot = append.known_snapshot
+        epochs = epochs_as_of(self.table.snapshots, known_snapshot)
+        if known_snapshot is not None and not dry_run:
+            self.quarantine.write_snapshots(dict.fromkeys(epochs, known_snapshot.snapshot_id))
         self._check_one_job(epochs)
         job_epochs = [epoch for user, epoch in epochs.items() if user == self.job_commit_user]
         job_ends = _largest_ends(_ends(job_epochs), self.finished_offsets)
@@ -149,9 +150,8 @@ class Replay:
         present_records = [record for record in chosen_records if not record.is_replaced]
         ready_records, early_records = _split_at_ends(present_records, job_ends)
         self._check_places(ready_records)
-        rows, outcomes, bad_records = self._decide(
-            ready_records, unresolved_records, ends
-        )  # steps 3 and 4
+        # Steps 3 and 4.
+        rows, outcomes, bad_records = self._decide(ready_records, unresolved_records, ends)
         records_by_outcome = defaultdict[RecordOutcome, list[QuarantinedRecord]](list)
         for record, outcome in outcomes:
             records_by_outcome[outcome].append(record)

@@ -1,6 +1,6 @@
 """Decodes the messages of a job's table again, as the job does, into sorted runs on local disk.
 
-A table's latest snapshot of an epoch records the epoch's end offsets, where the replay ends.
+A table's latest snapshot of an epoch records the epoch's end offsets, where the source replay ends.
 `topic_messages` reads the messages. `topic_comparison` and `app.ops.backfill` compare the runs with
 the table.
 """
@@ -44,21 +44,23 @@ class SourceReplay:
 
     def __init__(
         self,
-        check: SourceCheck,
+        source_check: SourceCheck,
         source_config: SourceConfig,
         table_config: TableConfig,
         omissions: Omissions,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
-        """Begin a replay.
+        """Begin a source replay.
 
         Args:
             omissions: receives the bad records and other omissions.
             choice: the source tables whose records the table accepts; other records are bad.
         """
-        self._pipeline = replay_pipeline(check.table, source_config, table_config, choice)
-        self._assigner = check.assigner
-        self._check, self._omissions = check, omissions
+        self._pipeline = source_replay_pipeline(
+            source_check.table, source_config, table_config, choice
+        )
+        self._assigner = source_check.assigner
+        self._source_check, self._omissions = source_check, omissions
         self._buffer: list[pa.RecordBatch] = []
         self.count = self.buffered_row_count = 0
 
@@ -69,7 +71,7 @@ class SourceReplay:
         changes = decoded.changes
         if decoded.last_truncate is not None:  # the source truncated its table
             self._buffer, self.buffered_row_count = [], 0
-            self._check.source_rows.empty()
+            self._source_check.source_rows.empty()
             changes = changes.changes_after(decoded.last_truncate)
         rows = with_messages(changes, messages)
         self._buffer.append(rows)
@@ -79,17 +81,17 @@ class SourceReplay:
     def flush(self) -> None:
         """Write the changes in memory to a sorted run of each bucket."""
         if self.buffered_row_count:
-            self._check.source_rows.add(self._assigner.assign(concat_rows(self._buffer)))
+            self._source_check.source_rows.add(self._assigner.assign(concat_rows(self._buffer)))
         self._buffer, self.buffered_row_count = [], 0
 
     def finish(self) -> None:
         """Write the remaining changes, and record rows that the writer refuses as bad records."""
         self.flush()
-        if refused_rows := self._check.source_rows.refused:
+        if refused_rows := self._source_check.source_rows.refused:
             self._omissions.add_bad(bad_records_of_refused(refused_rows))
 
 
-def replay_pipeline(
+def source_replay_pipeline(
     table: FileStoreTable,
     source_config: SourceConfig,
     table_config: TableConfig,
@@ -109,7 +111,7 @@ def replay_pipeline(
 
 
 def replay_source(
-    check: SourceCheck,
+    source_check: SourceCheck,
     messages: Iterable[pa.RecordBatch],
     source_config: SourceConfig,
     table_config: TableConfig,
@@ -117,7 +119,7 @@ def replay_source(
     choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table by a `SourceReplay`, and return the number of changes."""
-    replay = SourceReplay(check, source_config, table_config, omissions, choice)
+    replay = SourceReplay(source_check, source_config, table_config, omissions, choice)
     for batch in messages:
         replay.add_messages(batch)
         if replay.buffered_row_count >= CHUNK_ROWS:

@@ -85,6 +85,7 @@ class SumSides:
         return f"; without {columns}" if columns else ""
 
     def _differences(self, outcome: SumComparison, label: str) -> Iterator[Finding]:
+        """Yield a finding for each kind of difference, with the first keys that have it."""
         rows_text = "rows"
         if not outcome.is_whole:
             rows_text = (

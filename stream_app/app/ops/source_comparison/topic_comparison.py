@@ -45,15 +45,15 @@ class ComparedTable:
     Attributes:
         snapshot: the latest snapshot, with whose rows the changes are compared.
         ends: the offsets up to which the table's job has read.
-        replay: decodes the messages; None if the table cannot be compared, for the reason in
+        source_replay: decodes the messages; None if the table cannot be compared, for the reason in
             `omissions`.
     """
 
     snapshot: Snapshot
     ends: Ends
     omissions: Omissions
-    check: SourceCheck
-    replay: SourceReplay | None
+    source_check: SourceCheck
+    source_replay: SourceReplay | None
 
     def add_messages(self, messages: pa.RecordBatch) -> None:
         """Add the messages of one Kafka partition, up to the offset that the table has."""
@@ -69,22 +69,22 @@ class ComparedTable:
         Raises:
             SourceError: the source does not respond, which affects all tables.
         """
-        if self.replay is None:
+        if self.source_replay is None:
             return
         try:
-            step(self.replay)
+            step(self.source_replay)
         except StreamAppError as error:
             if isinstance(error, SourceError) and not isinstance(error, WrongSourceError):
                 raise
             self.omissions.add(
                 f"the table was not compared with its source: {error.problem}", error.fix
             )
-            self.replay = None
+            self.source_replay = None
 
     @property
     def buffered_row_count(self) -> int:
         """The number of changes in memory."""
-        return 0 if self.replay is None else self.replay.buffered_row_count
+        return 0 if self.source_replay is None else self.source_replay.buffered_row_count
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
         """Yield findings about differences, and about rows that were not compared.
@@ -92,15 +92,15 @@ class ComparedTable:
         Args:
             report: the report that receives the extent of the comparison.
         """
-        if self.replay is not None:
-            yield from self.check.findings(self.snapshot)
+        if self.source_replay is not None:
+            yield from self.source_check.findings(self.snapshot)
             if len(self.omissions.key_names) == 1:
-                yield from self.check.repeated_key_findings(
+                yield from self.source_check.repeated_key_findings(
                     self.snapshot, *self.omissions.key_names.values()
                 )
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
             report.replayed.append(
-                f"{self.replay.count} changes of {topics}, up to where the table is"
+                f"{self.source_replay.count} changes of {topics}, up to where the table is"
             )
         yield from self.omissions.findings()
 
@@ -112,13 +112,13 @@ class Comparison:
     Attributes:
         folder: an empty folder on local disk, which the caller deletes.
         loaded_locations: the folders of tables whose first rows came from a database.
-        chunk_rows: the maximum number of changes in memory, of all tables together.
+        chunk_row_count: the maximum number of changes in memory, of all tables together.
     """
 
     folder: str
     progress: Progress
     loaded_locations: frozenset[str] = frozenset()
-    chunk_rows: int = CHUNK_ROWS
+    chunk_row_count: int = CHUNK_ROWS
     _source_config: SourceConfig = field(init=False, default_factory=SourceConfig)
     _tables: list[ComparedTable] = field(init=False, default_factory=list)
 
@@ -144,8 +144,8 @@ class Comparison:
         omissions = Omissions(table.location, format_named(source_config.format))
         snapshot, ends = table_end(table, source_config)
         folder = f"{self.folder}/{len(self._tables)}"
-        check = SourceCheck(table, folder, basis_of(table, snapshot))
-        replay = None
+        source_check = SourceCheck(table, folder, basis_of(table, snapshot))
+        source_replay = None
         remedy = "leave --conf and --source-kafka out for such a table"
         reason = why_incomparable(table.schema, table_config)
         if table.location in self.loaded_locations:
@@ -162,9 +162,15 @@ class Comparison:
             for topic in sorted(set(source_config.topic_names) - {topic for topic, _ in ends}):
                 problem = f"the topic {topic} was not read by the table's job"
                 omissions.add(problem, "let the job read it")
-            replay = SourceReplay(check, source_config, table_config, omissions, choice)
+            source_replay = SourceReplay(
+                source_check, source_config, table_config, omissions, choice
+            )
         compared_table = ComparedTable(
-            snapshot=snapshot, ends=ends, omissions=omissions, check=check, replay=replay
+            snapshot=snapshot,
+            ends=ends,
+            omissions=omissions,
+            source_check=source_check,
+            source_replay=source_replay,
         )
         self._source_config = source_config
         self._tables.append(compared_table)
@@ -176,14 +182,14 @@ class Comparison:
         Raises:
             SourceError: the broker does not respond.
         """
-        readers = [(table.ends, table.omissions) for table in self._tables if table.replay]
+        readers = [(table.ends, table.omissions) for table in self._tables if table.source_replay]
         if not readers:
             return
         for messages in topic_messages(self._source_config, readers, self.progress):
             for part in splitter.split(messages):
                 if part.table_index >= 0 and part.messages.num_rows:
                     self._tables[part.table_index].add_messages(part.messages)
-            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_rows:
+            while sum(table.buffered_row_count for table in self._tables) >= self.chunk_row_count:
                 fullest = max(self._tables, key=lambda table: table.buffered_row_count)
                 fullest.run_step(SourceReplay.flush)
         for table in self._tables:

@@ -24,7 +24,7 @@ _SPAN_MIN_MS = 1000
 """The minimum length of a span; a shorter history is preceded by spans without rows."""
 SNAPSHOTS_SHOWN = 60
 _BARS_MIN = 40
-"""The minimum number of bars for which there is room, so that a few bars are thin as well."""
+"""The minimum number of bars for which there is space, so that a few bars are thin as well."""
 
 HEIGHT = 96
 _BAR_HEIGHT_MIN = 2.0

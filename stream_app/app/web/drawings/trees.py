@@ -11,7 +11,7 @@ from itertools import groupby
 
 from stream_app.app.inspect.bucket_trees import NextCompactions, TreeRow
 from stream_app.app.text.listing import size_text
-from stream_app.table.compact.compaction_metrics import CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import UnfinishedCompaction
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
@@ -28,7 +28,7 @@ class RunBox:
 
     Attributes:
         is_next: whether the due compaction includes it.
-        is_compacting: whether the running compaction includes it.
+        is_compacting: whether the unfinished compaction includes it.
     """
 
     x: float
@@ -60,7 +60,7 @@ class BucketTree:
     name: str
     partition: str
     bucket: int
-    run_count: int
+    sorted_run_count: int
     row_count: int
     bytes: int
     lines: tuple[LevelLine, ...]
@@ -71,7 +71,7 @@ class BucketTree:
 def bucket_trees(
     runs: Sequence[TreeRow],
     next_compactions: NextCompactions,
-    under_way: Iterable[CompactionUnderWay] = (),
+    unfinished_compactions: Iterable[UnfinishedCompaction] = (),
 ) -> list[BucketTree]:
     """Return the buckets' trees: first those in compaction, then those with most sorted runs.
 
@@ -79,7 +79,8 @@ def bucket_trees(
         runs: the runs of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
     compactions = {
-        (compaction.partition, compaction.bucket): compaction for compaction in under_way
+        (compaction.partition, compaction.bucket): compaction
+        for compaction in unfinished_compactions
     }
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
     trees = [
@@ -87,7 +88,8 @@ def bucket_trees(
         for bucket, bucket_runs in groups
     ]
     return sorted(
-        trees, key=lambda tree: (not tree.compaction, -tree.run_count, tree.partition, tree.bucket)
+        trees,
+        key=lambda tree: (not tree.compaction, -tree.sorted_run_count, tree.partition, tree.bucket),
     )
 
 
@@ -95,20 +97,21 @@ def _tree(
     bucket_key: tuple[str, int],
     runs: Sequence[TreeRow],
     next_compactions: NextCompactions,
-    compaction: CompactionUnderWay | None,
+    compaction: UnfinishedCompaction | None,
 ) -> BucketTree:
+    """Return the drawing of one bucket's tree: a line a level, as long as its share of bytes."""
     partition, bucket = bucket_key
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
     levels = {run.level for run in runs}
-    largest = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
+    level_bytes_max = max(sum(run.bytes for run in runs if run.level == level) for level in levels)
     for level, level_runs in by_level:
-        lines.append(_line(level, list(level_runs), largest, next_compactions, compaction))
+        lines.append(_line(level, list(level_runs), level_bytes_max, next_compactions, compaction))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
         bucket=bucket,
-        run_count=len(runs),
+        sorted_run_count=len(runs),
         row_count=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
@@ -117,7 +120,7 @@ def _tree(
     )
 
 
-def _compaction_text(compaction: CompactionUnderWay) -> str:
+def _compaction_text(compaction: UnfinishedCompaction) -> str:
     levels = " ".join(map(str, compaction.levels))
     return (
         f"{'compacting' if compaction.is_running else 'waits for a thread'}: {compaction.reason}, "
@@ -129,9 +132,9 @@ def _compaction_text(compaction: CompactionUnderWay) -> str:
 def _line(
     level: int,
     runs: Sequence[TreeRow],
-    largest: int,
+    level_bytes_max: int,
     next_compactions: NextCompactions,
-    compaction: CompactionUnderWay | None,
+    compaction: UnfinishedCompaction | None,
 ) -> LevelLine:
     """Return a level's boxes. The widest level fills the drawing; no run is too thin to be seen."""
     shown_runs = runs[:RUNS_SHOWN]
@@ -139,7 +142,7 @@ def _line(
     x, boxes = 0.0, []
     compacting_count = 0 if compaction is None else compaction.levels.count(level)
     for index, run in enumerate(shown_runs):
-        width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, largest), 2)
+        width = round(_BOX_WIDTH_MIN + remaining_width * run.bytes / max(1, level_bytes_max), 2)
         is_next = next_compactions.of_level((run.partition, run.bucket), level) is not None
         boxes.append(
             RunBox(

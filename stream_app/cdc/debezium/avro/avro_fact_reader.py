@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered_array
 from stream_app.cdc.bad_reasons import UnreadableRecordError
 from stream_app.cdc.change_batch import present_values
-from stream_app.cdc.debezium.debezium_description import describe
+from stream_app.cdc.debezium.debezium_description import describe, versions_of_schemas
 from stream_app.cdc.debezium.debezium_origins import time_of
 from stream_app.cdc.debezium.decoding.one_record import (
     ADDED_PREFIX,
@@ -138,16 +139,12 @@ class AvroFactReader:
             SourceError: the schema registry does not answer.
         """
         values, message_index = present_values(messages)
-        tables: list[TableVersionSeen] = []
-        for indices, _ in self._by_schema(values):  # a loop over schemas
-            message_indices = message_index[indices].astype(np.int64)
-            descriptions = (
-                self.describe(messages.slice(index, 1), options)
-                for index in message_indices.tolist()
-            )
-            if (table := next(filter(None, descriptions), None)) is not None:
-                tables.append(TableVersionSeen(message_indices, table))
-        return tables
+        rows_of_schemas = (
+            message_index[indices].astype(np.int64) for indices, _ in self._by_schema(values)
+        )
+        return versions_of_schemas(
+            messages, rows_of_schemas, partial(self.describe, options=options)
+        )
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
         """Return a few messages as JSON; null where a value cannot be read.

@@ -73,9 +73,9 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     arrays = np.where(is_blank, _SPACE, data)[is_rewritten]
     if not _are_json(arrays, np.cumsum(is_rewritten)[is_end]):  # step 3
         return texts, np.zeros(len(texts), np.bool_)
-    is_begin = is_rewritten & (step > 0) & (depth == 2)
+    is_start = is_rewritten & (step > 0) & (depth == 2)
     is_quote = is_rewritten & (kinds == _QUOTE)
-    return _quote_arrays(data, offsets, (is_begin, is_quote, is_end), is_blank), is_flat  # step 4
+    return _quote_arrays(data, offsets, (is_start, is_quote, is_end), is_blank), is_flat  # step 4
 
 
 def _in_string(kinds: Bytes, offsets: Int64s) -> Bools:
@@ -104,11 +104,11 @@ def _quote_arrays(
     Args:
         marks: the first byte of each array, the quotes in arrays, and the last byte of each array.
     """
-    begins, quotes, lasts = map(np.flatnonzero, marks)
-    positions = np.concatenate([begins, quotes, lasts + 1])
+    starts, quotes, lasts = map(np.flatnonzero, marks)
+    positions = np.concatenate([starts, quotes, lasts + 1])
     order = np.argsort(positions, kind="stable")
     added_bytes = np.repeat(
-        np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(lasts)]
+        np.frombuffer(b'"\\"', np.uint8), [len(starts), len(quotes), len(lasts)]
     )
     # The number of bytes before each byte that are not blanks.
     position_without_blanks = np.concatenate([[0], np.cumsum(~is_blank)])

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_app.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of, slices_of
-from stream_app.cdc.columns.byte_patterns import ByteWords, positions_of_word
+from stream_app.cdc.columns.byte_patterns import WORD, ByteWords, positions_of_word
 
 _START, _MIDDLE, _NULL = b'{"before":', b',"after":', b"null"
 _FIELD_BEFORE = b'{"before'
 _NULL_BEFORE, _NULL_AFTER = b'":null,"after":', b',"after":null'
-_WORD = 8
 HEAD_MIN = len(_START + _NULL + _MIDDLE + _NULL)
 """The fewest bytes before a tail."""
 
@@ -72,8 +71,8 @@ def find_heads(data: Bytes, starts: Int64s, tail_starts: Int64s) -> tuple[ImageH
 
 def _is_text_at(words: ByteWords, positions: Int64s, text: bytes) -> Bools:
     """Compare the bytes at each position with a text of 8 to 16 bytes, in two words."""
-    last_words = positions + (len(text) - _WORD)
-    return words.occurs_at(positions, text[:_WORD]) & words.occurs_at(last_words, text[-_WORD:])
+    last_words = positions + (len(text) - WORD)
+    return words.occurs_at(positions, text[:WORD]) & words.occurs_at(last_words, text[-WORD:])
 
 
 def _candidates_with(

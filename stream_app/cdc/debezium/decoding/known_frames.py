@@ -107,7 +107,7 @@ class FramedRecords:
         return pa.Array.from_buffers(pa.binary(), len(self.positions), buffers)
 
     def without_images(self, is_excluded: Bools) -> FramedRecords:
-        """Return the records of which no image is excluded; `is_excluded` is bool [s]."""
+        """Return the records without excluded images; `is_excluded` is bool [s]."""
         excluded_counts = np.concatenate([[0], np.cumsum(is_excluded)])[self.first_images]
         is_kept = excluded_counts[1:] == excluded_counts[:-1]
         firsts = self.first_images

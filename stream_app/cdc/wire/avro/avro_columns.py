@@ -204,6 +204,7 @@ def _of_text(reading: ColumnReading, avro_kind: str) -> _AvroConversion | None:
 
 
 def _of_bytes(reading: ColumnReading) -> _AvroConversion | None:
+    """Return the conversion of Avro's bytes to a column; None if the reading expects no bytes."""
     if reading.family is Family.BINARY and reading.encoding is not Encoding.TEXT:
         is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
 

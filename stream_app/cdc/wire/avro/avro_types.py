@@ -157,6 +157,7 @@ def _check(avro_type: AvroType, depth: int, type_numbers: Iterator[int]) -> bool
 
 
 def _parse_type(schema: Any, namespace: str, type_of_name: dict[str, AvroType]) -> AvroType:
+    """Return the type of a schema, and add the names that it declares to `type_of_name`."""
     if isinstance(schema, list):
         branches = tuple(_parse_type(branch, namespace, type_of_name) for branch in schema)
         return AvroType("union", branches=branches)

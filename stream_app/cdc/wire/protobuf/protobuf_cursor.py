@@ -38,13 +38,24 @@ _SECONDS_MAX = 9_000_000_000
 PATH_MAX = 8
 """The most indexes of a message's type: a type within a type within a type, and so on."""
 _UINT32 = np.uint64(2**32 - 1)
+_FIXED = {
+    FieldKind.FIXED32: "<u4",
+    FieldKind.SFIXED32: "<i4",
+    FieldKind.FLOAT: "<f4",
+    FieldKind.FIXED64: "<u8",
+    FieldKind.SFIXED64: "<i8",
+    FieldKind.DOUBLE: "<f8",
+}
+_DTYPES = {"boolean": np.bool_, "float": np.float32, "double": np.float64}
+_SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
+_NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
 
 
 def protobuf_cursor(messages: pa.Array) -> ProtobufCursor:
     """Return a cursor in messages of the wire format, binary [n], at the indexes of their type."""
     offsets = offsets_of(messages).astype(np.int64)
-    begins = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
-    return ProtobufCursor(bytes_of(messages)[: offsets[-1]], begins, offsets[1:])
+    starts = np.minimum(offsets[:-1] + HEAD.size, offsets[1:])
+    return ProtobufCursor(bytes_of(messages)[: offsets[-1]], starts, offsets[1:])
 
 
 class ProtobufCursor(ValueCursor):
@@ -149,6 +160,7 @@ class ProtobufCursor(ValueCursor):
         field_values.put(indices, numbers)
 
     def _read_bytes_field(self, field_values: _FieldValues, indices: Int64s) -> None:
+        """Read values with a length: texts, bytes, wrappers, and timestamps as nanoseconds."""
         starts, lengths = self._read_lengths(indices)
         if field_values.field.kind in (FieldKind.STRING, FieldKind.BYTES):
             field_values.put_bytes(indices, starts, lengths)
@@ -193,19 +205,6 @@ def _varint_numbers(field_kind: FieldKind, raw: npt.NDArray[np.uint64]) -> npt.N
             return numbers
 
 
-_FIXED = {
-    FieldKind.FIXED32: "<u4",
-    FieldKind.SFIXED32: "<i4",
-    FieldKind.FLOAT: "<f4",
-    FieldKind.FIXED64: "<u8",
-    FieldKind.SFIXED64: "<i8",
-    FieldKind.DOUBLE: "<f8",
-}
-_DTYPES = {"boolean": np.bool_, "float": np.float32, "double": np.float64}
-_SECONDS = ProtobufField("seconds", 1, FieldKind.INT64, has_presence=False)
-_NANOS_FIELD = ProtobufField("nanos", 2, FieldKind.INT32, has_presence=False)
-
-
 class _FieldValues:
     """The values of a field in n messages so far; the last one of a message counts.
 
@@ -213,8 +212,8 @@ class _FieldValues:
         is_present: bool [n]; whether each message has the field.
     """
 
-    def __init__(self, field: ProtobufField, begins: Int64s) -> None:
-        count = len(begins)
+    def __init__(self, field: ProtobufField, starts: Int64s) -> None:
+        count = len(starts)
         self.field = field
         self.is_present: Bools = np.zeros(count, np.bool_)
         value_field = field.inner or field
@@ -222,7 +221,7 @@ class _FieldValues:
         self._numbers: npt.NDArray[Any] = np.zeros(
             count, _DTYPES.get(value_field.kind.avro, np.int64)
         )
-        self._starts, self._lengths = begins.copy(), np.zeros(count, np.int64)
+        self._starts, self._lengths = starts.copy(), np.zeros(count, np.int64)
 
     def put(self, indices: Int64s, numbers: npt.NDArray[np.generic]) -> None:
         """Take numbers, truth values or an enum's numbers."""

@@ -112,6 +112,7 @@ def fields_of(message: Any) -> Iterator[ProtobufField]:
 
 
 def _field(descriptor: Any) -> ProtobufField:
+    """Return a field; the kind `OTHER` leaves its values to the reader of single messages."""
     name, number = descriptor.name, descriptor.number
     is_message = descriptor.message_type is not None
     choice = descriptor.containing_oneof.name if descriptor.containing_oneof else ""

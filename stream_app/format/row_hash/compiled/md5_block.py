@@ -38,6 +38,8 @@ _MESSAGE_WORDS = [
 
 
 def _add_block() -> Callable[..., Any]:
+    """Return an intrinsic of Numba that adds the next 64 bytes of each lane to its MD5 state."""
+
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         cursors, state = arguments
         blocks = [

@@ -1,6 +1,6 @@
 """Writes the canonical text of a row, with MD5's padding, by machine code.
 
-`hashed_columns` uses it and sizes the memory: each text has room for its longest values. Words
+`hashed_columns` uses it and sizes the memory: each text has space for its longest values. Words
 of eight bytes are written whole, so up to 7 bytes after a text are written too.
 
 A column's values are read only inside of its buffers. `TextColumns.last` is where the last whole

@@ -34,7 +34,7 @@ from stream_app.model.schema.merge.merge_rules import ColumnAggregate
 def last_row(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the last value, for ``primary-key``, whose values are equal in all rows of a key."""
     del column
-    return changes.newest
+    return changes.newest_rows
 
 
 def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
@@ -46,7 +46,7 @@ def last_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) ->
 def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> Int64s:
     """Choose the newest value that is not null. Undoing a value gives null."""
     if changes.ops is None:
-        return nearest_valid(column, changes, changes.newest, -1)
+        return nearest_valid(column, changes, changes.newest_rows, -1)
     valid = changes.valid(column)
     is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
@@ -73,7 +73,7 @@ def first_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -
     del column
     changes.refuse_retract("first_value")
     if changes.ops is None:
-        return changes.oldest
+        return changes.oldest_rows
     is_add = changes.is_any(ChangeOp.ADD, ChangeOp.ADD_OLDER)
     return _first(changes, is_add, is_add)
 
@@ -82,7 +82,7 @@ def first_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAgg
     """Choose the oldest value that is not null."""
     changes.refuse_retract("first_non_null_value")
     if changes.ops is None:
-        return nearest_valid(column, changes, changes.oldest, 1)
+        return nearest_valid(column, changes, changes.oldest_rows, 1)
     valid = changes.valid(column)
     if changes.has(ChangeOp.ADD_OLDER):
         return _first_non_null_in_rounds(changes, valid)
@@ -157,19 +157,19 @@ def _first_non_null_in_rounds(changes: SegmentChanges, valid: Bools) -> Int64s:
     # A late row replaces the value only after a first value, so each change depends on the previous
     # one.
     is_taken = np.zeros(len(changes.starts), np.bool_)
-    newest = np.full(len(changes.starts), -1, dtype=np.int64)
+    newest_indices = np.full(len(changes.starts), -1, dtype=np.int64)
     is_add, is_late = changes.is_any(ChangeOp.ADD), changes.is_any(ChangeOp.ADD_OLDER)
     for segments, indices in changes.rounds(~changes.is_any(ChangeOp.SKIP)):
         value_indices = np.where(
             valid[indices] & ~changes.is_any(ChangeOp.CLEAR)[indices], indices, -1
         )
-        old_indices, was_taken = newest[segments], is_taken[segments]
+        old_indices, was_taken = newest_indices[segments], is_taken[segments]
         sets_value = is_add[indices] & ~was_taken & (value_indices >= 0)
         keeps_value = is_late[indices] & ~was_taken & (old_indices >= 0)
         is_taken[segments] = was_taken | sets_value | keeps_value
         is_unchanged = (is_add[indices] & ~sets_value) | keeps_value
-        newest[segments] = np.where(is_unchanged, old_indices, value_indices)
-    return changes.row_at(newest)
+        newest_indices[segments] = np.where(is_unchanged, old_indices, value_indices)
+    return changes.row_at(newest_indices)
 
 
 def largest(function: str) -> Callable[[pa.Array, SegmentChanges, ColumnAggregate], SegmentValues]:
@@ -210,13 +210,13 @@ def _extreme_number(column: pa.Array, changes: SegmentChanges, reduce: np.ufunc)
     extreme = changes.reduce(fill_nulls(values, valid, neutral), reduce)
     has_value = extreme != neutral
     if (valid & (values == neutral)).any():
-        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
+        has_value = valid[nearest_valid(column, changes, changes.newest_rows, -1)]
     return from_ordered_integers(extreme, has_value, column.type)
 
 
 def _extreme_in_rounds(column: pa.Array, changes: SegmentChanges, *, is_largest: bool) -> Int64s:
     """Return the extreme of short segments: each round compares the next value with the best."""
-    best = changes.oldest.copy()
+    best = changes.oldest_rows.copy()
     valid = valid_of(column) if column.null_count else None
     compare = pc.greater_equal if is_largest else pc.less_equal
     for all_segments, all_rows in changes.later_rows:

@@ -49,13 +49,13 @@ class NestedColumn:
         Returns:
             int64 [m] each; the second counts from 0 in the order of `row_indices`.
         """
-        begins, sizes = (
+        starts, sizes = (
             self.offsets[row_indices],
             self.offsets[row_indices + 1] - self.offsets[row_indices],
         )
         owners = np.repeat(np.arange(len(row_indices), dtype=np.int64), sizes)
         before = np.cumsum(sizes) - sizes
-        return np.arange(len(owners), dtype=np.int64) + (begins - before)[owners], owners
+        return np.arange(len(owners), dtype=np.int64) + (starts - before)[owners], owners
 
     def with_children(self, children: tuple[pa.Array, ...], owners: Int64s, count: int) -> pa.Array:
         """Build `count` arrays or maps from elements.

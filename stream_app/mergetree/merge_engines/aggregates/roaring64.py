@@ -155,9 +155,9 @@ def _portable_bytes(containers: Sequence[_Container]) -> bytes:
     """Encode a bitmap of 32-bit numbers in the portable format."""
     count, is_run = len(containers), [container.form == _RUN for container in containers]
     if any(is_run):
-        run_flags = sum(run << index for index, run in enumerate(is_run))
+        run_bits = sum(run << index for index, run in enumerate(is_run))
         head = struct.pack("<HH", _RUN_COOKIE, count - 1)
-        head += run_flags.to_bytes((count + 7) // 8, "little")
+        head += run_bits.to_bytes((count + 7) // 8, "little")
     else:
         head = struct.pack("<II", _COOKIE, count)
     # Java may omit a run container's cardinality; readers of the format count runs themselves.
@@ -177,10 +177,10 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
     bitmap.run_optimize()
     data = bitmap.serialize()
     cookie, high = struct.unpack_from("<HH", data)
-    run_flags = 0
+    run_bits = 0
     if cookie == _RUN_COOKIE:
         count, byte_offset = high + 1, 4 + (high + 8) // 8
-        run_flags = int.from_bytes(data[4:byte_offset], "little")
+        run_bits = int.from_bytes(data[4:byte_offset], "little")
     else:
         count, byte_offset = struct.unpack_from("<I", data, 4)[0], 8
     heads = struct.unpack_from(f"<{2 * count}H", data, byte_offset)
@@ -190,7 +190,7 @@ def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
     for index in range(count):
         cardinality = heads[2 * index + 1] + 1
         form = _BITMAP if cardinality > _ARRAY_MAX else _ARRAY
-        form = _RUN if run_flags >> index & 1 else form
+        form = _RUN if run_bits >> index & 1 else form
         size = _body_bytes(form, cardinality, data, byte_offset)
         yield _Container(
             heads[2 * index], form, cardinality, data[byte_offset : byte_offset + size]

@@ -77,12 +77,12 @@ class Segments:
         return self.starts + self.lengths - 1
 
     @cached_property
-    def newest(self) -> Int64s:
+    def newest_rows(self) -> Int64s:
         """The row of each segment's last change: int64 [segments]."""
         return self.rows[self.ends]
 
     @cached_property
-    def oldest(self) -> Int64s:
+    def oldest_rows(self) -> Int64s:
         """The row of each segment's first change: int64 [segments]."""
         return self.rows[self.starts]
 
@@ -199,7 +199,7 @@ class SegmentChanges(Segments):
     def newest_values(self) -> Int64s:
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
-            return self.newest
+            return self.newest_rows
         last_indices = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
         return self.row_at(np.where(is_value, last_indices, -1))
@@ -247,7 +247,7 @@ class SegmentChanges(Segments):
         if self.depth > SHALLOW and not np.issubdtype(values.dtype, np.floating):
             return np.asarray(reduce.reduceat(values[self.rows], self.starts), values.dtype)
         # Floating-point numbers must be added one after another, which `reduceat` does not promise.
-        result = values[self.oldest]
+        result = values[self.oldest_rows]
         for segments, rows in self.later_rows:
             result[segments] = reduce(result[segments], values[rows])
         return result

@@ -140,7 +140,7 @@ def _plain_sum(column: pa.Array, changes: SegmentChanges) -> pa.Array:
     if column.null_count:
         valid = valid_of(column)
         values = fill_nulls(values, valid, _NEUTRAL)
-        has_value = valid[nearest_valid(column, changes, changes.newest, -1)]
+        has_value = valid[nearest_valid(column, changes, changes.newest_rows, -1)]
     with np.errstate(all="ignore"):
         return _array(changes.reduce(values, np.add), has_value, column.type)
 

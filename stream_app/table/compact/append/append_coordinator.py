@@ -35,10 +35,10 @@ from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
-    CompactionUnderWay,
-    OpenCompaction,
-    compaction_under_way,
+    TimedCompaction,
+    UnfinishedCompaction,
     current_metrics,
+    unfinished_compaction,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
@@ -50,8 +50,8 @@ PENDING_TASKS_MAX = 5000
 
 
 @dataclass(slots=True)
-class _RunningTask:
-    """A task whose result is not committed yet; `start_s` is in seconds of the steady clock."""
+class _BegunTask:
+    """A begun task, until its result is committed; `start_s` is by the steady clock."""
 
     request: CompactRequest
     future: Future[BucketChange]
@@ -81,7 +81,7 @@ class AppendCompactCoordinator:
         # More files make reads slower, not wrong: without sorted runs no write ever waits.
         self.back_pressure = BackPressure(table.paths, {}, self.failures.bucket_failures)
         self.planner_runner = PlannerRunner(table)
-        self._running_tasks: dict[str, _RunningTask] = {}
+        self._begun_tasks: dict[str, _BegunTask] = {}
         self._partitions: frozenset[bytes] | None = None
         self._changed_id = 0
 
@@ -103,16 +103,16 @@ class AppendCompactCoordinator:
             self.planner_runner.request_round(starts_anew=True)
 
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Mark running tasks of changed buckets, whose results may conflict, and plan again."""
+        """Mark begun tasks of changed buckets, whose results may conflict, and plan again."""
         changed_buckets = set(buckets)
         self._changed_id = snapshot.snapshot_id if snapshot else 0
-        for running_task in self._running_tasks.values():
-            running_task.is_overtaken |= running_task.bucket_id in changed_buckets
+        for begun_task in self._begun_tasks.values():
+            begun_task.is_overtaken |= begun_task.bucket_id in changed_buckets
         self.planner_runner.request_round()
 
     def known_buckets(self) -> set[BucketId]:
-        """Return the buckets with running tasks."""
-        return {running_task.bucket_id for running_task in self._running_tasks.values()}
+        """Return the buckets with begun tasks."""
+        return {begun_task.bucket_id for begun_task in self._begun_tasks.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
@@ -120,44 +120,44 @@ class AppendCompactCoordinator:
             self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
-        """Start the planned tasks, and plan again if there are new snapshots."""
+        """Begin the planned tasks, and plan again if there are new snapshots."""
         self.planner_runner.set_last_snapshot(None)
-        return self._start_tasks()
+        return self._begin_tasks()
 
-    def _start_tasks(self) -> int:
-        started_count = self._take_plan()
-        has_capacity = len(self._running_tasks) < PENDING_TASKS_MAX
+    def _begin_tasks(self) -> int:
+        begun_count = self._take_plan()
+        has_capacity = len(self._begun_tasks) < PENDING_TASKS_MAX
         is_due = self.planner_runner.is_due or bool(self.failures.due_tasks())
         if self.planner_runner.running_round is None and has_capacity and is_due:
-            units = [running_task.request.unit for running_task in self._running_tasks.values()]
-            running_names = {file.file_name for unit in units for file in unit.files}
+            units = [begun_task.request.unit for begun_task in self._begun_tasks.values()]
+            begun_names = {file.file_name for unit in units for file in unit.files}
             failed_tasks = self.failures.take_due_tasks()
-            self.planner_runner.begin(running_names | self.failures.skipped_files(), failed_tasks)
-        return started_count
+            self.planner_runner.begin(begun_names | self.failures.skipped_files(), failed_tasks)
+        return begun_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start compactions as `trigger` does, but only of files up to a snapshot."""
+        """Begin compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
         self.planner_runner.set_last_snapshot(bounds.last_snapshot)
-        self._start_tasks()
+        self._begin_tasks()
         return set()
 
     def is_idle(self) -> bool:
         """Return whether no task runs, is planned, or waits for its commit."""
-        return self.planner_runner.running_round is None and not self._running_tasks
+        return self.planner_runner.running_round is None and not self._begun_tasks
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return the tasks that wait for a thread or run. Any thread may call it."""
         return [
-            compaction_under_way(
-                self.table.paths.partition_path(running_task.request.partition),
-                running_task.request.bucket,
-                running_task.request.unit,
-                running_task.future,
+            unfinished_compaction(
+                self.table.paths.partition_path(begun_task.request.partition),
+                begun_task.request.bucket,
+                begun_task.request.unit,
+                begun_task.future,
             )
-            for running_task in list(self._running_tasks.values())
-            if not running_task.future.done()
+            for begun_task in list(self._begun_tasks.values())
+            if not begun_task.future.done()
         ]
 
     def waiting_row_count(self) -> int:
@@ -165,12 +165,12 @@ class AppendCompactCoordinator:
         return 0
 
     def metrics(self) -> CompactionMetrics:
-        """Return metrics of open work and failed attempts. Any thread may call it."""
+        """Return metrics of begun tasks and failed attempts. Any thread may call it."""
         return current_metrics(
             (),
             [
-                OpenCompaction(running_task.future, running_task.start_s)
-                for running_task in list(self._running_tasks.values())
+                TimedCompaction(begun_task.future, begun_task.start_s)
+                for begun_task in list(self._begun_tasks.values())
             ],
             now_s=self.age_clock.steady_seconds(),
             failed=self.failures.bucket_failures.total,
@@ -180,7 +180,7 @@ class AppendCompactCoordinator:
     def wait_for_any(self, timeout_s: float | None = None) -> None:
         """Wait until a task or the planning ends; return at once if neither runs."""
         futures: list[Future[Any]] = [
-            running_task.future for running_task in self._running_tasks.values()
+            begun_task.future for begun_task in self._begun_tasks.values()
         ]
         if self.planner_runner.running_round is not None:
             futures.append(self.planner_runner.running_round)
@@ -190,22 +190,22 @@ class AppendCompactCoordinator:
     def collect_finished_compactions(self) -> list[FinishedCompaction]:
         """Return results that wait for their commit. It logs failed tasks, which are planned again.
 
-        It also starts newly planned tasks, for callers that only wait.
+        It also begins newly planned tasks, for callers that only wait.
         """
-        self._start_tasks()
+        self._begin_tasks()
         results = []
-        for name, running_task in list(self._running_tasks.items()):
-            if not running_task.future.done():
+        for name, begun_task in list(self._begun_tasks.items()):
+            if not begun_task.future.done():
                 continue
-            error = running_task.future.exception()
+            error = begun_task.future.exception()
             if error is None:
-                unit, change = running_task.request.unit, running_task.future.result()
-                results.append(FinishedCompaction(unit, change, running_task.is_overtaken))
+                unit, change = begun_task.request.unit, begun_task.future.result()
+                results.append(FinishedCompaction(unit, change, begun_task.is_overtaken))
             else:
-                del self._running_tasks[name]
+                del self._begun_tasks[name]
                 self.failures.note(
-                    running_task.request,
-                    self.table.paths.bucket_folder(*running_task.bucket_id),
+                    begun_task.request,
+                    self.table.paths.bucket_folder(*begun_task.bucket_id),
                     error,
                 )
         return results
@@ -213,7 +213,7 @@ class AppendCompactCoordinator:
     def apply(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note committed results, whose small files the planner may pick again."""
         for compaction in compactions:
-            del self._running_tasks[_first_file_name(compaction.change)]
+            del self._begun_tasks[_first_file_name(compaction.change)]
             self.failures.bucket_failures.forget(compaction.bucket_id)
             self.dropped_compactions.forget(compaction.bucket_id)
         self.planner_runner.request_round()
@@ -221,7 +221,7 @@ class AppendCompactCoordinator:
     def note_doubt(self, compactions: Iterable[FinishedCompaction]) -> None:
         """Note that the results may or may not have been committed, so their files must stay."""
         for compaction in compactions:
-            self._running_tasks[_first_file_name(compaction.change)].is_in_doubt = True
+            self._begun_tasks[_first_file_name(compaction.change)].is_in_doubt = True
 
     def discard(
         self,
@@ -229,16 +229,16 @@ class AppendCompactCoordinator:
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the latest one
         reason: str,
     ) -> None:
-        """Delete the files of results that cannot be committed, and read the snapshot anew.
+        """Delete the files of results that cannot be committed, and read the snapshot again.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
         for compaction in compactions:
-            running_task = self._running_tasks.pop(_first_file_name(compaction.change))
+            begun_task = self._begun_tasks.pop(_first_file_name(compaction.change))
             self.dropped_compactions.note(
                 compaction.bucket_id, self.table.paths.bucket_folder(*compaction.bucket_id), reason
             )
-            if not running_task.is_in_doubt:
+            if not begun_task.is_in_doubt:
                 self.table.discard([compaction.change])
         self.planner_runner.request_round(starts_anew=True)
 
@@ -262,7 +262,7 @@ class AppendCompactCoordinator:
             request = append_request(partition, 0, files, SMALL_FILES)
             future = self.executor.submit(request)
             start_s = self.age_clock.steady_seconds()
-            self._running_tasks[files[0].file_name] = _RunningTask(
+            self._begun_tasks[files[0].file_name] = _BegunTask(
                 request, future, start_s, is_overtaken
             )
         return len(tasks)

@@ -72,7 +72,7 @@ class _Round:
         return self._small_count
 
     def forget(self) -> None:
-        """Start the round anew."""
+        """Start the round again."""
         self.small_files.clear()
         self.deleted_names.clear()
         self._small_count = 0
@@ -203,7 +203,7 @@ class AppendCompactPlanner:
             self._index_manifest = snapshot.index_manifest
             self._deletions = deletions_of(self.table.manifests, snapshot)
             if snapshot.commit_kind is not CommitKind.COMPACT:
-                # Rows were deleted from files of earlier rounds, so the search starts anew. The
+                # Rows were deleted from files of earlier rounds, so the search starts again. The
                 # round forgets its files, because a fresh read reports no deletions, and finds the
                 # live ones again.
                 self._next_id, self._sub_coordinators = None, {}

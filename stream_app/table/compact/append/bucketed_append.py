@@ -50,7 +50,7 @@ class NeighbourPicker:
 
     @property
     def rewrite_all(self) -> bool:
-        """See `Picker.rewrite_all`."""
+        """The option ``compaction.force-rewrite-all-files``."""
         return self.schema.core_options[COMPACTION_FORCE_REWRITE_ALL_FILES]
 
     def take_neighbours(self, *, full: bool) -> Files:
@@ -83,13 +83,13 @@ class NeighbourPicker:
         full: bool,
         expects_no_flush: bool,  # noqa: ARG002 - none of its rows wait
     ) -> CompactUnit | None:
-        """See `Picker.pick_unit`."""
+        """Take the next neighbours off the queue, as a unit of level 0."""
         neighbours = self.take_neighbours(full=full)
         reason = "full compaction" if full else f"{len(neighbours)} neighbours"
         return CompactUnit(0, neighbours, reason) if neighbours else None
 
     def note_new(self, file: DataFileMeta, /) -> None:
-        """See `Picker.note_new`."""
+        """Put the file into the queue, in the order of its rows."""
         self.queue = files_in_row_order((*self.queue, file))
 
     def note_applied(self, _levels: Levels, _unit: CompactUnit, change: BucketChange, /) -> None:
@@ -99,14 +99,14 @@ class NeighbourPicker:
                 self.note_new(last_file)
 
     def note_failed(self, unit: CompactUnit, /) -> None:
-        """See `Picker.note_failed`."""
+        """Put the unit's files back into the queue."""
         self.queue = files_in_row_order((*self.queue, *unit.files))
 
     def note_restored(
-        self, _old_levels: Levels, new_levels: Levels, running_unit: CompactUnit | None, /
+        self, _old_levels: Levels, new_levels: Levels, begun_unit: CompactUnit | None, /
     ) -> None:
-        """See `Picker.note_restored`."""
-        names = {file.file_name for file in running_unit.files} if running_unit else set()
+        """Begin a new queue, of all files but those of the running unit."""
+        names = {file.file_name for file in begun_unit.files} if begun_unit else set()
         self.queue = files_in_row_order(
             file for file in new_levels.all_files() if file.file_name not in names
         )

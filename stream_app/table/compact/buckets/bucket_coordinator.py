@@ -30,10 +30,10 @@ from stream_app.table.compact.compact_coordinator import FullBounds
 from stream_app.table.compact.compaction_failures import CompactionFailures
 from stream_app.table.compact.compaction_metrics import (
     CompactionMetrics,
-    CompactionUnderWay,
-    OpenCompaction,
-    compaction_under_way,
+    TimedCompaction,
+    UnfinishedCompaction,
     current_metrics,
+    unfinished_compaction,
 )
 from stream_app.table.compact.compaction_report import FinishedCompaction
 from stream_app.table.compact.dropped_compaction_counter import DroppedCompactionCounter
@@ -117,7 +117,7 @@ class BucketCoordinator:
     def reload(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Read the levels of known buckets again, after another writer's commit.
 
-        Running compactions continue.
+        Begun compactions continue.
         """
         stale_buckets = {bucket_id for bucket_id in buckets if bucket_id in self._managers}
         self._rest_times.note_filled(stale_buckets, row_count=0)
@@ -140,7 +140,7 @@ class BucketCoordinator:
         self._rest_times.note_filled((change.bucket_id for change in changes), row_count=row_count)
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:
-        """Start due compactions, most sorted runs first, and return their number.
+        """Begin due compactions, most sorted runs first, and return their number.
 
         A bucket whose compaction failed waits for its next attempt; see
         `CompactCoordinator.trigger`.
@@ -149,7 +149,7 @@ class BucketCoordinator:
         by_urgency = sorted(
             self._managers.items(), key=lambda item: -item[1].levels.sorted_run_count
         )
-        started = 0
+        begun_count = 0
         for bucket_id, manager in by_urgency:
             is_chosen = self._partitions is None or bucket_id.partition in self._partitions
             if not is_chosen or self.failures.must_wait(bucket_id):
@@ -161,14 +161,14 @@ class BucketCoordinator:
                 self.executor, local_ms=local_ms, expects_no_flush=is_resting
             ):
                 self._start_s[bucket_id] = self.age_clock.steady_seconds()
-                started += 1
+                begun_count += 1
             if manager.begun_compaction is None:
                 # The bucket needs no compaction: another job may have compacted it.
                 self.failures.forget(bucket_id)
-        return started
+        return begun_count
 
     def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
-        """Start full compactions, and return the buckets whose compaction must start later.
+        """Begin full compactions, and return the buckets whose compaction must begin later.
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
@@ -185,7 +185,7 @@ class BucketCoordinator:
                     self.failures.forget(bucket_id)
         return later_buckets
 
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+    def unfinished_compactions(self) -> Sequence[UnfinishedCompaction]:
         """Return compactions that run or wait for a thread. Any thread may call it."""
         compactions = []
         for (partition, bucket), manager in list(self._managers.items()):
@@ -193,7 +193,7 @@ class BucketCoordinator:
             if compaction is not None and not compaction.future.done():
                 path = self.table.paths.partition_path(partition)
                 compactions.append(
-                    compaction_under_way(path, bucket, compaction.unit, compaction.future)
+                    unfinished_compaction(path, bucket, compaction.unit, compaction.future)
                 )
         return compactions
 
@@ -209,21 +209,21 @@ class BucketCoordinator:
         )
 
     def metrics(self) -> CompactionMetrics:
-        """Return metrics of open work and failed attempts. Any thread may call it."""
+        """Return metrics of begun compactions and failed attempts. Any thread may call it."""
         managers = list(self._managers.items())
         now_s = self.age_clock.steady_seconds()
-        open_compactions = [
-            OpenCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
+        compactions = [
+            TimedCompaction(compaction.future, self._start_s.get(bucket_id, now_s))
             for bucket_id, manager in managers
             if (compaction := manager.begun_compaction)
         ]
         return current_metrics(
             [manager.levels for _, manager in managers],
-            open_compactions,
+            compactions,
             now_s=now_s,
             failed=self.failures.total,
             dropped=self.dropped_compactions.total,
-            waiting_rows=self._rest_times.rows_to_report(self.waiting_row_count()),
+            waiting_row_count=self._rest_times.rows_to_report(self.waiting_row_count()),
         )
 
     def is_idle(self) -> bool:

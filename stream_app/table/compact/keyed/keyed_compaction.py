@@ -37,7 +37,7 @@ from stream_app.model.options.merge_options import (
     IGNORE_DELETE,
 )
 from stream_app.model.traits.merge_engine import traits_of
-from stream_app.table.compact.expired_rows import expired_rows_check, record_level_expire
+from stream_app.table.compact.expired_rows import expired_rows_predicate, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.lookup.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.versions.deletion_vectors import index_changes
@@ -58,16 +58,16 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
         if before_row_lookup is None
         else _changelog_rewriter(table, merging_rewriter, before_row_lookup)
     )
-    return _run_task(table, request, rewriter, expired_rows_check(table))
+    return _run_task(table, request, rewriter, expired_rows_predicate(table))
 
 
-def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
+def merge_rewriter(table: FileStoreTable, bucket_files: BucketFiles) -> CompactRewriter:
     """Return the rewriter that merges rows by the table's merge engine, without a changelog."""
     return CompactRewriter(
         layout=table.layout(),
         merge_function=table.merge_function,
-        files=files,
-        expire=record_level_expire(table),
+        file_access=bucket_files,
+        record_level_expire=record_level_expire(table),
         fan_in=table.options.sort_spill_threshold,
         keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
     )
@@ -88,7 +88,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
     higher_level_lookup = _higher_level_lookup(table, request, vectors)
     before_row_lookup = _before_row_lookup(table, request, higher_level_lookup)
     assert before_row_lookup is not None, "deletion vectors need the rows before a compaction"
-    has_expired_rows = expired_rows_check(table)
+    has_expired_rows = expired_rows_predicate(table)
     is_full = request.unit.output_level == request.max_level
 
     def must_rewrite(file: DataFileMeta) -> bool:

@@ -19,7 +19,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
 )
 from stream_app.table.compact.buckets.idle_buckets import LiveBucket
-from stream_app.table.compact.expired_rows import expired_rows_check
+from stream_app.table.compact.expired_rows import expired_rows_predicate
 from stream_app.table.compact.strategy_choice import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -46,25 +46,25 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
         rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        new_rewrite_check=_new_rewrite_check(table),
+        new_rewrite_predicate=_new_rewrite_predicate(table),
     )
 
 
-def _new_rewrite_check(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
-    """Return a function that makes a pick's check of files.
+def _new_rewrite_predicate(table: FileStoreTable) -> Callable[[], Callable[[DataFileMeta], bool]]:
+    """Return a function that makes a pick's predicate of files.
 
-    The check finds expired rows, and rows that deletion vectors mark. A pick reads the latest
+    The predicate finds expired rows, and rows that deletion vectors mark. A pick reads the latest
     snapshot at most once.
     """
-    has_expired_rows = expired_rows_check(table)
+    has_expired_rows = expired_rows_predicate(table)
     if not table.merges_by_vectors:
         return lambda: has_expired_rows
 
-    def check_of_pick() -> Callable[[DataFileMeta], bool]:
+    def predicate_of_pick() -> Callable[[DataFileMeta], bool]:
         marked_files = functools.cache(lambda: _marked_files(table))
         return lambda file: file.file_name in marked_files() or has_expired_rows(file)
 
-    return check_of_pick
+    return predicate_of_pick
 
 
 def _marked_files(table: FileStoreTable) -> frozenset[str]:

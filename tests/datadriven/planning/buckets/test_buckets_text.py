@@ -29,7 +29,7 @@ def _open(case: Case) -> str:
     }
     arguments = {"width": "1", "max": "32767", **case.args}
     rules = DynamicBucketRules(
-        target_rows=int(arguments["target"]),
+        target_row_count=int(arguments["target"]),
         width=int(arguments["width"]),
         max_buckets=int(arguments["max"]),
     )
@@ -77,7 +77,7 @@ def _advice(case: Case) -> str:
         sizes,
         bucket_count=int(arguments["bucket"]),
         width=int(arguments["width"]),
-        target_rows=int(arguments["target"]),
+        target_row_count=int(arguments["target"]),
     )
     if advice is None:
         return "fine"

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.files.bucket_change import LookUp
+from stream_app.model.files.bucket_change import LookupFiles
 from stream_app.model.files.data_file_meta import EMPTY_STATS
 from stream_app.model.files.index_file_meta import (
     DELETION_VECTORS,
@@ -97,12 +97,12 @@ def conflict(case: Case) -> str:
     index = lines.index("commit")
     base, history = snapshots_of(lines[:index])
     changes = [entry_of(line) for line in lines[index + 1 :]]
-    look_ups = []
+    lookup_files = []
     if "output" in case.args:
         files = frozenset(filter(None, case.args["looked-up"].split(",")))
-        look_up = LookUp(output_level=int(case.args["output"]), files=files)
-        look_ups = [(changes[0].bucket_id, look_up)]
-    conflicts = find_conflicts(live_entries(base), changes, int_key_of, look_ups)
+        searched = LookupFiles(output_level=int(case.args["output"]), files=files)
+        lookup_files = [(changes[0].bucket_id, searched)]
+    conflicts = find_conflicts(live_entries(base), changes, int_key_of, lookup_files)
     verdict = []
     for clash in conflicts:
         message, fix = cause_and_fix(clash, reversed(history))

@@ -55,7 +55,7 @@ def _shown(statement: Statement) -> str:
         case RenameTable(pairs):
             return f"rename {', '.join(f'{_name(old)} → {_name(new)}' for old, new in pairs)}"
         case CreateOrDropTable(tables):
-            return f"anew {', '.join(map(_name, tables))}"
+            return f"create-or-drop {', '.join(map(_name, tables))}"
 
 
 def _ddl(case: Case) -> str:

@@ -25,7 +25,7 @@ from stream_app.planning.check.version_rules import (
     identity_findings,
 )
 from stream_app.table.check.chain_check import changelog_findings, consumer_findings
-from stream_app.table.check.table_replay import VersionChanges, replay_range
+from stream_app.table.check.changelog_replay import VersionChanges, replay_range
 from tests.support.suite.datadriven import Case, run_file
 from tests.support.tables.lsm_files import a_file, int_key_of
 from tests.support.tables.numbered_snapshots import a_snapshot

@@ -75,7 +75,7 @@ import org.apache.paimon.types.RowType;
  *
  * <p>Driven by tests/support/judges/paimon_java.py. Rows travel through the file named by "out", a JSON
  * array a line. A request that fails is answered with {"error": …} and the next one is served.
- * Catalogs are opened anew for each request and never cache, so that every answer is what the disk
+ * Catalogs are opened again for each request and never cache, so that every answer is what the disk
  * says now.
  */
 public final class PaimonServer {

@@ -23,7 +23,7 @@ from stream_app.app.cli.output.screen import (
     detail_of,
     screen,
 )
-from stream_app.app.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.epochs.stages.epoch_seconds import TaskSeconds, epoch_seconds
@@ -33,11 +33,15 @@ from tests.support.pages.web_server import rows
 from tests.support.tables.small_table import small_table
 
 BUSY = TableStatus(
-    table="orders", state=READY, epoch=7, snapshot=12, lag=1200, fresh_s=95, changed_s=3,
-    sorted_runs=4,
+    table="orders", state=JobTableState.READY, epoch=7, snapshot=12, lag=1200, fresh_s=95,
+    changed_s=3, sorted_runs=4,
 )  # fmt: skip
-HELD_BACK = TableStatus(table="items", state=HELD, lag=9, fresh_s=4000, reason="[b]no column 'x'")
-QUIET = TableStatus(table="visits", state=READY, epoch=7, snapshot=2, lag=0, fresh_s=0)
+HELD_BACK = TableStatus(
+    table="items", state=JobTableState.HELD, lag=9, fresh_s=4000, reason="[b]no column 'x'"
+)
+QUIET = TableStatus(
+    table="visits", state=JobTableState.READY, epoch=7, snapshot=2, lag=0, fresh_s=0
+)
 
 
 def text_of(renderable: object, width: int = 120) -> str:
@@ -61,7 +65,9 @@ def test_the_screen_has_trouble_first_and_every_number() -> None:
 
 def test_a_narrow_terminal_shows_names_and_reasons() -> None:
     name, reason = "shop.a_table_of_thirty_characters_", "cannot write: no space left"
-    held = TableStatus(table=name, state=HELD, lag=2000, epoch=7, snapshot=9, reason=reason)
+    held = TableStatus(
+        table=name, state=JobTableState.HELD, lag=2000, epoch=7, snapshot=9, reason=reason
+    )
     shown = text_of(screen("shop", [held, QUIET], ListView(width=80), ""), width=80)
     first, *_ = lines = shown.splitlines()
     assert first == "shop  2 tables, 1 in trouble, 1 of unknown age"
@@ -70,7 +76,9 @@ def test_a_narrow_terminal_shows_names_and_reasons() -> None:
 
 
 def test_a_list_that_is_too_long_follows_the_choice() -> None:
-    tables = [TableStatus(table=f"t{number:03}", state=READY) for number in range(100)]
+    tables = [
+        TableStatus(table=f"t{number:03}", state=JobTableState.READY) for number in range(100)
+    ]
     view = ListView(height=30)
     for key in [DOWN] * 50:
         view = view.after(key, len(tables))

@@ -64,8 +64,10 @@ def test_each_table_belongs_to_one_share_of_a_database() -> None:
     shares = [replace(MANY, share=TableShare(number, 3)) for number in (1, 2, 3)]
     assert [share.name for share in shares] == [f"d (share {number} of 3)" for number in (1, 2, 3)]
     origins = [Origin("shop", "", f"t{number}") for number in range(300)]
-    takers = [[share for share in shares if share.target_path(origin)] for origin in origins]
-    assert {len(some) for some in takers} == {1}
-    counts = [sum(share in some for some in takers) for share in shares]
+    takers_by_origin = [
+        [share for share in shares if share.target_path(origin)] for origin in origins
+    ]
+    assert {len(takers) for takers in takers_by_origin} == {1}
+    counts = [sum(share in takers for takers in takers_by_origin) for share in shares]
     assert min(counts) > 70, "a hash deals them out"
     assert [name for share in shares for name in share.named_tables] == ["s_a"]

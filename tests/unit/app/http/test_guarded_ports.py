@@ -125,7 +125,7 @@ def send(connection: socket.socket, data: bytes) -> None:
     [
         ("page", STRANGERS, b""),
         ("page", STRANGERS // 5, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
-        ("page", STRANGERS // 5, b"\x16\x03\x01\r\n\r\n"),
+        pytest.param("page", STRANGERS // 5, b"\x16\x03\x01\r\n\r\n", marks=pytest.mark.variant),
         ("metrics", STRANGERS, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "),
     ],
     ids=["idle-page", "slow-heads-page", "no-http-page", "slow-heads-metrics"],

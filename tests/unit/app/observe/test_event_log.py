@@ -78,7 +78,7 @@ def test_an_epochs_line_names_its_compactions(
     report = EpochReport(
         epoch=7,
         durations=EpochSeconds(wait_s=3.25, read_s=0.5),
-        sorted_runs={5: 1, 1: 7},
+        sorted_run_histogram={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
         in_driver=True,

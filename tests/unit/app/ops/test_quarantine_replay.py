@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.ops.replay.record_replay import Replay, ReplayOutcome
+from stream_app.app.ops.replay.record_replay import RecordReplay, ReplayOutcome
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import StepPlace
@@ -97,8 +97,8 @@ class Bench:
     def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> ReplayOutcome:
         return self.a_replay().run(choice, dry_run=dry_run)
 
-    def a_replay(self) -> Replay:
-        return Replay(
+    def a_replay(self) -> RecordReplay:
+        return RecordReplay(
             quarantine=self.quarantine,
             table=self.table,
             job_commit_user="job",

@@ -79,7 +79,7 @@ def test_a_folder_that_cannot_be_made_is_reported_as_a_folder(
     config = conf(tmp_path, warehouse.format(folder=tmp_path))
     with pytest.raises(kind, match=complaint) as caught:
         table_of(config)
-    assert "room" not in str(caught.value)
+    assert "free space" not in str(caught.value)
 
 
 def test_a_quarantine_that_cannot_be_made_is_reported_at_start(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli.main import main
-from stream_app.app.inspect.job_status import (
+from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.inspect.table_status import (
     SHORT_REASON,
-    JobStatus,
+    JobTableState,
     TableStatus,
     shorten_reason,
 )
@@ -182,7 +183,7 @@ def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
 
 def test_only_long_reasons_are_shortened() -> None:
     for reason in (None, "", "the store does not answer"):
-        row = TableStatus(table="a", state="held", reason=reason)
+        row = TableStatus(table="a", state=JobTableState.HELD, reason=reason)
         assert shorten_reason(row) == row
-    long = shorten_reason(TableStatus(table="a", state="held", reason="x" * 500)).reason
+    long = shorten_reason(TableStatus(table="a", state=JobTableState.HELD, reason="x" * 500)).reason
     assert long == "x" * (SHORT_REASON - 1) + "…"

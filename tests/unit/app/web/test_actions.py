@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN
+from stream_app.app.inspect.table_status import JobTableState
 from stream_app.app.web.actions import (
     TOKEN_VARIABLE,
     Actions,
@@ -136,15 +137,15 @@ def test_without_a_token_no_action_is_offered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "can_open", "can_replay", "names"),
     [
-        ("ready", True, False, ["tag", "compact", "compact-full"]),
-        ("held", True, True, ["resume", "tag", "compact", "compact-full", "replay"]),
-        ("held", False, True, ["resume"]),
-        ("missing", False, True, []),
+        (JobTableState.READY, True, False, ["tag", "compact", "compact-full"]),
+        (JobTableState.HELD, True, True, ["resume", "tag", "compact", "compact-full", "replay"]),
+        (JobTableState.HELD, False, True, ["resume"]),
+        (JobTableState.MISSING, False, True, []),
         (None, True, True, ["tag", "compact", "compact-full", "replay"]),
     ],
 )
 def test_actions_that_fit_a_table(
-    state: str | None, *, can_open: bool, can_replay: bool, names: list[str]
+    state: JobTableState | None, *, can_open: bool, can_replay: bool, names: list[str]
 ) -> None:
     actions = offered_actions(state, can_open=can_open, can_replay=can_replay)
     assert [action.name for action in actions] == names

@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import catalog_options, file_io_options, file_io_variables
 from stream_app.app.config.shown_job import shown_job
-from stream_app.app.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
@@ -289,8 +289,8 @@ def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: 
 
 
 def test_the_tables_that_are_late() -> None:
-    ready = TableStatus(table="a", state=READY, lag=0, fresh_s=0)
-    held = TableStatus(table="b", state=HELD, lag=9, fresh_s=999)
+    ready = TableStatus(table="a", state=JobTableState.READY, lag=0, fresh_s=0)
+    held = TableStatus(table="b", state=JobTableState.HELD, lag=9, fresh_s=999)
     glance = JobGlance(changed_s=999)
     assert not glance.is_late([ready, held]), "the job has nothing to commit"
     behind = replace(ready, lag=1, fresh_s=999)

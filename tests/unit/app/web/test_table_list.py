@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.inspect.table_facts import FactsCache, freshness_s
+from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.web.table_list import ListChoice, state_counts
 from stream_app.errors import CorruptFileError, TableNotFoundError
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
@@ -22,10 +22,17 @@ from tests.support.pages.web_server import Warehouse, rows, served
 from tests.support.tables.small_table import TIME_MS, SmallTable, StandingClock, small_table
 
 TABLES = [
-    TableStatus(table="shop.b", state=READY, fresh_s=5, lag=0, sorted_runs=9),
-    TableStatus(table="shop.a", state=READY, changed_s=60, lag=7),
-    TableStatus(table="crm.c", state=HELD, fresh_s=30, lag=3, sorted_runs=2, reason="no column"),
-    TableStatus(table="crm.d", state=READY),
+    TableStatus(table="shop.b", state=JobTableState.READY, fresh_s=5, lag=0, sorted_runs=9),
+    TableStatus(table="shop.a", state=JobTableState.READY, changed_s=60, lag=7),
+    TableStatus(
+        table="crm.c",
+        state=JobTableState.HELD,
+        fresh_s=30,
+        lag=3,
+        sorted_runs=2,
+        reason="no column",
+    ),
+    TableStatus(table="crm.d", state=JobTableState.READY),
 ]
 
 
@@ -47,7 +54,7 @@ def test_tables_are_found_and_sorted(query: dict[str, str], names: list[str]) ->
 
 
 def test_states_are_counted_and_a_choice_is_a_link() -> None:
-    assert state_counts(TABLES) == [(READY, 3), (HELD, 1)]
+    assert state_counts(TABLES) == [(JobTableState.READY, 3), (JobTableState.HELD, 1)]
     assert (
         ListChoice.from_query({"q": "a&b", "sort": "lag"}).query("held")
         == "q=a%26b&state=held&sort=lag"

@@ -21,7 +21,7 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.quarantine.quarantine_folder import open_quarantine
-from stream_app.table.compact.compaction_metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.compaction_metrics import CompactionMetrics, UnfinishedCompaction
 from stream_app.table.opening import open_file_store_table
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -138,8 +138,8 @@ def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def under_way(bucket: int, *, is_running: bool = True) -> CompactionUnderWay:
-    return CompactionUnderWay(
+def unfinished(bucket: int, *, is_running: bool = True) -> UnfinishedCompaction:
+    return UnfinishedCompaction(
         partition="", bucket=bucket, is_running=is_running, reason="size ratio", levels=(0, 0),
         output_level=4, file_count=2, bytes=2048,
     )  # fmt: skip
@@ -154,13 +154,16 @@ def three_runs(folder: Path) -> SmallTable:
 
 def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     orders = three_runs(tmp_path / "orders")
-    activity = TableActivity(metrics=CompactionMetrics(running=1), under_way=(under_way(0),))
+    activity = TableActivity(
+        metrics=CompactionMetrics(running=1), unfinished_compactions=(unfinished(0),)
+    )
     [tree] = table_page("orders", orders.table, lambda: None, activity).trees
     assert tree.compaction == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
     [line] = tree.lines
     assert [box.is_compacting for box in line.boxes] == [False, True, True], "the newest came later"
     waiting = TableActivity(
-        metrics=CompactionMetrics(queued=1), under_way=(under_way(0, is_running=False),)
+        metrics=CompactionMetrics(queued=1),
+        unfinished_compactions=(unfinished(0, is_running=False),),
     )
     [tree] = table_page("orders", orders.table, lambda: None, waiting).trees
     assert tree.compaction.startswith("waits for a thread: size ratio")
@@ -211,7 +214,7 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     assert (listed.columns, listed.rows, listed.stopped_after) == (["k", "v"], [], None)
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
     text = page(
-        "rows", site=site, live=None, can_act=False, name="shop.orders", where="", limit=1,
+        "rows", site=site, live_updates=None, can_act=False, name="shop.orders", where="", limit=1,
         shown=MatchingRows(stopped_after=70_000), filter_error=None, read_s=10.0,
     )  # fmt: skip
     assert "Stopped after 10 s and 70,000 rows" in text

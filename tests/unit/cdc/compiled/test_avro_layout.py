@@ -138,8 +138,8 @@ def test_machine_code_and_arrays_make_the_same_of_messages(registry: Registry, s
         for kind in (ARRAYS, COMPILED)
     )
     for size in (1, 49, 100):
-        some, values = values[:size], values[size:]
-        assert everything(machine.decode(batch(some))) == everything(arrays.decode(batch(some)))
+        part, values = values[:size], values[size:]
+        assert everything(machine.decode(batch(part))) == everything(arrays.decode(batch(part)))
 
 
 def a_layout(schema: Any = ENVELOPE) -> AvroLayout:

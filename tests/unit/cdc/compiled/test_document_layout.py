@@ -133,8 +133,8 @@ def test_machine_code_and_arrays_make_the_same_of_messages(seed: int) -> None:
         for kind in (ARRAYS, COMPILED)
     )
     for size in (1, 59, 100):
-        some, values = messages(*values[:size], key=key), values[size:]
-        assert everything(machine.decode(some)) == everything(arrays.decode(some))
+        part, values = messages(*values[:size], key=key), values[size:]
+        assert everything(machine.decode(part)) == everything(arrays.decode(part))
 
 
 def a_layout() -> DocumentLayout:

@@ -1,6 +1,6 @@
 """A table whose columns change: real messages of PostgreSQL and MariaDB, compared with their SQL.
 
-The statements are in tests/testbed/capture.py, which makes the fixtures anew.
+The statements are in tests/testbed/capture.py, which rewrites the fixtures.
 """
 
 from __future__ import annotations

@@ -142,10 +142,10 @@ def test_frames_are_learnt_and_the_commonest_are_kept() -> None:
         assert framed is not None
         assert len(framed.positions) == len(values)
     assert frames.find_framed(pa.array([whole(RECORD).encode()] * 9, pa.binary())) is None
-    some = frames.find_framed(values.slice(3, 1000))  # of a part of a buffer
-    assert some is not None
+    framed_part = frames.find_framed(values.slice(3, 1000))  # of a part of a buffer
+    assert framed_part is not None
     assert framed is not None
-    assert some.images.to_pylist() == framed.images.slice(6, 2000).to_pylist()
+    assert framed_part.images.to_pylist() == framed.images.slice(6, 2000).to_pylist()
 
 
 def test_records_without_marked_images() -> None:

@@ -48,8 +48,8 @@ def a_row(rng: random.Random) -> dict[str, Any]:
         "f": rng.choice([0.1, 1e300, -1, None]),
         "more": 1,
     }
-    some = {name: value for name, value in row.items() if rng.random() < 0.8}
-    return {"id": rng.choice([1, -(2**63), 7, None]), **some}
+    sent_columns = {name: value for name, value in row.items() if rng.random() < 0.8}
+    return {"id": rng.choice([1, -(2**63), 7, None]), **sent_columns}
 
 
 @pytest.mark.parametrize("seed", range(20))

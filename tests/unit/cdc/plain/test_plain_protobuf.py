@@ -88,8 +88,8 @@ def a_row(rng: random.Random) -> dict[str, Any]:
         "within": rng.choice([{}, {"id": 9, "name": "inner"}]),
         "large": rng.choice([0, 2**64 - 1, 2**63 - 1]),
     }  # fmt: skip
-    some = {name: value for name, value in row.items() if rng.random() < 0.6}
-    return {"id": rng.choice([0, 1, -1, 2**40, -(2**63)]), **some}
+    sent_fields = {name: value for name, value in row.items() if rng.random() < 0.6}
+    return {"id": rng.choice([0, 1, -1, 2**40, -(2**63)]), **sent_fields}
 
 
 @pytest.mark.parametrize("seed", range(20))

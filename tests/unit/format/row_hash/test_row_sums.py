@@ -119,7 +119,7 @@ def test_changes_lead_to_the_checksum_of_the_rows_that_stay(stay: list[Any], go:
     changes = batch.add_column(0, "_VALUE_KIND", pa.array(kinds, pa.int8()))
     change = sum_of_changes(changes, PLACED)
     assert change.total == sum_of_rows(batch_of(stay), PLACED)
-    assert change.open_updates == 0
+    assert change.open_update_count == 0
 
 
 def test_an_update_without_the_row_before_is_open() -> None:
@@ -127,7 +127,7 @@ def test_an_update_without_the_row_before_is_open() -> None:
     for kinds, is_open in (([1, 2], 0), ([2], 1), ([1, 2, 2], 1)):
         batch = batch_of([row] * len(kinds))
         changes = batch.add_column(0, "_VALUE_KIND", pa.array(kinds, pa.int8()))
-        assert sum_of_changes(changes, PLACED).open_updates == is_open
+        assert sum_of_changes(changes, PLACED).open_update_count == is_open
 
 
 def test_a_column_that_is_null_everywhere_changes_nothing() -> None:

@@ -81,8 +81,8 @@ class LoggingRewriter(CompactRewriter):
         self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
     ) -> WrittenFiles:
         rewritten = super().rewrite(sections, output_level=output_level, drop_deletes=drop_deletes)
-        changelog = self.files.changelog_writer()
-        changelog.write(next(self.files.read(rewritten.data[0])))
+        changelog = self.file_access.changelog_writer()
+        changelog.write(next(self.file_access.read(rewritten.data[0])))
         return WrittenFiles(rewritten.data, changelog.close())
 
 

@@ -103,7 +103,7 @@ class BucketModel:
                 layout=self.shape.layout, memory_limit=10**6, chunk_merge=ENGINE
             ),
             merge_function=ENGINE,
-            files=self.files,
+            file_access=self.files,
             next_sequence_number=len(self.arrived),
             writes_changelog=False,
         )

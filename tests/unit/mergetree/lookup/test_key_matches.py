@@ -46,9 +46,9 @@ def test_key_matches_equal_those_of_a_dictionary(
     kinds: tuple[str, ...], data: st.DataObject
 ) -> None:
     universe = list(itertools.product(*(TYPES[kind] for kind in kinds)))
-    some = st.sets(st.sampled_from(range(len(universe))))
+    place_sets = st.sets(st.sampled_from(range(len(universe))))
     wanted, stored = (
-        sorted(universe[place] for place in data.draw(some)) for _ in ("keys", "rows")
+        sorted(universe[place] for place in data.draw(place_sets)) for _ in ("keys", "rows")
     )
     keys, rows = a_batch(kinds, wanted), a_batch(kinds, stored)
     key_indices, row_indices = key_matches(keys, rows, keys.schema.names)

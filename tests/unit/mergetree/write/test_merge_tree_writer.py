@@ -49,7 +49,7 @@ def writer_of(
             **options,
         ),
         merge_function=engine,
-        files=files,
+        file_access=files,
         next_sequence_number=100,
         writes_changelog=changelog,
         ignored_kinds=ignored,

@@ -85,7 +85,7 @@ def written(
         **limits,
     )
     writer = MergeTreeWriter(
-        layout=LAYOUT, buffer=buffer, merge_function=Deduplicate(), files=files,
+        layout=LAYOUT, buffer=buffer, merge_function=Deduplicate(), file_access=files,
         next_sequence_number=100, writes_changelog=changelog, old_row_lookup=table,
     )  # fmt: skip
     first = 0

@@ -125,8 +125,9 @@ def test_system_tables(table: SmallTable) -> None:
 
 
 def test_only_the_wanted_columns_are_read(table: SmallTable) -> None:
-    some = a_reader(table.path, read__columns="v, k")
-    assert [batch.schema.names for batch in some.read(some.partitions()[0])] == [["v", "k"]]
+    narrow_reader = a_reader(table.path, read__columns="v, k")
+    batches = narrow_reader.read(narrow_reader.partitions()[0])
+    assert [batch.schema.names for batch in batches] == [["v", "k"]]
     reader = a_source(table.path).reader(StructType().add("k", IntegerType()))
     assert values(read(reader), "k") == [(1,), (3,)]
 

@@ -118,7 +118,7 @@ def drain(
 
 
 def names(checkpoint: JobFolder, part: str) -> list[str]:
-    return sorted(checkpoint.files.list_names(checkpoint.path(part)), key=int)
+    return sorted(checkpoint.file_io.list_names(checkpoint.path(part)), key=int)
 
 
 def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: JobFolder) -> None:
@@ -163,23 +163,23 @@ def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: JobFolder) 
     """The texts are those that Spark 4.1.3 has written; see tests/fixtures/checkpoints."""
     topics = Topics({"0": 0})
     drain(checkpoint, topics, Sink())
-    query = json.loads(checkpoint.files.read_bytes(checkpoint.path("metadata")))
+    query = json.loads(checkpoint.file_io.read_bytes(checkpoint.path("metadata")))
     assert query.keys() == {"id"}
-    assert checkpoint.files.read_bytes(checkpoint.path("sources/0/0")) == b'\0v1\n{"t":{"0":0}}'
+    assert checkpoint.file_io.read_bytes(checkpoint.path("sources/0/0")) == b'\0v1\n{"t":{"0":0}}'
     version, facts, end = (
-        checkpoint.files.read_bytes(checkpoint.path("offsets/0")).decode().split("\n")
+        checkpoint.file_io.read_bytes(checkpoint.path("offsets/0")).decode().split("\n")
     )
     assert (version, end) == ("v1", '{"t":{"0":0}}')
     assert json.loads(facts).keys() == {"batchWatermarkMs", "batchTimestampMs", "conf"}
-    done = checkpoint.files.read_bytes(checkpoint.path("commits/0"))
+    done = checkpoint.file_io.read_bytes(checkpoint.path("commits/0"))
     assert done == b'v1\n{"nextBatchWatermarkMs":0}'
-    checkpoint.files.overwrite(checkpoint.path("offsets/.1.crc"), b"of Hadoop")
+    checkpoint.file_io.overwrite(checkpoint.path("offsets/.1.crc"), b"of Hadoop")
     for end_offset in range(1, 7):
         topics.newest["0"] = end_offset
         drain(checkpoint, topics, Sink())
     assert names(checkpoint, "commits") == ["4", "5", "6"]
     assert names(checkpoint, "offsets") == ["4", "5", "6"]
-    assert json.loads(checkpoint.files.read_bytes(checkpoint.path("metadata"))) == query
+    assert json.loads(checkpoint.file_io.read_bytes(checkpoint.path("metadata"))) == query
 
 
 def test_two_jobs_of_one_checkpoint(checkpoint: JobFolder) -> None:

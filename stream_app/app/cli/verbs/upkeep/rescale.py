@@ -23,7 +23,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 AUTO = "auto"
 DESCRIPTION = "Give a table, or some of its partitions, another number of buckets."
 EPILOG = """\
-The command writes each partition anew in one OVERWRITE snapshot, which changes no row. Running jobs
+The command rewrites each partition in one OVERWRITE snapshot, which changes no row. Running jobs
 continue: they route further rows by the new number. For a whole table the option 'bucket' changes
 too, so that new partitions and other engines take the number. --buckets auto gives each partition
 the number by which a bucket has about 1 GB; without --buckets it is the table's option.
@@ -125,6 +125,7 @@ def new_option(
 def _plan_lines(
     table: FileStoreTable, plan: Sequence[PlannedRescale], option: SetOption | None
 ) -> Iterator[str]:
+    """Yield the lines about each partition's old and new number of buckets."""
     if option is not None:
         yield f"option 'bucket': {table.options.bucket} → {option.value}"
     if not plan:

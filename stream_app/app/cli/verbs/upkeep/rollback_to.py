@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
+    """Yield the lines about what a rollback restores and deletes, and the consumers ahead of it."""
     target, numbers, files = plan.target, plan.numbers, plan.files
     yield (
         f"snapshot {target.snapshot_id} of {time_text(target.time_ms)} becomes the latest"

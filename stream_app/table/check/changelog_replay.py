@@ -1,4 +1,4 @@
-"""Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
+"""Plans the replay of a table's changelog: its base, the changes to apply, and the expected rows.
 
 A replay begins with the rows of a snapshot or tag, or with the empty table before the first
 snapshot. It needs the changes of all later snapshots. `changelog_check` runs it. Tables without a
@@ -107,8 +107,8 @@ class BucketReplay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableReplay:
-    """A replay of a table's changes.
+class ChangelogReplay:
+    """A replay of a table's changelog.
 
     Attributes:
         producer: the ``changelog-producer`` of all its snapshots.
@@ -216,8 +216,8 @@ def _reason_unrecorded(
     """Return the reason why a snapshot's changes were not recorded; empty if they were.
 
     A rollback to a tag restores an expired snapshot without its changelog. That snapshot is the
-    oldest then, so only the oldest is checked. stream_app's rollback removes the changelog's name
-    from it; Paimon's leaves it.
+    earliest then, so only the earliest is checked. stream_app's rollback removes the changelog's
+    name from it; Paimon's leaves it.
     """
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE without a changelog"
@@ -249,8 +249,8 @@ def _recorded_changes(by_kind: dict[VersionKind, dict[int, Snapshot]]) -> dict[i
     return dict(sorted((expired_snapshots | snapshots).items()))
 
 
-def plan_replay(table: FileStoreTable) -> TableReplay | str:
-    """Plan the longest possible replay, or return the reason why none is possible.
+def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
+    """Plan the longest possible replay of the changelog, or return the reason why none is possible.
 
     1. Check that the table's rows and changelog can be compared.
     2. Find the versions that have changes, and those from which a replay can begin.
@@ -278,7 +278,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
         for snapshot_id, snapshot in changes.items()
     }
-    snapshot_range = replay_range(  # step 3
+    # Step 3.
+    snapshot_range = replay_range(
         [
             VersionChanges(
                 snapshot_id=snapshot_id,
@@ -296,7 +297,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     producer = producer_traits(producers[snapshot_range.last])
     if not traits_of(engine).keeps_newest and not producer.by_compaction:
         return f"rows are merged by merge-engine = {engine}"
-    return TableReplay(
+    return ChangelogReplay(
         table=table,
         producer=producer,
         range=snapshot_range,
