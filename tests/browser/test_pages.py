@@ -40,7 +40,7 @@ def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTa
     page.set_viewport_size({"width": 375, "height": 700})
     page.goto("/tables/shop.orders")
     expect(page.locator("#live")).to_have_text("live")
-    bars = page.locator("section[aria-labelledby=newest] svg rect")
+    bars = page.locator("section[aria-labelledby=latest-snapshots] svg rect")
     before = bars.count()
     page.locator("summary", has_text="Largest files").click()
     files = page.get_by_role("region", name="Largest files")
@@ -174,7 +174,7 @@ def test_the_panels_are_those_of_the_table(page: Page, orders: SmallTable) -> No
     create_tag(table, new_tag(table, "before", latest.snapshot_id))
     page.goto("/tables/shop.orders")
     snapshots_backwards = list(table.snapshots.backwards())
-    expect(page.locator("section[aria-labelledby=newest] svg rect")).to_have_count(
+    expect(page.locator("section[aria-labelledby=latest-snapshots] svg rect")).to_have_count(
         len(snapshots_backwards)
     )
     expect(page.locator(".marks")).to_have_text(f"snapshot {latest.snapshot_id}: tag before")

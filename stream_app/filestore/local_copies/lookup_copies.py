@@ -152,7 +152,7 @@ class LookupCopies:
             return None
         except OSError as error:
             _LOG.warning(
-                "no local copy of %s for look-ups, which read it itself: %s", file.path, error
+                "no local copy of %s for lookups, which read it itself: %s", file.path, error
             )
             return None
         self.delete_outdated()

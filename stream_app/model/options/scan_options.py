@@ -45,7 +45,7 @@ SCAN_WATERMARK = Option(
     "scan.watermark",
     LONG,
     None,
-    "The earliest version whose watermark has reached this one, for batch reads without another.",
+    "The earliest version whose watermark reaches this one, for batch reads that name no other.",
     minimum=0,
 )
 SCAN_VERSION = Option(

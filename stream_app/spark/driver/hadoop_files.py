@@ -57,7 +57,7 @@ class HadoopFiles:
             try:
                 self._rename(temporary, path, "OVERWRITE")
             except Py4JJavaError:
-                self._file_system(path).delete(temporary, False)
+                self._delete_temporary(temporary, path)
                 raise
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -67,7 +67,7 @@ class HadoopFiles:
             try:
                 self._rename(temporary, path, "NONE")
             except Py4JJavaError as error:
-                self._file_system(path).delete(temporary, False)
+                self._delete_temporary(temporary, path)
                 if _exception_name(error) == "FileAlreadyExistsException":
                     return False
                 raise
@@ -96,6 +96,11 @@ class HadoopFiles:
         finally:
             stream.close()
         return temporary
+
+    def _delete_temporary(self, temporary: Any, path: str) -> None:
+        """Delete what a failed rename leaves; the rename's error is the one to report."""
+        with contextlib.suppress(Py4JJavaError):
+            self._file_system(path).delete(temporary, False)
 
     def _rename(self, temporary: Any, path: str, option_name: str) -> None:
         rename = getattr(self._java.org.apache.hadoop.fs, "Options$Rename")

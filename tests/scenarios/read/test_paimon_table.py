@@ -116,7 +116,7 @@ def test_reads_the_first_snapshot_of_a_watermark(small: SmallTable) -> None:
     marked(small, 3, 200)
     assert keys(table.read(watermark=100)) == list(range(10))
     assert keys(table.read(watermark=101)) == list(range(1, 15))
-    with pytest.raises(UsageError, match="the watermark 201: the newest has 200"):
+    with pytest.raises(UsageError, match="the watermark 201: the latest has 200"):
         table.read(watermark=201)
 
 

@@ -200,7 +200,7 @@ def test_a_file_that_does_not_fit_is_not_copied(
     (tmp_path / "file").write_text("")
     nowhere = copies_in(tmp_path / "file")
     assert made_copy(nowhere, "a") is None
-    assert "no local copy of a for look-ups" in caplog.text
+    assert "no local copy of a for lookups" in caplog.text
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
