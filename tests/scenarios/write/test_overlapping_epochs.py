@@ -79,7 +79,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         if not fault.has_struck:
             break
     assert operation > 30
-    assert resumed > 1, "of epochs that Spark had as done"
+    assert resumed >= 6 // strides.length, "of epochs that Spark had as done"
 
 
 def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path) -> None:
