@@ -101,8 +101,8 @@ class ChangeBatch:
 
     def changes_after(self, position: int) -> ChangeBatch:
         """Return the changes of all messages after a position."""
-        begin = int(np.searchsorted(self.message_index, position, side="right"))
-        return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
+        start = int(np.searchsorted(self.message_index, position, side="right"))
+        return ChangeBatch(rows=self.rows.slice(start), message_index=self.message_index[start:])
 
 
 class Violation(NamedTuple):

@@ -138,16 +138,16 @@ class _OriginSearch:
 
         Return the messages after the runs, where the tables' messages alternate.
         """
-        begin, width, run_count = 0, _RUN_MIN, 0
-        while begin < len(unread_indices) and begin >= _RUN_MIN * (run_count - _SHORT_RUNS):
+        start, width, run_count = 0, _RUN_MIN, 0
+        while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS):
             has_table = self._read_sample(
-                data, values, message_index, unread_indices[begin : begin + width], 0
+                data, values, message_index, unread_indices[start : start + width], 0
             )
             run_length = len(has_table) if has_table.all() else int(np.argmin(has_table))
-            begin += run_length
+            start += run_length
             width = max(_RUN_MIN, 2 * run_length)
             run_count += 1
-        return unread_indices[begin:]
+        return unread_indices[start:]
 
     def _read_sample(
         self,

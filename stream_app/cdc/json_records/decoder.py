@@ -102,12 +102,12 @@ class PlacedValues:
         offsets = offsets_of(self.values)
         start = 0
         while start < len(self.values):
-            bytes_stop = int(offsets[start]) + _SLICE_BYTES_MAX
-            fitting_stop = int(np.searchsorted(offsets, bytes_stop, side="right")) - 1
-            stop = min(max(fitting_stop, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
-            values = self.values.slice(start, stop - start)
-            yield replace(self, values=values, message_index=self.message_index[start:stop])
-            start = stop
+            bytes_end = int(offsets[start]) + _SLICE_BYTES_MAX
+            fitting_end = int(np.searchsorted(offsets, bytes_end, side="right")) - 1
+            end = min(max(fitting_end, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
+            values = self.values.slice(start, end - start)
+            yield replace(self, values=values, message_index=self.message_index[start:end])
+            start = end
 
 
 class ValueDecoder(Protocol[Group_contra]):

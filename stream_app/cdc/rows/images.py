@@ -85,9 +85,9 @@ class Images:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         positions = np.arange(count)
-        columns, after_begin = self.after, 0
+        columns, after_start = self.after, 0
         if self.has_before.any():
-            after_begin = count
+            after_start = count
             columns = [
                 pa.concat_arrays(image_arrays)
                 for image_arrays in zip(self.before, self.after, strict=True)
@@ -95,7 +95,7 @@ class Images:
         return StackedImages(
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),
-            after_at=np.where(self.has_after, positions + after_begin, -1),
+            after_at=np.where(self.has_after, positions + after_start, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,

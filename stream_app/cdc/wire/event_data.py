@@ -99,10 +99,10 @@ def _unwrap(
     single_bodies, reasons = _unwrap_one_by_one(unread_values, message_index[is_unread], event_data)
     parts.append(single_bodies)
     body_indices: Int64s = np.full(messages.num_rows, -1, np.int64)
-    begin = 0
+    start = 0
     for message_indices, bodies in parts:
-        body_indices[message_indices] = begin + np.arange(len(bodies))
-        begin += len(bodies)
+        body_indices[message_indices] = start + np.arange(len(bodies))
+        start += len(bodies)
     bodies = pa.concat_arrays([part for _, part in parts])
     column = bodies.take(pa.array(np.maximum(body_indices, 0), mask=body_indices < 0))
     column_index = messages.schema.get_field_index("value")

@@ -295,10 +295,10 @@ class _PlacedRows:
             rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds, pa.int8()))
         differs = (partition[1:] != partition[:-1]) | (bucket[1:] != bucket[:-1])
         starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(order)]
-        for start, stop in itertools.pairwise(starts):
+        for start, end in itertools.pairwise(starts):
             bucket_partition = self._partitions[partition[start]]
-            bucket_rows = rows.slice(start, stop - start)
-            if is_moved[start:stop].any():
+            bucket_rows = rows.slice(start, end - start)
+            if is_moved[start:end].any():
                 bucket_rows = self._with_partition(bucket_rows, bucket_partition)
             yield bucket_partition, int(bucket[start]), bucket_rows
 

@@ -116,7 +116,7 @@ def _keep_older(
         key            [0, 0, 1, 1]
         partition      [8, 8, 8, 9]
         ends           [F, T, F, F]
-        begins         [T, F, T, F]
+        is_start       [T, F, T, F]
         key_partition  [7, 7, 8, 8]
         after          [NOWHERE, 8]      of the two keys
 
@@ -124,14 +124,14 @@ def _keep_older(
     """
     count = len(changes.key_numbers)
     first, last = _bounds(changes.key_numbers)
-    begins = first.copy()
-    begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition again
-    starts = np.flatnonzero(begins)
+    is_start = first.copy()
+    is_start[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition again
+    starts = np.flatnonzero(is_start)
     older_partition = np.where(first, changes.before[changes.key_numbers], NOWHERE)[starts]
     is_new = older_partition == NOWHERE
     partition_of_start = np.where(is_new, changes.partition[starts], older_partition)
     key_partition = np.repeat(partition_of_start, np.diff([*starts.tolist(), count]))
-    takes_effect = ~(begins & changes.ends)
+    takes_effect = ~(is_start & changes.ends)
     takes_effect[starts] |= ~is_new  # otherwise the change would end a row that does not exist
     if older_row_rule is OlderRowRule.SKIPS:
         takes_effect &= changes.partition == key_partition

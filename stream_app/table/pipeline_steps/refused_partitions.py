@@ -37,7 +37,7 @@ _UNDATED = (
     "has a partition without a time as the options partition.timestamp-formatter and "
     "partition.timestamp-pattern say: "
 )
-"""The begin of a reason."""
+"""The prefix of a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

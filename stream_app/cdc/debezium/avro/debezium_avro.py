@@ -116,9 +116,9 @@ class DebeziumAvro(DebeziumJson):
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
             )
-            for begin in range(0, len(indices), SLICE_ROWS):
-                part = schema_values.slice(begin, SLICE_ROWS)
-                part_index = message_index[indices[begin : begin + SLICE_ROWS]]
+            for start in range(0, len(indices), SLICE_ROWS):
+                part = schema_values.slice(start, SLICE_ROWS)
+                part_index = message_index[indices[start : start + SLICE_ROWS]]
                 if isinstance(plan, str):
                     outcome.refuse(dict.fromkeys(part_index.tolist(), plan))
                 else:
