@@ -99,7 +99,7 @@ def test_rows_of_four_records() -> None:
     has_after = np.array([True, True, False, True])
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)
     plan = plan_rows(ops, has_before, has_after, True)
-    assert plan.record_index.tolist() == [0, 1, 1, 2, 3]
+    assert plan.record_indices.tolist() == [0, 1, 1, 2, 3]
     assert plan.row_kinds.tolist() == [
         RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE,
         RowKind.UPDATE_AFTER,

@@ -38,13 +38,13 @@ class PayloadGroup:
     """Messages with one schema.
 
     Attributes:
-        message_index: positions of the messages among the given values.
+        message_indices: positions of the messages among the given values.
         payloads: their payloads, binary.
         prefix: the bytes before the payload, which are a key of the parsed schemas; empty without
             an envelope.
     """
 
-    message_index: npt.NDArray[np.int32]
+    message_indices: npt.NDArray[np.int32]
     payloads: pa.Array
     prefix: bytes
 
@@ -81,28 +81,28 @@ def split_envelopes(
             continue
         has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
         has_prefix &= bools_of(pc.ends_with(unsplit, pattern=b"}"))
-        payloads, message_index = _pick(unsplit, unsplit_index, has_prefix)
-        yield PayloadGroup(message_index, pc.binary_slice(payloads, len(prefix), -1), prefix)
+        payloads, message_indices = _pick(unsplit, unsplit_index, has_prefix)
+        yield PayloadGroup(message_indices, pc.binary_slice(payloads, len(prefix), -1), prefix)
         unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
-        plain_values, message_index = _pick(values, all_positions, is_plain)
-        yield PayloadGroup(message_index, plain_values, b"")
+        plain_values, message_indices = _pick(values, all_positions, is_plain)
+        yield PayloadGroup(message_indices, plain_values, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
     """Split the envelopes of all messages except tombstones."""
-    values, message_index = present_values(messages)
+    values, message_indices = present_values(messages)
     for group in split_envelopes(values, {}):
-        yield replace(group, message_index=message_index[group.message_index])
+        yield replace(group, message_indices=message_indices[group.message_indices])
 
 
 def _pick(
-    values: pa.Array, message_index: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
+    values: pa.Array, message_indices: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
 ) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     if mask.all():
-        return values, message_index
-    return values.filter(pa.array(mask)), message_index[mask]
+        return values, message_indices
+    return values.filter(pa.array(mask)), message_indices[mask]
 
 
 def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:

@@ -142,9 +142,9 @@ class PendingMessages:
             pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), SEPARATOR)
         )
         markers = transactions.end_markers
-        end_markers = np.zeros(len(markers.message_index), END_MARKER)
+        end_markers = np.zeros(len(markers.message_indices), END_MARKER)
         for name in ("partition", "offset", "transaction"):
-            end_markers[name] = messages[name][markers.message_index]
+            end_markers[name] = messages[name][markers.message_indices]
         end_markers["source"], end_markers["time"] = self.sources.code(source), markers.times
         end_markers["id"], end_markers["log"] = markers.ids.to_pylist(), markers.logs.to_pylist()
         end_markers["position"] = markers.positions

@@ -227,7 +227,7 @@ def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTra
     """The transactions of some of the messages."""
     part, end_markers = slice(start, end), transactions.end_markers
     chosen = np.flatnonzero(
-        (end_markers.message_index >= start) & (end_markers.message_index < end)
+        (end_markers.message_indices >= start) & (end_markers.message_indices < end)
     )
     counted = np.isin(end_markers.owners, chosen)
     return MessageTransactions(
@@ -238,7 +238,7 @@ def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTra
         orders=transactions.orders[part],
         positions=transactions.positions[part],
         end_markers=EndMarkers(
-            message_index=end_markers.message_index[chosen] - start,
+            message_indices=end_markers.message_indices[chosen] - start,
             ids=end_markers.ids.take(pa.array(chosen)),
             times=end_markers.times[chosen],
             logs=end_markers.logs.take(pa.array(chosen)),

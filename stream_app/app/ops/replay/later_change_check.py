@@ -113,7 +113,7 @@ class LaterChangeCheck:
     def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
         """Return the key and the message's offset of each row in these messages."""
         changes = decoded.changes
-        message_offsets = messages.column("offset").take(pa.array(changes.message_index))
+        message_offsets = messages.column("offset").take(pa.array(changes.message_indices))
         keys = [changes.rows.column(name) for name in self.primary_keys]
         return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])
 
