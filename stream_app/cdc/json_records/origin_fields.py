@@ -120,8 +120,8 @@ class NamedOrigins(NamedTuple):
     The mask includes each message that may be a row; the decoder of its table judges it.
     """
 
-    database: pa.Array
-    table: pa.Array
+    databases: pa.Array
+    tables: pa.Array
     has_row: Bools
 
 
@@ -144,15 +144,18 @@ class OriginRule:
 
     def origins_of(self, reader: FieldReader, count: int) -> Origins:
         """Return the origins of messages, from their fields."""
-        databases, tables = [], []
+        database_parts, table_parts = [], []
         for message_indices, columns in reader.parts:
-            database, table, has_row = self.read(columns)
-            mask, rows = pa.array(has_row), message_indices[has_row]
-            databases.append((rows, database.filter(mask)))
-            tables.append((rows, table.filter(mask)))
-            for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
+            databases, tables, has_row = self.read(columns)
+            mask, row_indices = pa.array(has_row), message_indices[has_row]
+            tables = tables.filter(mask)
+            database_parts.append((row_indices, databases.filter(mask)))
+            table_parts.append((row_indices, tables))
+            for position in row_indices[~valid_of(tables)].tolist():  # a loop over bad ones
                 reader.unassigned_reasons[position] = "does not name its table"
-        names = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
+        names = [
+            gathered_array(parts, count, pa.string()) for parts in (database_parts, table_parts)
+        ]
         return origins_of(
             names[0], pa.nulls(count, pa.string()), names[1], reader.unassigned_reasons
         )

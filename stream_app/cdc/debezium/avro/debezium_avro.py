@@ -246,7 +246,7 @@ class DebeziumAvro(DebeziumJson):
         after_at, _ = _image_positions(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        op, connector, *tables = (
+        ops, connectors, *tables = (
             texts_of(values, cursor, is_intact).filter(pa.array(is_intact))
             for values in (
                 message.fields.get("op"),
@@ -254,7 +254,7 @@ class DebeziumAvro(DebeziumJson):
             )
         )
         tables = tables if self._settings.reads_tables else []
-        texts = MessageTexts(op=op, connector=connector, tables=tables)
+        texts = MessageTexts(ops=ops, connectors=connectors, tables=tables)
         return avro_images(is_intact, texts, (before_at, after_at), wires)
 
     def _drift_sightings(
