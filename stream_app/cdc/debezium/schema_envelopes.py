@@ -67,23 +67,23 @@ def split_envelopes(
         yield PayloadGroup(all_positions, values, b"")
         return
     is_plain = ~is_enveloped
-    unsplit, unsplit_index = _pick(values, all_positions, is_enveloped)
+    unsplit, unsplit_indices = _pick(values, all_positions, is_enveloped)
     schemas_left = SCHEMAS_MAX
     while len(unsplit):
         if not schemas_left:
-            is_plain[unsplit_index] = True
+            is_plain[unsplit_indices] = True
             break
         prefix = _prefix_of(unsplit[0].as_py(), schemas)
         if prefix is None:
             # This only looks like an envelope, so it is read as a single message.
-            is_plain[unsplit_index[0]] = True
-            unsplit, unsplit_index = unsplit.slice(1), unsplit_index[1:]
+            is_plain[unsplit_indices[0]] = True
+            unsplit, unsplit_indices = unsplit.slice(1), unsplit_indices[1:]
             continue
         has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
         has_prefix &= bools_of(pc.ends_with(unsplit, pattern=b"}"))
-        payloads, message_indices = _pick(unsplit, unsplit_index, has_prefix)
+        payloads, message_indices = _pick(unsplit, unsplit_indices, has_prefix)
         yield PayloadGroup(message_indices, pc.binary_slice(payloads, len(prefix), -1), prefix)
-        unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
+        unsplit, unsplit_indices = _pick(unsplit, unsplit_indices, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
         plain_values, message_indices = _pick(values, all_positions, is_plain)

@@ -121,15 +121,15 @@ class FilterStep:
         else:
             filtered_rows = FilteredRows(is_true | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
-        remaining_index = message_indices[filtered_rows.remains]
+        remaining_indices = message_indices[filtered_rows.remains]
         return replace(
             decoded,
             changes=ChangeBatch(
-                rows=rows.filter(pa.array(filtered_rows.remains)), message_indices=remaining_index
+                rows=rows.filter(pa.array(filtered_rows.remains)), message_indices=remaining_indices
             ),
             skipped_count=decoded.skipped_count
             + len(np.unique(message_indices))
-            - len(np.unique(remaining_index)),
+            - len(np.unique(remaining_indices)),
         )
 
 

@@ -161,19 +161,19 @@ class RegisteredRowDecoder:
         """
         keys = _keys_of(messages)
         is_delete = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
-        deleted_index: Int32s = np.flatnonzero(is_delete).astype(np.int32)
+        deleted_indices: Int32s = np.flatnonzero(is_delete).astype(np.int32)
         values, message_indices = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped_count=messages.num_rows - len(message_indices) - len(deleted_index),
+            skipped_count=messages.num_rows - len(message_indices) - len(deleted_indices),
         )
         row_keys = keys.take(pa.array(message_indices))
-        deleted_keys = keys.take(pa.array(deleted_index))
+        deleted_keys = keys.take(pa.array(deleted_indices))
         rows = _Messages(values=values, keys=row_keys, message_indices=message_indices)
-        deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_indices=deleted_index)
+        deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_indices=deleted_indices)
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
             for plan, group in self._groups(messages_of_op, op, outcome):
                 self._decode(group, plan, outcome)

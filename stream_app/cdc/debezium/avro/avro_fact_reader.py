@@ -117,8 +117,8 @@ class AvroFactReader:
                 single_times = [
                     schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
                 ]
-                broken_index = message_indices[slice_indices[broken_indices]]
-                parts.append((broken_index, pa.array(single_times, pa.int64())))
+                broken_messages = message_indices[slice_indices[broken_indices]]
+                parts.append((broken_messages, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:

@@ -118,11 +118,11 @@ class DebeziumAvro(DebeziumJson):
             )
             for start in range(0, len(indices), SLICE_ROWS):
                 part = schema_values.slice(start, SLICE_ROWS)
-                part_index = message_indices[indices[start : start + SLICE_ROWS]]
+                part_indices = message_indices[indices[start : start + SLICE_ROWS]]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(part_index.tolist(), plan))
+                    outcome.refuse(dict.fromkeys(part_indices.tolist(), plan))
                 else:
-                    self._decode_slice(part, part_index, plan, outcome)
+                    self._decode_slice(part, part_indices, plan, outcome)
         keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded_batch(
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
