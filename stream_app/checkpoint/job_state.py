@@ -217,7 +217,7 @@ def _encode(state: JobState) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _FIELDS_STORED_AS_THEY_ARE},
         "epoch": state.epoch,
         "newest": state.newest_epochs,
-        "held": {name: asdict(table) for name, table in state.held_tables.items()},
+        "held": {name: _held_document(table) for name, table in state.held_tables.items()},
         "source_tables": state.source_tables,
         "origins": _origin_documents(state.origins, "name"),
         "refused": _origin_documents(state.refused_tables, "reason"),
@@ -256,7 +256,7 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
                 newest_epochs=dict(document["newest"]),
-                held_tables={name: HeldTable(**held) for name, held in document["held"].items()},
+                held_tables={name: _held_table(held) for name, held in document["held"].items()},
                 source_tables={
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
@@ -277,6 +277,16 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
         where=str(folder),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )
+
+
+def _held_document(held_table: HeldTable) -> dict[str, Any]:
+    other_values = {name: value for name, value in asdict(held_table).items() if name != "start"}
+    return {**other_values, "begin": held_table.start}
+
+
+def _held_table(document: Mapping[str, Any]) -> HeldTable:
+    other_values = {name: value for name, value in document.items() if name != "begin"}
+    return HeldTable(start=document["begin"], **other_values)
 
 
 def _warning(document: Mapping[str, Any]) -> JobWarning:

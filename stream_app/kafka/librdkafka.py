@@ -304,21 +304,21 @@ class KafkaClient:
         """Return messages to the library, which frees their memory."""
         deque(map(self._library.message_destroy, pointers), maxlen=0)
 
-    def known_begin(self, topic: str, partition: int) -> int:
+    def known_start(self, topic: str, partition: int) -> int:
         """Return the oldest offset according to the newest fetch; negative if it is unknown."""
-        begin, end = c.c_int64(), c.c_int64()
+        start, end = c.c_int64(), c.c_int64()
         name = topic.encode()
-        ends = c.byref(begin), c.byref(end)
+        ends = c.byref(start), c.byref(end)
         self._library.get_watermark_offsets(self._client, name, partition, *ends)
-        return begin.value
+        return start.value
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
         """Ask the broker for the oldest offset and the one after the newest; or return an error."""
-        begin, end = c.c_int64(), c.c_int64()
+        start, end = c.c_int64(), c.c_int64()
         code: int = self._library.query_watermark_offsets(
-            self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms
+            self._client, topic.encode(), partition, c.byref(start), c.byref(end), timeout_ms
         )
-        return code or (begin.value, end.value)
+        return code or (start.value, end.value)
 
     def take_errors(self) -> Iterable[tuple[int, str]]:
         """Yield codes and texts of broker errors since the last call."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from stream_app.machine_code.compiler import byte_at, compiled, low_zero_bytes, word_at, word_of
 from stream_app.machine_code.json_bytes import (
-    ARRAY_BEGIN,
     ARRAY_END,
+    ARRAY_START,
     ASCII_END,
     BACKSLASH,
     BACKSPACE,
@@ -31,13 +31,13 @@ from stream_app.machine_code.json_bytes import (
     ESCAPED_LINE_FEED,
     ESCAPED_RETURN,
     ESCAPED_TAB,
-    FALSE_BEGIN,
+    FALSE_START,
     FORM_FEED,
     LINE_FEED,
     MINUS,
     NINE,
-    OBJECT_BEGIN,
     OBJECT_END,
+    OBJECT_START,
     PLUS,
     POINT,
     QUOTE,
@@ -249,7 +249,7 @@ def word_end(position: int) -> int:
     word = word_at(position) & _FOUR_BYTES
     if word in (_NULL, _TRUE):
         return position + 4
-    if byte_at(position) == FALSE_BEGIN and word_at(position + 1) & _FOUR_BYTES == _FALSE:
+    if byte_at(position) == FALSE_START and word_at(position + 1) & _FOUR_BYTES == _FALSE:
         return position + 5
     return DECLINED
 
@@ -284,10 +284,10 @@ def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a stat
     bit = np.uint64(1)
     while position < limit:
         byte = byte_at(position)
-        if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
+        if byte in (OBJECT_START, ARRAY_START):
             if depth == DEPTH_MAX:
                 return DECLINED
-            is_object = byte == OBJECT_BEGIN
+            is_object = byte == OBJECT_START
             position = blank_end(position + 1, limit)
             if byte_at(position) != (OBJECT_END if is_object else ARRAY_END):
                 object_bits, depth = object_bits << bit | np.uint64(is_object), depth + 1

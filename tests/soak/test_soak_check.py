@@ -31,8 +31,8 @@ EPOCHS, MESSAGES = 5, 30
 class Messages(list[bytes]):
     """A topic of one partition."""
 
-    def values(self, begin: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
-        yield from islice(self, begin.get(0, 0), end[0])
+    def values(self, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
+        yield from islice(self, start.get(0, 0), end[0])
 
 
 def sold() -> Messages:

@@ -99,7 +99,7 @@ def test_rows_of_four_records() -> None:
     has_after = np.array([True, True, False, True])
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)
     plan = plan_rows(ops, has_before, has_after, True)
-    assert plan.record_index.tolist() == [0, 1, 1, 2, 3]
+    assert plan.record_indices.tolist() == [0, 1, 1, 2, 3]
     assert plan.row_kinds.tolist() == [
         RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE,
         RowKind.UPDATE_AFTER,
@@ -211,13 +211,12 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
 def test_partitions_of_keys_that_settle() -> None:
     changes = KeyChanges(
         key_numbers=np.array([0, 0, 1, 1]),
-        partition=np.array([8, 8, 8, 9]),
-        adds=np.array([True, False, True, True]),
-        ends=np.array([False, True, False, False]),
-        before=np.array([7, NOWHERE]),
+        partitions=np.array([8, 8, 8, 9]),
+        is_removal=np.array([False, True, False, False]),
+        partitions_before=np.array([7, NOWHERE]),
     )
     stays = place_changes(changes, OlderRowRule.STAYS)
     assert stays.change_numbers.tolist() == [0, 1, 2, 3]
-    assert stays.partition.tolist() == [7, 7, 8, 8]
-    assert stays.after.tolist() == [NOWHERE, 8]
+    assert stays.partitions.tolist() == [7, 7, 8, 8]
+    assert stays.partitions_after.tolist() == [NOWHERE, 8]
     assert place_changes(changes, OlderRowRule.SKIPS).change_numbers.tolist() == [2]

@@ -99,7 +99,7 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
     transactions = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
     kinds = [MessageKind.BEGIN, MessageKind.CHANGE, MessageKind.END, MessageKind.END]
     assert transactions.kinds.tolist() == kinds
-    assert transactions.end_markers.message_index.tolist() == [2, 3]
+    assert transactions.end_markers.message_indices.tolist() == [2, 3]
     assert transactions.end_markers.owners.tolist() == [0, 0, 1]
     assert transactions.end_markers.tables.to_pylist() == ["s.a", "s.b", "s.a"]
     assert transactions.end_markers.counts.tolist() == [1, 2, 3]

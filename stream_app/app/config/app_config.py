@@ -241,9 +241,9 @@ def _unknown_key(section: str, key: str) -> str:
 
 def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     """Return the key that was probably meant, in this section or another one; else None."""
-    begin, dot, rest = key.partition(".")
+    head, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near_heads := nearest_names(begin, heads)):
+    if dot and (near_heads := nearest_names(head, heads)):
         return f"{near_heads[0]}.{rest}"
     nearest_keys = nearest_names(key, names)
     elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]

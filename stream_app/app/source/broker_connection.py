@@ -187,7 +187,7 @@ class BrokerConnection:
             for name, topic in sorted(topics.items())
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
+    def start_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
         """Return (topic, partition) → the offset of its oldest record."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 

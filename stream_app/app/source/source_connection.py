@@ -81,9 +81,9 @@ class SourceConnection:
             ).items()
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
+    def start_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """Return (topic, partition) → the offset of its oldest record."""
-        return self._of_topics(topics, BrokerConnection.begin_offsets)
+        return self._of_topics(topics, BrokerConnection.start_offsets)
 
     def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """Return (topic, partition) → its end offset, which excludes open transactions."""

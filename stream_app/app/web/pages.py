@@ -177,11 +177,11 @@ def _members(text: str) -> dict[str, str]:
     decoder, members, index = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
         name, index = decoder.raw_decode(text, index)
-        begin = _end_of_sign(text, ":", index)
-        _, index = decoder.raw_decode(text, begin)
+        start = _end_of_sign(text, ":", index)
+        _, index = decoder.raw_decode(text, start)
         if name in members:
             raise ValueError("a name is there twice")
-        members[name] = text[begin:index]
+        members[name] = text[start:index]
         if text[index:].lstrip().startswith("}"):
             return members
         index = _end_of_sign(text, ",", index)

@@ -89,8 +89,8 @@ class HiveCatalog(Catalog):
         """See `Catalog.list_tables`."""
         names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
-        for begin in range(0, len(names), _TABLES_PER_CALL):
-            batch = texts(names[begin : begin + _TABLES_PER_CALL])
+        for start in range(0, len(names), _TABLES_PER_CALL):
+            batch = texts(names[start : start + _TABLES_PER_CALL])
             request = nested(Struct({1: text(database), 2: batch}))
             tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
         return sorted(table.text(TableField.NAME) for table in tables if is_paimon_table(table))

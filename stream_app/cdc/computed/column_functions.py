@@ -179,13 +179,13 @@ def _substring(
     _check_argument_count(literals, 1, 2)
     if argument_type.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
-    begin = _whole_number(literals[0], "the begin", 0)
-    end = _whole_number(literals[1], "the end", begin + 1) if len(literals) > 1 else None
+    start = _whole_number(literals[0], "the begin", 0)
+    end = _whole_number(literals[1], "the end", start + 1) if len(literals) > 1 else None
     compute = partial(
-        text_functions.substring, begin=begin, end=end, precision=argument_type.precision
+        text_functions.substring, start=start, end=end, precision=argument_type.precision
     )
     return AppliedFunction(
-        STRING, compute, f"has fewer than {begin if end is None else end} characters"
+        STRING, compute, f"has fewer than {start if end is None else end} characters"
     )
 
 
@@ -195,7 +195,7 @@ def _truncate(
     _check_argument_count(literals, 1, 1)
     width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
     if argument_type.root in STRING_ROOTS:
-        compute: Compute = partial(text_functions.substring, begin=0, end=width)
+        compute: Compute = partial(text_functions.substring, start=0, end=width)
         return AppliedFunction(argument_type, compute, f"has fewer than {width} characters")
     failure_reason = "has no multiple of the width below it in that type"
     if argument_type.root in INTEGER_ROOTS:

@@ -109,13 +109,13 @@ def _tokens(text: str) -> list[_SqlToken]:
 
 def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_SqlTokenCursor]:
     """Yield the parts between occurrences of a sign outside of brackets."""
-    depth, begin = 0, 0
+    depth, start = 0, 0
     for index, token in enumerate(tokens):
         depth += token.is_one_of("(") - token.is_one_of(")")
         if depth == 0 and token.is_one_of(sign):
-            yield _SqlTokenCursor(tokens[begin:index])
-            begin = index + 1
-    yield _SqlTokenCursor(tokens[begin:])
+            yield _SqlTokenCursor(tokens[start:index])
+            start = index + 1
+    yield _SqlTokenCursor(tokens[start:])
 
 
 def _parse_statement(tokens: _SqlTokenCursor) -> Statement | None:

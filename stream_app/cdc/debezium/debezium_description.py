@@ -101,7 +101,7 @@ class _VersionMessages:
 def _version_messages(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _parse_object(group.prefix + b"null}") if group.prefix else None
-        rows = group.message_index.tolist()
+        rows = group.message_indices.tolist()
         yield from _versions_of_group(
             group.payloads, rows, None if schema is None else schema["schema"]
         )

@@ -131,13 +131,13 @@ class _JsonSchemaFactReader:
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
         """Yield the schemas in Connect's form, with their messages: int64 [m]."""
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         for number, rows in by_number(schema_numbers(values)):
             try:
                 struct = connect_struct(self.schemas, number)
             except UnreadableRecordError:
                 continue
-            yield orjson.dumps(struct), message_index[rows].astype(np.int64)
+            yield orjson.dumps(struct), message_indices[rows].astype(np.int64)
 
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:

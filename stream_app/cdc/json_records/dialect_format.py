@@ -129,7 +129,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
                 from the table's, if the options say so.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
@@ -141,10 +141,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         if marker and self._policy.unknown_reaction is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
-                {sha256(schema).hexdigest(): int(message_index[index]) for schema, index in schemas}
+                {
+                    sha256(schema).hexdigest(): int(message_indices[index])
+                    for schema, index in schemas
+                }
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
-        decoder.decode(values, message_index)
+        decoder.decode(values, message_indices)
         return outcome.decoded_batch(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
@@ -202,14 +205,14 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         changes = result.read_changes(placed_values.values, read_value, self._policy)
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.add_result(result, placed_values.message_index)
+        outcome.add_result(result, placed_values.message_indices)
 
     def _keys(self, placed_values: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
             return None
         if "key" not in placed_values.messages.schema.names:
-            return pa.nulls(len(placed_values.message_index), pa.binary())
-        return placed_values.messages.column("key").take(pa.array(placed_values.message_index))
+            return pa.nulls(len(placed_values.message_indices), pa.binary())
+        return placed_values.messages.column("key").take(pa.array(placed_values.message_indices))
 
     def _drift(
         self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
@@ -224,32 +227,32 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
 
 def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_index = records.message_index
-    if message_index is None:
+    message_indices = records.message_indices
+    if message_indices is None:
         return image_rows
     suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
-    suspects[message_index[image_rows.suspects]] = True
-    is_good = ~suspects[message_index[image_rows.record_index]]
-    is_wanted = ~suspects[message_index]
+    suspects[message_indices[image_rows.suspects]] = True
+    is_good = ~suspects[message_indices[image_rows.record_indices]]
+    is_wanted = ~suspects[message_indices]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
-        record_index=message_index[image_rows.record_index[is_good]],
+        record_indices=message_indices[image_rows.record_indices[is_good]],
         suspects=suspects,
         tables={
-            name: int(message_index[number])
+            name: int(message_indices[number])
             for name, number in first_records(records.images.tables, is_wanted).items()
         },
         cut_records={
-            name: _mask_of_messages(is_cut, message_index, suspects)
+            name: _mask_of_messages(is_cut, message_indices, suspects)
             for name, is_cut in image_rows.cut_records.items()
         },
     )
 
 
-def _mask_of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
+def _mask_of_messages(records: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
     has_record = np.zeros(len(suspects), np.bool_)
-    has_record[message_index[records]] = True
+    has_record[message_indices[records]] = True
     return has_record & ~suspects
 
 

@@ -102,9 +102,9 @@ class _MadeColumnBuilder:
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
-        message_index = pa.array(self._changes.message_index)
+        message_indices = pa.array(self._changes.message_indices)
         for name, key in self._step.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_index))
+            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_indices))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -158,7 +158,7 @@ class _MadeColumnBuilder:
             self._refuse(row, f"{reason}{image}")
 
     def _refuse(self, row: int, reason: str) -> None:
-        self.reasons.setdefault(int(self._changes.message_index[row]), reason)
+        self.reasons.setdefault(int(self._changes.message_indices[row]), reason)
 
 
 def _shown_value(value: pa.Scalar) -> str:

@@ -80,6 +80,6 @@ def text_objects(keys: pa.Array, name: str) -> pa.Array:
     texts = keys
     for plain, escaped in _ESCAPES:
         texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)
-    begin = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
-    end, nothing = (pa.scalar(text, pa.binary()) for text in (b'"}', b""))
-    return pc.binary_join_element_wise(begin, texts, end, nothing)
+    head = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
+    tail, nothing = (pa.scalar(text, pa.binary()) for text in (b'"}', b""))
+    return pc.binary_join_element_wise(head, texts, tail, nothing)

@@ -119,10 +119,10 @@ class EpochRunner(Protocol[MessagesT]):
         """
         ...
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> MessagesT:
-        """Return the messages from `begin` (inclusive) to `end` (exclusive).
+    def messages_between(self, start: Offsets, end: Offsets) -> MessagesT:
+        """Return the messages from `start` (inclusive) to `end` (exclusive).
 
-        A partition that `begin` lacks is read from its first message.
+        A partition that `start` lacks is read from its first message.
         """
         ...
 

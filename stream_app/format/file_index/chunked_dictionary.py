@@ -38,11 +38,11 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
     offsets, heads, bodies = [], [], []
     head_offset = body_offset = start = 0
     while start < len(sizes):
-        stop = _end_of_chunk(ends, start, chunk_size, codec)
-        first_key, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
+        end = _end_of_chunk(ends, start, chunk_size, codec)
+        first_key, later_keys = values[start].as_py(), values.slice(start + 1, end - start - 1)
         keys = b"".join(later_keys.to_pylist())
         if codec.width is None:
-            key_offsets = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
+            key_offsets = np.cumsum(sizes[start + 1 : end]) - sizes[start + 1 : end]
             keys = key_offsets.astype(">i4").tobytes() + keys
             lengths = 4 * len(later_keys), len(keys) - 4 * len(later_keys)
         else:
@@ -53,7 +53,7 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
         bodies.append(keys)
         head_offset += len(head)
         body_offset += len(keys)
-        start = stop
+        start = end
     head = _HEAD.pack(_HEAD.size - 4, _VERSION, len(heads), 4 * len(heads), head_offset)
     return b"".join([head, *offsets, *heads, *bodies])
 
@@ -61,8 +61,8 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
 def _end_of_chunk(
     ends: npt.NDArray[np.int64], start: int, chunk_size: int, codec: ValueCodec
 ) -> int:
-    stop = int(np.searchsorted(ends, int(ends[start]) + chunk_size, side="right"))
-    return stop if codec.width is not None else min(stop, start + 1 + chunk_size // 4)
+    end = int(np.searchsorted(ends, int(ends[start]) + chunk_size, side="right"))
+    return end if codec.width is not None else min(end, start + 1 + chunk_size // 4)
 
 
 @dataclass(frozen=True, slots=True)

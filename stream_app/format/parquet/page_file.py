@@ -131,7 +131,7 @@ class ChosenPages:
         """Return the positions of the row group's rows among the rows of these pages."""
         pages = self.pages
         positions: list[int] = positions_among(
-            pages.begins, pages.row_count, self.numbers, rows
+            pages.starts, pages.row_count, self.numbers, rows
         ).tolist()
         return positions
 

@@ -61,42 +61,43 @@ class ChunkPages:
     Attributes:
         offsets: their positions in the file, int64 [n].
         sizes: their bytes including headers, int64 [n].
-        begins: the first row of each page in the row group, int64 [n].
+        starts: the first row of each page in the row group, int64 [n].
         row_count: the rows of the row group.
     """
 
     offsets: Int64s
     sizes: Int64s
-    begins: Int64s
+    starts: Int64s
     row_count: int
 
     @property
     def row_counts(self) -> Int64s:
         """The number of rows of each page: int64 [n]."""
-        return np.append(self.begins[1:], self.row_count) - self.begins
+        return np.append(self.starts[1:], self.row_count) - self.starts
 
 
-def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPages:
+def decode_pages(data: bytes, row_count: int, chunk_start: int, chunk_end: int) -> ChunkPages:
     """Decode an offset index.
 
     Args:
-        start, end: the chunk's range in the file, in which a dictionary may precede the data pages.
+        chunk_start, chunk_end: the chunk's range in the file, in which a dictionary may precede
+            the data pages.
 
     Raises:
         ValueError, IndexError, KeyError: the index contradicts the arguments.
     """
     locations = [raw_struct(member) for member in members(raw_struct(data)[_LOCATIONS])]
-    offsets, sizes, begins = (
+    offsets, sizes, starts = (
         np.array([integer(location[field]) for location in locations], np.int64)
         for field in (_OFFSET, _SIZE, _FIRST_ROW)
     )
-    if not locations or begins[0] != 0 or not start <= offsets[0]:
+    if not locations or starts[0] != 0 or not chunk_start <= offsets[0]:
         raise ValueError("pages do not begin with their chunk")
-    if (sizes <= 0).any() or (np.append(offsets[1:], end) != offsets + sizes).any():
+    if (sizes <= 0).any() or (np.append(offsets[1:], chunk_end) != offsets + sizes).any():
         raise ValueError("pages are not contiguous")
-    if (np.diff(np.append(begins, row_count)) <= 0).any():
+    if (np.diff(np.append(starts, row_count)) <= 0).any():
         raise ValueError("pages without rows")
-    return ChunkPages(offsets, sizes, begins, row_count)
+    return ChunkPages(offsets, sizes, starts, row_count)
 
 
 def decode_stats(
@@ -181,7 +182,7 @@ def stats_of_parts(
     return [
         _stats_of_part(stats[page], page_rows[page], row_count)
         for page, row_count in zip(
-            pages_of_parts(pages.begins, parts).tolist(), part_rows, strict=True
+            pages_of_parts(pages.starts, parts).tolist(), part_rows, strict=True
         )
     ]
 

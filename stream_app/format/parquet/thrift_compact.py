@@ -88,7 +88,7 @@ def members(value: RawValue) -> list[bytes]:
     for _ in range(count):
         byte_offset = _end_of_value(data, byte_offset, _member_type(type_code), 0)
         bounds.append(byte_offset)
-    return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
+    return [data[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 def list_of_structs(structs: Sequence[bytes]) -> RawValue:

@@ -103,7 +103,7 @@ class MergeTreePicker:
         self._has_flushed = True
 
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
-        """Note the begin of a full compaction, from which its age counts."""
+        """Note the start of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
             self._full_begun_ms = self._begun_ms
 

@@ -217,7 +217,7 @@ class _OmittedColumn:
 
     @property
     def unknown_keys(self) -> Int64s:
-        """The beginnings of the keys that must be looked up in the table."""
+        """The starts of the keys that must be looked up in the table."""
         return np.unique(self.key_starts[self.sources < 0])
 
     def restore(

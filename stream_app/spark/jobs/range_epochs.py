@@ -42,9 +42,9 @@ class RangeEpochRunner:
         shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
+    def messages_between(self, start: Offsets, end: Offsets) -> Ranges:
         """See `EpochRunner.messages_between`."""
-        return ranges_between(begin, end)
+        return ranges_between(start, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""

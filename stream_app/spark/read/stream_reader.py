@@ -78,7 +78,7 @@ class StreamReader(DataSourceStreamReader):
         self._columns = columns
         self._shows_row_kinds = shows_row_kinds
         self._min_rows = min_rows
-        self._begin: Offset | None = None
+        self._start: Offset | None = None
         self._last_end: Offset | None = None
         self._last_end_s: float | None = None
         self._reported_s: float | None = None
@@ -90,9 +90,9 @@ class StreamReader(DataSourceStreamReader):
             UsageError: the options do not go together, or there is no such version.
         """
         # Spark asks for the latest offset first, and then for the one where that began.
-        if self._begin is None:
-            self._begin = self._offset_planner.initial()
-        return self._begin
+        if self._start is None:
+            self._start = self._offset_planner.initial()
+        return self._start
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
         """Return the end of the next micro-batch, or the previous end without a new snapshot.

@@ -215,14 +215,16 @@ class PaimonTable(ChangeableTable):
         """
         table = self.table
         if start is None and snapshot is None and timestamp is None:
-            begin = start_of_table(table.options)
+            chosen_start = start_of_table(table.options)
         else:
             time_ms = None if timestamp is None else ms_since_1970(timestamp)
-            begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_ms=time_ms)
+            chosen_start = stream_start(
+                start or "default", snapshot_id=snapshot, timestamp_ms=time_ms
+            )
         if ignore_progress is None:
             ignore_progress = table.options[CONSUMER_IGNORE_PROGRESS]
         settings = FollowSettings(
-            start=begin,
+            start=chosen_start,
             end=end,
             follow=follow,
             consumer_id=consumer_id or table.options[CONSUMER_ID] or None,

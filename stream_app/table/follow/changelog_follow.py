@@ -125,14 +125,14 @@ class ChangelogFollow:
             step = self._scan.step(self._position, _ONE_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
             # one.
-            self._check_last_read(step.begin)
-            if step.end != step.begin:
+            self._check_last_read(step.start)
+            if step.end != step.start:
                 self._last_name = snapshot_name(self._table.snapshots, step.end.last_read)
             if step.splits:
                 yield step
             self._position = step.end
             self._write_progress(step.end)
-            if step.end == step.begin:
+            if step.end == step.start:
                 if not self._settings.follow or self._is_stopped():
                     return
                 self._table.clock.sleep(self._settings.poll_seconds)

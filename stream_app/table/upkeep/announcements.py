@@ -68,7 +68,7 @@ def is_expiring(snapshot_id: int, announcements: Iterable[ExpiryAnnouncement]) -
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
     return any(
-        announcement.begin <= snapshot_id < announcement.end
+        announcement.start <= snapshot_id < announcement.end
         and snapshot_id not in announcement.tagged_ids
         for announcement in announcements
     )

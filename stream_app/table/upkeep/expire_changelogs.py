@@ -113,8 +113,8 @@ class ExpireChangelogs:
         """
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestCache(self.table))
-        begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        tagged = protected.of_range(begin, end, and_next=True)
+        start, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
+        tagged = protected.of_range(start, end, and_next=True)
         collector.keep_metadata_of([earliest_snapshot, *tagged])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected, self._cache)

@@ -127,7 +127,7 @@ class ExpireSnapshots:
     def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
-        expire_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        expire_range = ExpireRange(start=1, end=1, kept_by="there are no snapshots")
         if ids:
             expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
         read = self.table.snapshots.snapshot
@@ -273,7 +273,7 @@ class ExpireSnapshots:
         """Return the range without the snapshots that alone record a job's newest epoch."""
         if expire_range.is_empty:
             return expire_range
-        snapshots = self.table.snapshots.backwards(begin=latest_id)
+        snapshots = self.table.snapshots.backwards(start=latest_id)
         first_needed = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
         if first_needed is None or first_needed >= expire_range.end:
             return expire_range
@@ -294,13 +294,13 @@ class ExpireSnapshots:
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestCache(self.table))
-        begin = snapshots[0].snapshot_id
+        start = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, retained):
-            if snapshot.snapshot_id > begin:
+            if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=with_flushed)
-        collector.keep_metadata_of([retained, *protected.of_range(begin, retained.snapshot_id)])
+        collector.keep_metadata_of([retained, *protected.of_range(start, retained.snapshot_id)])
         collector.keep_files_of_others(protected, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
@@ -315,12 +315,12 @@ class ExpireSnapshots:
         return collector.files
 
 
-def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
+def _announcement(start: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
     return ExpiryAnnouncement(
-        begin=begin,
+        start=start,
         end=end.snapshot_id,
         end_list=end.delta_manifest_list,
-        tagged_ids=frozenset(protected.tags).intersection(range(begin, end.snapshot_id)),
+        tagged_ids=frozenset(protected.tags).intersection(range(start, end.snapshot_id)),
     )
 
 

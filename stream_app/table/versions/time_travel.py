@@ -249,11 +249,11 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     earliest_id = table.snapshots.earliest_id()
     if earliest_id is None:
         raise _no_snapshot_error(table, f"a snapshot of {utc_text(time_ms)}")
-    begin = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
+    start = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {begin}",
+        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {start}",
         where=table.location,
-        fix=f"give {begin} or later; or a tag, which outlives the expiry of snapshots",
+        fix=f"give {start} or later; or a tag, which outlives the expiry of snapshots",
     )
 
 

@@ -50,9 +50,9 @@ def test_a_newer_snapshot_is_read_instead() -> None:
     writer = TableWriter(table)
     for _ in range(3):
         writer.write(changes.epoch(4))
-    begin, end = operations_of(copy_of(table), opened), operations_of(copy_of(table), take_up)
-    assert end > begin + 5
-    for stop in range(begin, end):
+    start, end = operations_of(copy_of(table), opened), operations_of(copy_of(table), take_up)
+    assert end > start + 5
+    for stop in range(start, end):
         copied = copy_of(table)
         compactor = Actor(copied, take_up)
         compactor.run_to(stop)

@@ -100,7 +100,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     run(committer, tables, runner, 1)
     assert snapshots(tables) == [None, 2]
     waiting = tables.state().held_tables["a"]
-    assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
+    assert (waiting.since_epoch, waiting.start["a"]["0"]) == (0, 0)
     assert "the file system refused" in waiting.reason
     assert waiting.retry_ms is not None
 
@@ -143,8 +143,8 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     reads: list[Parts] = []
     between = runner.messages_between
 
-    def counted(begin: Offsets, end: Offsets) -> Parts:
-        reads.append(between(begin, end))
+    def counted(start: Offsets, end: Offsets) -> Parts:
+        reads.append(between(start, end))
         return reads[-1]
 
     runner.messages_between = counted  # type: ignore[method-assign]

@@ -158,11 +158,11 @@ class _DatabaseRecordReplays:
         )
 
     def _own_messages(
-        self, name: str, kafka_partition: KafkaPartition, begin: int, end: int
+        self, name: str, kafka_partition: KafkaPartition, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
         splitter = named_splitter(self.job_tables, [name], self.origins)
-        yield from own_messages(self.read(kafka_partition, begin, end), splitter)
+        yield from own_messages(self.read(kafka_partition, start, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
         return [table == name for table in self._table_names(records)]
@@ -185,7 +185,7 @@ def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, in
     if state.epoch < 0:
         return {}
     held_table = state.held_tables.get(name)
-    ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.begin
+    ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.start
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()

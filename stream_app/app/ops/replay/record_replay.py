@@ -225,13 +225,15 @@ class RecordReplay:
             self._check_columns(decoded.description, kafka_partition)
             bad_columns = (decoded.bad.column(name).to_pylist() for name in ("offset", "reason"))
             reasons = dict(zip(*bad_columns, strict=True))
-            message_index, changes = decoded.changes.message_index, decoded.changes.rows
-            is_fresh = np.ones(len(message_index), np.bool_)
+            message_indices, changes = decoded.changes.message_indices, decoded.changes.rows
+            is_fresh = np.ones(len(message_indices), np.bool_)
             if self.truncate_empties or merges:
-                offsets = np.array([record.offset for record in records], np.int64)[message_index]
+                offsets = np.array([record.offset for record in records], np.int64)[message_indices]
                 is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
             rows.append(changes.filter(pa.array(is_fresh)))
-            overtaken_indexes = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            overtaken_indexes = set(message_indices.tolist()) - set(
+                message_indices[is_fresh].tolist()
+            )
             for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad_records.append((record, reasons[record.offset]))

@@ -155,10 +155,10 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         return None
     first_ms, last_ms = min(rows_of_times)[0], max(rows_of_times)[0]
     span_ms = max(_SPAN_MIN_MS, (last_ms - first_ms) // (SPANS - 1) + 1)
-    begin_ms = last_ms - (SPANS - 1) * span_ms
+    start_ms = last_ms - (SPANS - 1) * span_ms
     sums = [0] * SPANS
     for time_ms, rows in rows_of_times:
-        sums[(time_ms - begin_ms) // span_ms] += rows
+        sums[(time_ms - start_ms) // span_ms] += rows
     if sum(map(bool, sums)) < 2:
         return None
     spans_per_s = 1000 / span_ms
@@ -167,17 +167,17 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     bars = []
     for index, rows in enumerate(sums):
         if rows:
-            begin_text = time_text(begin_ms + index * span_ms)
+            start_text = time_text(start_ms + index * span_ms)
             bars.append(
                 Bar(
                     **_bar_box(index, step, axis.height(rows * spans_per_s)),
-                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {begin_text} on",
+                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {start_text} on",
                 )
             )
     return RowsChart(
         bars=tuple(bars),
         ticks=axis.ticks,
-        first_time=_to_the_second(begin_ms),
+        first_time=_to_the_second(start_ms),
         last_time=_to_the_second(last_ms + span_ms),
         row_count=sum(sums),
     )

@@ -52,8 +52,8 @@ class AvroImages:
 class MessageTexts:
     """The texts outside of the images in m messages, strings [m]."""
 
-    op: pa.Array
-    connector: pa.Array
+    ops: pa.Array
+    connectors: pa.Array
     tables: Sequence[pa.Array]
 
 
@@ -70,7 +70,7 @@ def avro_images(
         wires: the columns of all images.
     """
     before_at, after_at = image_positions
-    ops = ops_of(texts.op, OPS)
+    ops = ops_of(texts.ops, OPS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
     for wire in wires:
         if wire.suspects.any():
@@ -85,7 +85,7 @@ def avro_images(
         suspects=suspects,
         tables=texts.tables,
     )
-    is_whole = bools_of(pc.is_in(texts.connector, pa.array(WHOLE_IMAGES)))
+    is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
     return AvroImages(is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
 
@@ -148,8 +148,8 @@ class CompiledAvroReader:
             return None
         wires = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
-            op=_texts(messages, _OP),
-            connector=_texts(messages, _CONNECTOR),
+            ops=_texts(messages, _OP),
+            connectors=_texts(messages, _CONNECTOR),
             tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(

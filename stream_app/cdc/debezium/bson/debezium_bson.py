@@ -124,7 +124,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
     reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
-        reader.read(group.payloads, group.message_index)
+        reader.read(group.payloads, group.message_indices)
     reader.unassigned_reasons.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_indices = np.flatnonzero(

@@ -59,9 +59,9 @@ class TextColumns(NamedTuple):
 
 
 @compiled
-def put_text(begin: int, row: int, columns: TextColumns) -> int:
+def put_text(start: int, row: int, columns: TextColumns) -> int:
     """Write the text of a row, padded to whole blocks; return the position after it."""
-    cursor = begin
+    cursor = start
     for column in range(columns.width):
         offset = 8 * column
         validity = number_at(columns.validity + offset)
@@ -86,13 +86,13 @@ def put_text(begin: int, row: int, columns: TextColumns) -> int:
             cursor = _put_bytes(cursor, source, size, number_at(columns.last + offset))
         put_byte(cursor, 0, _SEMICOLON)
         cursor += 1
-    return _pad(begin, cursor)
+    return _pad(start, cursor)
 
 
 @compiled
-def _pad(begin: int, end: int) -> int:
-    size = end - begin
-    padded_end = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
+def _pad(start: int, end: int) -> int:
+    size = end - start
+    padded_end = start + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
     put_byte(end, 0, _PADDING)
     end += 1
     while end < padded_end - LENGTH_BYTES:

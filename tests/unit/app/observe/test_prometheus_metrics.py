@@ -47,7 +47,7 @@ REPORT = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.8125,
 )  # fmt: skip
-HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
+HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None)
 COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,

@@ -140,16 +140,16 @@ def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
 
 @given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))
 def test_substring_returns_characters_of_a_text(
-    values: list[Any], begin: int, more: int | None
+    values: list[Any], start: int, more: int | None
 ) -> None:
-    end = None if more is None else begin + more
+    end = None if more is None else start + more
 
     def model(text: str) -> str:
-        if len(text) < (begin if end is None else end):
+        if len(text) < (start if end is None else end):
             raise ValueError
-        return text[begin:end]
+        return text[start:end]
 
-    call = f"substring(c, {begin})" if end is None else f"substring(c, {begin}, {end})"
+    call = f"substring(c, {start})" if end is None else f"substring(c, {start}, {end})"
     assert outcomes(call, STRING, values) == of_each(values, model)
 
 

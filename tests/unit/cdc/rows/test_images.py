@@ -65,7 +65,7 @@ def decoded(
 def listed(rows: ImageRows) -> list[tuple[object, ...]]:
     kinds, *columns = (column.to_pylist() for column in rows.rows.columns)
     short = [RowKind(kind).short for kind in kinds]
-    return list(zip(rows.record_index.tolist(), short, *columns, strict=True))
+    return list(zip(rows.record_indices.tolist(), short, *columns, strict=True))
 
 
 CHANGES: tuple[tuple[str, Row, Row], ...] = (
@@ -113,5 +113,5 @@ def test_records_read_one_by_one_give_the_same_rows() -> None:
     rows = rows_of_records([*records, odd], READINGS, a_rule())
     expected = decoded(*CHANGES)
     assert rows.rows.equals(expected.rows)
-    assert rows.record_index.tolist() == expected.record_index.tolist()
+    assert rows.record_indices.tolist() == expected.record_indices.tolist()
     assert rows.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

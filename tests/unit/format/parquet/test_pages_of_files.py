@@ -82,11 +82,11 @@ def rows_of(shape: Shape) -> pa.Table:
     """Keys ascend, integers and days too in pieces, all else is random."""
     noise = random.Random(shape.seed)
     keys = sorted(noise.sample(range(shape.rows * 2), shape.rows))
-    begins_null = noise.randrange(shape.rows)
+    first_value_row = noise.randrange(shape.rows)
 
     def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         with_nulls = [
-            None if noise.randrange(100) < shape.nulls and row >= begins_null else value
+            None if noise.randrange(100) < shape.nulls and row >= first_value_row else value
             for row, value in enumerate(values)
         ]
         return pa.array(with_nulls, kind)
@@ -145,10 +145,10 @@ def read(
 def check_rows(batches: list[tuple[int, pa.RecordBatch]], whole: pa.Table) -> None:
     """Each batch is what a whole read has at its place."""
     end = 0
-    for begin, batch in batches:
-        assert begin >= end
-        assert pa.Table.from_batches([batch]).equals(whole.slice(begin, batch.num_rows))
-        end = begin + batch.num_rows
+    for start, batch in batches:
+        assert start >= end
+        assert pa.Table.from_batches([batch]).equals(whole.slice(start, batch.num_rows))
+        end = start + batch.num_rows
 
 
 @settings(max_examples=40, deadline=None)
@@ -242,14 +242,14 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
     shape = replace(SORTED, rows=160, page_rows=20, nulls=0, dictionary=False)
     table = rows_of(shape).select(["k", "i"])
     data = written(table, shape)
-    begin, end = index_span(data)
+    start, end = index_span(data)
     keys = table["k"].to_pylist()
     wanted = [keys[row] for row in (0, 19, 20, 159)]
     condition = pc.field("k").isin(wanted)
     choice = OnlyStatistics(choice_of(condition))
     expected = table.filter(condition).to_pylist()
     refused = 0
-    for position in range(begin, end):
+    for position in range(start, end):
         for bit in (0, 4, 7):
             damaged = bytearray(data)
             damaged[position] ^= 1 << bit
@@ -259,8 +259,8 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
                 refused += 1
                 continue
             rows = pa.Table.from_batches([batch for _, batch in batches]).filter(condition)
-            assert rows.to_pylist() == expected, (position - begin, bit)
-    assert refused < (end - begin) / 2, "most damage costs time alone"
+            assert rows.to_pylist() == expected, (position - start, bit)
+    assert refused < (end - start) / 2, "most damage costs time alone"
 
 
 TABLES = Path(__file__).resolve().parents[3] / "fixtures" / "java_tables" / "java.db"
