@@ -184,6 +184,6 @@ class IcebergMetadata:
     next_row_id: int = 0
 
     @property
-    def current(self) -> IcebergSnapshot:
+    def current_snapshot(self) -> IcebergSnapshot:
         """The latest snapshot."""
         return self.snapshots[-1]

@@ -277,7 +277,7 @@ class FileStoreTable:
     def discard(self, changes: Iterable[BucketChange]) -> None:
         """Delete the files of changes that no snapshot names or will name."""
         for change in changes:
-            for file in change.written:
+            for file in change.written_files:
                 for path in self.paths.files_of(*change.bucket_id, file):
                     self.file_io.delete(path)
             for entry in change.written_index:

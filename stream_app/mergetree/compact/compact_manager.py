@@ -166,7 +166,7 @@ class CompactManager:
         """Update the levels with `change`, which the committer has published."""
         if self.begun_compaction is not None and self.picker is not None:
             self.picker.note_applied(self.levels, self.begun_compaction.unit, change)
-        self.levels.update(change.removed, change.added)
+        self.levels.update(change.removed_files, change.added_files)
         self._clear_begun_compaction()
 
     def forget_begun_compaction(self) -> None:

@@ -71,8 +71,8 @@ class CompactRequest:
     def change(
         self,
         *,
-        removed: tuple[DataFileMeta, ...] = (),
-        added: tuple[DataFileMeta, ...] = (),
+        removed_files: tuple[DataFileMeta, ...] = (),
+        added_files: tuple[DataFileMeta, ...] = (),
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> BucketChange:
         """Return the bucket's change by this request."""
@@ -80,7 +80,7 @@ class CompactRequest:
             partition=self.partition,
             bucket=self.bucket,
             total_buckets=self.total_buckets,
-            removed=removed,
-            added=added,
+            removed_files=removed_files,
+            added_files=added_files,
             changelog=changelog,
         )

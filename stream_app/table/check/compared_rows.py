@@ -276,11 +276,13 @@ def compare_rows(
     missing_count = wrong_count = unexpected_count = 0
     example = ""
     for difference in differences(table.layout(), expected_rows, stored_rows):
-        unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
-        missing_count += len(difference.removed)
-        wrong_count += len(difference.changed)
+        unexpected_rows = (
+            difference.added_indices if reports_unexpected else difference.added_indices[:0]
+        )
+        missing_count += len(difference.removed_indices)
+        wrong_count += len(difference.changed_indices)
         unexpected_count += len(unexpected_rows)
-        for indices in (difference.removed, difference.changed, unexpected_rows):
+        for indices in (difference.removed_indices, difference.changed_indices, unexpected_rows):
             if len(indices) and not example:
                 row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]

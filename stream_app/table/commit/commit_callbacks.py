@@ -43,7 +43,7 @@ class ListedPartitions:
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
-        self._due |= {change.partition for change in changes if change.added} - self._listed
+        self._due |= {change.partition for change in changes if change.added_files} - self._listed
         if not self._due:
             return
         partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]

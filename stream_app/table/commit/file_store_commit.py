@@ -118,7 +118,7 @@ class FileStoreCommit:
             are_overtaken: whether other writers changed these buckets after the compactions began,
                 and the known snapshot has their changes.
         """
-        if not any(change.removed for change in committable.changes):
+        if not any(change.removed_files for change in committable.changes):
             return CompactOutcome()
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         plan = PlannedSnapshot(
@@ -160,7 +160,7 @@ class FileStoreCommit:
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
         buckets = committable.changes
-        assert not any(change.changelog or change.removed for change in buckets)
+        assert not any(change.changelog or change.removed_files for change in buckets)
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:

@@ -192,8 +192,12 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._latest_metadata()
         update = None
-        if base is not None and self._has_current_form(base) and self._planner.exists(base.current):
-            if base.current.snapshot_id >= snapshot.snapshot_id:
+        if (
+            base is not None
+            and self._has_current_form(base)
+            and self._planner.exists(base.current_snapshot)
+        ):
+            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
             update = self._planner.delta_update(base, snapshot)
@@ -209,9 +213,11 @@ class IcebergPublisher:
         snapshots, tags = self._tag_reader.retain(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older = older_files(self.iceberg_files, base, self.table.options, self._catalog)
+        older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
         version = base.version + 1
-        renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
+        renewed = replace(
+            base, version=version, snapshots=snapshots, tags=tags, older_files=older_paths
+        )
         if self.iceberg_files.publish(renewed):
             self._finish_publication(base, renewed)
 
@@ -261,7 +267,7 @@ class IcebergPublisher:
         )
         added_files = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
-            ManifestContent.DATA, update.manifests, added_files, update.changes.removed
+            ManifestContent.DATA, update.manifests, added_files, update.changes.removed_paths
         )
         manifests += self._vector_manifests(writer, update, snapshot)
         added_row_count = sum(file.row_count for file in added_files.values())

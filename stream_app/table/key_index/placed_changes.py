@@ -86,11 +86,11 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
 def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
     """Let the newer row win, and delete the older row in its partition."""
     count = len(changes.key_numbers)
-    first, last = _bounds(changes.key_numbers)
+    is_first, is_last = _bounds(changes.key_numbers)
     partition_after = np.where(changes.ends, NOWHERE, changes.partition)
     previous_partition = np.empty(count, np.int64)
     previous_partition[1:] = partition_after[:-1]
-    previous_partition[first] = changes.before[changes.key_numbers[first]]
+    previous_partition[is_first] = changes.before[changes.key_numbers[is_first]]
     indices = np.arange(count)
     has_row = previous_partition != NOWHERE
     moved = indices[changes.adds & has_row & (previous_partition != changes.partition)]
@@ -102,7 +102,7 @@ def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s
     deletes_older = np.zeros(len(source), np.bool_)
     deletes_older[: len(moved)] = True
     after = changes.before.copy()
-    after[changes.key_numbers[last]] = partition_after[last]
+    after[changes.key_numbers[is_last]] = partition_after[is_last]
     return source, partition, deletes_older, after
 
 
@@ -123,11 +123,11 @@ def _keep_older(
     A rule that skips newer rows keeps change 2 alone, which names the partition of its key.
     """
     count = len(changes.key_numbers)
-    first, last = _bounds(changes.key_numbers)
-    begins = first.copy()
+    is_first, is_last = _bounds(changes.key_numbers)
+    begins = is_first.copy()
     begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition again
     starts = np.flatnonzero(begins)
-    older_partition = np.where(first, changes.before[changes.key_numbers], NOWHERE)[starts]
+    older_partition = np.where(is_first, changes.before[changes.key_numbers], NOWHERE)[starts]
     is_new = older_partition == NOWHERE
     partition_of_start = np.where(is_new, changes.partition[starts], older_partition)
     key_partition = np.repeat(partition_of_start, np.diff([*starts.tolist(), count]))
@@ -137,7 +137,7 @@ def _keep_older(
         takes_effect &= changes.partition == key_partition
     source = np.flatnonzero(takes_effect)
     after = changes.before.copy()
-    after[changes.key_numbers[last]] = np.where(changes.ends, NOWHERE, key_partition)[last]
+    after[changes.key_numbers[is_last]] = np.where(changes.ends, NOWHERE, key_partition)[is_last]
     return source, key_partition[source], np.zeros(len(source), np.bool_), after
 
 

@@ -149,7 +149,7 @@ class PlacedWrite(TableWrite):
             file
             for change in self._changes[self._share_begin : self._part_begin]
             if change.bucket_id == (partition, bucket)
-            for file in change.added
+            for file in change.added_files
         ]
         table_lookup = BucketRowLookup(table, partition, bucket)
         return _EarlierRowLookup(table_lookup, earlier_files) if earlier_files else table_lookup

@@ -88,7 +88,7 @@ def compact(case: Case) -> str:
             files_above=tuple(above),
         ),
     )
-    texts = [f"data: {shown(table, change.added)}"]
+    texts = [f"data: {shown(table, change.added_files)}"]
     if change.changelog:
         texts.append(f"changelog: {shown(table, change.changelog)}")
     for entry in change.written_index:

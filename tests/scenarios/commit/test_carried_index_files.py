@@ -37,7 +37,7 @@ def written(table: FileStoreTable, first: int) -> BucketChange:
 
 def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
     """A new index file by which rows of the change's data file are deleted."""
-    vectors = {change.added[0].file_name: DeletionVector.of_positions(rows)}
+    vectors = {change.added_files[0].file_name: DeletionVector.of_positions(rows)}
     return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
 
 
@@ -69,7 +69,7 @@ def test_an_append_brings_an_index_file(tmp_path: Path) -> None:
     snapshot = committed(committer(table), 0, change, marked(table, change, 1))
     assert keys(table) == [0, 2]
     [vectors] = deletion_vectors(table, snapshot).values()
-    assert vectors[change.added[0].file_name].cardinality == 1
+    assert vectors[change.added_files[0].file_name].cardinality == 1
 
 
 def test_an_index_file_is_replaced(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) 
     change = replace(change, index_entries=(*removals, *marked(table, first, 1, 2)))
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
-    assert error.value.files == {change.added[0].file_name}
+    assert error.value.files == {change.added_files[0].file_name}
     table.discard([change])
     assert index_files(table) == before
     assert keys(table) == [2, 3, 4, 5]

@@ -97,10 +97,10 @@ def test_the_changelog_of_all_rewrites_is_in_the_change() -> None:
     pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
     metas = [stored(files, name, keys) for name, keys in pairs]
     change = logging_task(files, metas).run()
-    assert {file.file_name for file in change.removed} == {name for name, _ in pairs}
+    assert {file.file_name for file in change.removed_files} == {name for name, _ in pairs}
     assert [len(list(files.read(file))) for file in change.changelog] == [1, 1]
     assert set(files.stored) - {name for name, _ in pairs} == {
-        file.file_name for file in change.written
+        file.file_name for file in change.written_files
     }
 
 
