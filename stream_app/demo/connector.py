@@ -23,6 +23,8 @@ Value = int | str | None
 """A NUMERIC is its unscaled number, a TIMESTAMP its microseconds."""
 Row = tuple[Value, ...]
 Key = tuple[Value, ...]
+Message = tuple[str, bytes, bytes | None]
+"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,6 @@ def _envelope(key: str, value: str) -> Envelope:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-Message = tuple[str, bytes, bytes | None]
-"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(slots=True)

@@ -34,13 +34,11 @@ from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 _WRAPPER = "v"
 _BROKEN = object()
 """Stands for a document that cannot be read."""
+CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 class _Number(str):
     __slots__ = ()
-
-
-CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ _WHOLE_LENGTHS = {
     Family.TIMESTAMP: len("0000-00-00T00:00:00."),
 }
 """Characters of a text before the digits of its fraction."""
+_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
+_ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def _forms(digits: int) -> _Forms:
@@ -62,8 +64,6 @@ def _forms(digits: int) -> _Forms:
 
 
 _FORMS = {digits: _forms(digits) for digits in (6, 9)}
-_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
-_ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def dates_from_days(days: pa.Array) -> CastResult:

@@ -31,6 +31,8 @@ _SHELF_TABLES = 128
 _SHELVES_PACKED = 256
 _SHELVES_KEPT = 16
 """Unpacked shelves that a worker caches, of some 0.5 MB each."""
+Shelf = tuple[tuple[int, bytes], ...]
+"""Packed tables that are compressed together, each behind its index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +99,6 @@ class TablePlan:
     def assigner(self) -> BucketAssigner:
         """Return the assigner that finds the bucket of each row."""
         return bucket_assigner(self.table, self.basis)
-
-
-Shelf = tuple[tuple[int, bytes], ...]
-"""Packed tables that are compressed together, each behind its index."""
 
 
 @lru_cache(_SHELVES_PACKED)

@@ -47,6 +47,7 @@ _ChangeOps = npt.NDArray[np.int8]
 _OpsOf = Callable[[Bools, Bools, Bools], _ChangeOps]
 """Returns the operations from three masks, bool [changes]: has a sequence, is late, is +I or +U."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
+_NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,9 +257,6 @@ def _in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
     numbers = parts * width + np.where(is_counted, ranks, 0)
     is_in_sequence: Bools = numbers == np.maximum.accumulate(numbers)
     return is_in_sequence
-
-
-_NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 
 @dataclass(frozen=True, slots=True)

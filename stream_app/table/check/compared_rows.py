@@ -38,6 +38,16 @@ from stream_app.table.write.postponed_rows import SHARES
 
 RUN_ROWS = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
+FORGOTTEN_DELETES = (
+    "rows that only the table has: with sequence.field an older row comes back when a compaction "
+    "has forgotten the delete that was newer"
+)
+"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
+NUMBERS_GO_BACK = (
+    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
+    "or a job began again after a compaction had dropped the delete with the highest number"
+)
+"""Undecidable too: the dropped delete would be newer than the row that came after it."""
 
 
 class ComparedRows(Protocol):
@@ -227,18 +237,6 @@ def deletes_of(
                 index = rows.schema.get_field_index(VALUE_KIND)
                 deletes = pa.array(np.full(rows.num_rows, RowKind.DELETE, np.int8))
                 yield (*bucket_id, rows.set_column(index, rows.schema.field(index), deletes))
-
-
-FORGOTTEN_DELETES = (
-    "rows that only the table has: with sequence.field an older row comes back when a compaction "
-    "has forgotten the delete that was newer"
-)
-"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
-NUMBERS_GO_BACK = (
-    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
-    "or a job began again after a compaction had dropped the delete with the highest number"
-)
-"""Undecidable too: the dropped delete would be newer than the row that came after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

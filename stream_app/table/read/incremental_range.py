@@ -23,6 +23,9 @@ from stream_app.table.versions.time_travel import (
     tagged_snapshot,
 )
 
+Bound = int | str
+"""The number of a snapshot, or the name of a tag."""
+
 
 class ScanMode(enum.Enum):
     """The rows that an incremental read returns (``incremental-between-scan-mode``).
@@ -37,10 +40,6 @@ class ScanMode(enum.Enum):
     DELTA = "delta"
     CHANGELOG = "changelog"
     DIFF = "diff"
-
-
-Bound = int | str
-"""The number of a snapshot, or the name of a tag."""
 
 
 @dataclass(frozen=True, slots=True)
