@@ -1,5 +1,4 @@
-"""Describes how the columns of messages differ from the table's: unknown, missing or coarser
-columns.
+"""Describes columns of messages that are unknown to the table, missing or coarser.
 
 A column that the table does not have is unknown, whichever image of a record has it. A table's
 column that an after-image lacks is missing. Null and an unchanged value that was not sent (TOAST)

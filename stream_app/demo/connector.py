@@ -70,8 +70,9 @@ class ShopTable:
         return row[: len(self.envelope.key)]
 
     def alter(self) -> None:
-        """Switch to the columns after the next ALTER TABLE; existing rows have null in added
-        columns.
+        """Switch to the columns after the next ALTER TABLE.
+
+        Existing rows have null in added columns.
         """
         self.envelopes = self.envelopes[1:]
         width = len(self.envelope.columns)

@@ -162,7 +162,7 @@ class IcebergMetadata:
 
     Attributes:
         version: N, and the sequence number of its latest snapshot.
-        schemas: as JSON, by their number.
+        schemas: number of a schema → its JSON.
         partition_fields: name and field id of each partition key.
         snapshots: oldest first; the last one is the current one.
         tags: name → number of a snapshot in `snapshots`.

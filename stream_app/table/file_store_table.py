@@ -253,7 +253,7 @@ class FileStoreTable:
 
         Args:
             columns: the columns to read; None: all.
-            system_columns: as `layout`; unused in tables that do not merge by key.
+            system_columns: columns in front of the key; unused in tables that do not merge by key.
             part_filter: chooses the parts of files to read; None: all.
         """
         read_columns = self.schema.fields if columns is None else columns

@@ -160,8 +160,9 @@ def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Cas
 def _containers_of_type(
     documents: Sequence[Any], python_type: type
 ) -> tuple[list[Any], Bools, Bools]:
-    """Return the documents of a type, empty in place of others, and the masks of valid and broken
-    documents.
+    """Return the documents of a type, and the masks of valid and of broken documents.
+
+    An empty container is in place of each document of another type.
     """
     valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
     is_broken = np.array([document is not None for document in documents], np.bool_) & ~valid

@@ -286,7 +286,8 @@ def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> B
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
-        json_kind, wire: as in `cast_column`. Values that fail to cast may be marked too.
+        json_kind: the JSON kind of its values.
+        wire: the values, as `cast_column` takes them. Those that fail to cast may be marked too.
     """
     if not may_cut(reading) or wire.null_count == len(wire):
         return None

@@ -135,7 +135,8 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks, is_parsed: as in `HeadPositions`.
+        marks: int64 [n]; 0 for the table's columns and no other, as in `HeadPositions`.
+        is_parsed: bool [n]; false for a declined message.
     """
 
     starts: Int64s

@@ -57,8 +57,9 @@ class TablePlan:
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
     def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
-        """Return the same table and format in a later epoch; return itself if the table got no
-        rows.
+        """Return the plan of the same table and format in a later epoch.
+
+        If the table got no rows, that is this plan itself.
         """
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
         if is_same and not self.first_offsets:
@@ -68,8 +69,9 @@ class TablePlan:
         )
 
     def with_first_offsets(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
-        """Return the same plan, without messages before these offsets and without keys of earlier
-        rows.
+        """Return the same plan, without messages before these offsets.
+
+        It also lacks the keys of earlier rows.
         """
         if first_offsets == self.first_offsets:
             return self

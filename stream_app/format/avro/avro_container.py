@@ -152,7 +152,7 @@ class AvroContainer:
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
-        codec: as `write_records`.
+        codec: a value of ``manifest.compression``.
     """
 
     def __init__(self, schema: Any, codec: str) -> None:

@@ -43,7 +43,8 @@ class CompactRequest:
     """A unit with all data that its executor needs.
 
     Attributes:
-        partition, bucket, total_buckets: as in `BucketChange`.
+        partition: the serialized BinaryRow of the partition columns.
+        total_buckets: the partition's number of buckets; None: the number in its options.
         drop_deletes: whether deletes may be dropped, because no older row exists above the output.
         max_level: the bucket's highest level.
         rewrite_all: whether to rewrite even files that could be upgraded.

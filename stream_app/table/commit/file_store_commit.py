@@ -72,7 +72,7 @@ class CompactOutcome:
 
 @dataclass(slots=True)
 class FileStoreCommit:
-    """The commits of one user.
+    """The publication of one commit user's changes as snapshots, against concurrent writers.
 
     Attributes:
         commit_history: the known snapshot and this writer's commits. A commit on top of the known
@@ -190,7 +190,7 @@ class FileStoreCommit:
             partitions: serialized partitions; a partition without files is harmless.
             identifier: the commit identifier. A stream gives the identifier of its newest commit. A
                 caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
-            check: as `overwrite`.
+            check: gets the deleted files in each attempt, and may raise CommitConflictError.
 
         Raises:
             CommitConflictError, CommitError: as `overwrite`.

@@ -55,7 +55,7 @@ class VersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class VersionUpdatePlanner:
-    """A planner of one table's updates."""
+    """The decision which files an Iceberg version adds to the previous one and removes from it."""
 
     table: FileStoreTable
     iceberg_files: IcebergFiles

@@ -93,7 +93,8 @@ class StreamTableCommit:
         """Read the table's state.
 
         Args:
-            commit_user, last_identifier: as in `TableState`.
+            commit_user: the checkpoint's id; a fresh one for a job that only compacts.
+            last_identifier: the identifier of this user's newest commit; None before the first.
             is_stopping: returns whether the job is to end.
             published: the compactions of a committer that this one replaces; None without one.
         """

@@ -84,7 +84,7 @@ class PlacedWrite(TableWrite):
         """Begin to write a task's key shares.
 
         Args:
-            snapshot_id: see `KeyPlacement`.
+            snapshot_id: the snapshot on which the epoch is based; 0: the table has no rows.
             part_bytes: the approximate bytes of rows that are placed together.
         """
 

@@ -38,8 +38,9 @@ def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
 
 
 def report_line(report: CompactionReport) -> str:
-    """Return a report as one line: ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) →
-    1 (1 MiB), 0.8 s``.
+    """Return a report as one line.
+
+    Such as ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``.
     """
     where = f"{report.partition} bucket {report.bucket}".strip()
     levels = " ".join(map(str, report.levels))

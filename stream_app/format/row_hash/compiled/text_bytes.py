@@ -38,7 +38,7 @@ class TextColumns(NamedTuple):
     """The addresses of buffers of int64 [columns], and their number.
 
     Attributes:
-        kinds: as above.
+        kinds: the kind of each column's values, one of the constants of this module.
         prefixes, prefix_sizes: the bytes in front of a value, and how many.
         values: the address of the first row's number, or of its offset, int32.
         data: the address of strings; 0 for numbers.
