@@ -99,7 +99,7 @@ def remarks_of_snapshot_columns(
     if snapshot is None or changes is None:
         return []
     snapshot_names = (
-        older.name for older in snapshot.columns if changes.column(older.name) is None
+        column.name for column in snapshot.columns if changes.column(column.name) is None
     )
     return _gather((name, ONLY_READ) for name in snapshot_names)
 

@@ -224,8 +224,8 @@ class IcebergPublisher:
     def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        dropped = delete_unnamed_files(self.iceberg_files, base, metadata)
-        if dropped and publishes_vectors(self.table.options):
+        drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
+        if drops_snapshots and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _latest_metadata(self) -> IcebergMetadata | None:

@@ -102,9 +102,9 @@ class RestCatalogTable:
             return None
         if table.metadata.location != self.table.location:
             raise another_table_error(".".join(self.identifier))
-        older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
+        older_paths = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
         latest_snapshot_id = table.metadata.current_snapshot_id
-        return CatalogState((table.metadata_location, *older), latest_snapshot_id)
+        return CatalogState((table.metadata_location, *older_paths), latest_snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.
