@@ -254,11 +254,9 @@ class RangeReader:
 
     def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
         target = progress.target
-        oldest_offset = self._client.known_begin(target.topic, target.partition)
-        if oldest_offset > begin:
-            self._report_loss(
-                target, begin, min(oldest_offset, end), f"the partition begins at {oldest_offset}"
-            )
+        oldest = self._client.known_begin(target.topic, target.partition)
+        if oldest > begin:
+            self._report_loss(target, begin, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""

@@ -135,8 +135,7 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks: int64 [n]; 0 for the table's columns and no other, as in `HeadPositions`.
-        is_parsed: bool [n]; false for a declined message.
+        marks, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
     """
 
     starts: Int64s

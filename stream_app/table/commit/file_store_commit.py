@@ -283,13 +283,10 @@ class FileStoreCommit:
         if not _publish_if_free(self.table, snapshot, commit_files.statistics):
             return None
         check_follows_base(self.table, base_snapshot, snapshot)
-        reread_snapshot = snapshots.write_hint_and_reread(snapshot.snapshot_id)
+        current = snapshots.write_hint_and_reread(snapshot.snapshot_id)
         # On a local file system Paimon's Java committer checks and then renames. So it can
         # overwrite a snapshot of the same number that appears in between.
-        if (
-            reread_snapshot is not None
-            and reread_snapshot.delta_manifest_list != snapshot.delta_manifest_list
-        ):
+        if current is not None and current.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._has_restored_earliest_hint:
             snapshots.restore_earliest_hint()

@@ -192,11 +192,7 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._latest_metadata()
         update = None
-        if (
-            base is not None
-            and self._has_current_form(base)
-            and self._planner.exists(base.current_snapshot)
-        ):
+        if base and self._has_current_form(base) and self._planner.exists(base.current_snapshot):
             if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
@@ -214,10 +210,8 @@ class IcebergPublisher:
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
-        version = base.version + 1
-        renewed = replace(
-            base, version=version, snapshots=snapshots, tags=tags, older_files=older_paths
-        )
+        newer_version = replace(base, version=base.version + 1, older_files=older_paths)
+        renewed = replace(newer_version, snapshots=snapshots, tags=tags)
         if self.iceberg_files.publish(renewed):
             self._finish_publication(base, renewed)
 
