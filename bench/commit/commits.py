@@ -59,7 +59,7 @@ class CountedFileIO(LocalFileIO):
 
     def write_bytes(self, path: str, data: bytes) -> None:
         LocalFileIO.write_bytes(self, path, data)
-        self.written_files.append(len(data))
+        self.written.append(len(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class SizeModel:
             min(min_key for min_key, _ in key_ranges),
             max(max_key for _, max_key in key_ranges),
         )
-        written = sum(self.written_files[file.file_name] for file in input_files)
+        written = sum(self.written[file.file_name] for file in input_files)
         sequence_numbers = [file.max_sequence_number for file in input_files]
         share = 1.0 if self.load.in_order else (last - first + 1) / KEYS
         size = self.load.merged_size(written, share)
@@ -127,8 +127,8 @@ class SizeModel:
         keys: tuple[int, int],
         sequence: tuple[int, int],
     ) -> DataFileMeta:
-        name = f"data-{len(self.written_files)}.parquet"
-        self.written_files[name] = written
+        name = f"data-{len(self.written)}.parquet"
+        self.written[name] = written
         return DataFileMeta(
             file_name=name,
             file_size=size,

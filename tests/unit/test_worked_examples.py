@@ -40,8 +40,10 @@ from stream_app.mergetree.merge_engines.key_segments import KeySegments
 from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
+from stream_app.mergetree.write.history_versions import HistoryRule, _timelines
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate, MergeRules, SequenceGroup
 from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
@@ -297,3 +299,34 @@ def test_values_that_are_folded_in_rounds() -> None:
     )
     assert isinstance(rounds, pa.Array)
     assert rounds.to_pylist() == [["a", "b", "c"], ["d"]]
+
+
+def test_the_versions_of_a_key() -> None:
+    schema = pa.schema(
+        [
+            *SCHEMA, pa.field("start", pa.int64()), pa.field("end", pa.int64()),
+            pa.field("is_current", pa.bool_()), pa.field("value", pa.string()),
+        ]
+    )  # fmt: skip
+    columns = HistoryColumns(
+        sequence="ts",
+        valid_from="start",
+        valid_to="end",
+        is_current="is_current",
+        untracked_columns=frozenset(),
+    )
+    layout = KeyValueLayout(schema=schema, key_names=("k", "start"))
+    states = pa.record_batch(
+        [
+            [1, -1, 2, 3, 4], [0, 0, 0, 0, int(RowKind.DELETE)], [5] * 5, [10, 20, 20, 30, 40],
+            pa.nulls(5, pa.int64()), pa.nulls(5, pa.bool_()), ["A", "B", "C", "C", None],
+        ],
+        schema=schema,
+    )  # fmt: skip
+    versions, to_hide = _timelines(states, HistoryRule(columns, layout, keeps_earlier=False))
+    shown = versions.select(["start", "end", "value"]).to_pydict()
+    assert shown == {"start": [10, 20], "end": [20, 40], "value": ["A", "C"]}
+    assert to_hide.select(["start", "value"]).to_pydict() == {
+        "start": [20, 30],
+        "value": ["C", "C"],
+    }
