@@ -92,6 +92,10 @@ TABLE_DEFAULT_OPTION_PREFIX = "table-default."
 """The prefix of options that new tables get, if they lack them."""
 HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
+_LOCK_OPTIONS = (
+    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
+    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +112,6 @@ class KindOptions:
     has_folder: bool = True
 
 
-_LOCK_OPTIONS = (
-    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
-    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
-)
 OPTIONS_OF_KIND = {
     "filesystem": KindOptions(),
     "jdbc": KindOptions(

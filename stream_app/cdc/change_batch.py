@@ -205,8 +205,9 @@ def _sightings_in_batch(
 
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
-    """Join the results of two parts of a batch, with positions in the whole batch, without
-    `OwnMessageDecoder`'s counts.
+    """Join the results of two parts of a batch, with positions in the whole batch.
+
+    The result lacks the counts of `OwnMessageDecoder`.
     """
     descriptions = [part.description for part in (left, right) if part.description is not None]
     truncates = [part.last_truncate for part in (left, right) if part.last_truncate is not None]

@@ -96,7 +96,8 @@ class LowerCaseFormat:
 
     Attributes:
         make: makes the format of a setup.
-        origins: see `SourceFacts.origins`; shards may spell a column in different ways.
+        origins: finds the source table that each message names; shards may spell a column in
+            different ways.
         setup: the setup with the table's own column names.
     """
 

@@ -23,6 +23,8 @@ Value = int | str | None
 """A NUMERIC is its unscaled number, a TIMESTAMP its microseconds."""
 Row = tuple[Value, ...]
 Key = tuple[Value, ...]
+Message = tuple[str, bytes, bytes | None]
+"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,9 @@ class ShopTable:
         return row[: len(self.envelope.key)]
 
     def alter(self) -> None:
-        """Switch to the columns after the next ALTER TABLE; existing rows have null in added
-        columns.
+        """Switch to the columns after the next ALTER TABLE.
+
+        Existing rows have null in added columns.
         """
         self.envelopes = self.envelopes[1:]
         width = len(self.envelope.columns)
@@ -104,10 +107,6 @@ def _envelope(key: str, value: str) -> Envelope:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-Message = tuple[str, bytes, bytes | None]
-"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(slots=True)

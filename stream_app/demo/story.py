@@ -52,7 +52,7 @@ def _schemas(
     )  # fmt: skip
     for name, table in tables.items():
         schemas = [table.schemas.schema(schema_id) for schema_id in table.schemas.ids()]
-        for previous, schema in itertools.pairwise([None, *schemas]):
+        for previous_schema, schema in itertools.pairwise([None, *schemas]):
             assert schema is not None
             snapshot_ids = (
                 snapshot.snapshot_id
@@ -61,11 +61,11 @@ def _schemas(
             )
             first_id = next(snapshot_ids, None)
             report.add_row(
-                "" if previous else name,
+                "" if previous_schema else name,
                 str(schema.schema_id),
                 f"snapshot {first_id}" if first_id else "–",
-                _columns_text(previous, schema),
-                style="bold" if previous else None,
+                _columns_text(previous_schema, schema),
+                style="bold" if previous_schema else None,
             )
     return report
 

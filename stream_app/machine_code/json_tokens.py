@@ -187,25 +187,25 @@ def _escaped_byte(letter: int) -> int:
 @compiled
 def character_end(position: int) -> int:  # noqa: C901 - a branch for each row of the standard
     """Return the position after a multi-byte character of UTF-8."""
-    first, second = byte_at(position), byte_at(position + 1)
-    if first < 0xC2 or first > 0xF4:
+    first_byte, second_byte = byte_at(position), byte_at(position + 1)
+    if first_byte < 0xC2 or first_byte > 0xF4:
         return DECLINED
-    if first < 0xE0:
-        return position + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
+    if first_byte < 0xE0:
+        return position + 2 if second_byte & CONTINUATION_MASK == CONTINUATION else DECLINED
     if byte_at(position + 2) & CONTINUATION_MASK != CONTINUATION:
         return DECLINED
     lowest, highest = 0x80, 0xBF
-    if first == 0xE0:
+    if first_byte == 0xE0:
         lowest = 0xA0
-    elif first == 0xED:  # unpaired UTF-16 surrogates
+    elif first_byte == 0xED:  # unpaired UTF-16 surrogates
         highest = 0x9F
-    elif first == 0xF0:
+    elif first_byte == 0xF0:
         lowest = 0x90
-    elif first == 0xF4:
+    elif first_byte == 0xF4:
         highest = 0x8F
-    if second < lowest or second > highest:
+    if second_byte < lowest or second_byte > highest:
         return DECLINED
-    if first < 0xF0:
+    if first_byte < 0xF0:
         return position + 3
     return position + 4 if byte_at(position + 3) & CONTINUATION_MASK == CONTINUATION else DECLINED
 

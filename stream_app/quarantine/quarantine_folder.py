@@ -163,8 +163,9 @@ class Quarantine:
         Of several copies of a record it yields the first.
 
         Args:
-            committed_users: as in `unresolved_records`; without them, the records of a replay count
-                as unresolved until `write_snapshots` has found its commit.
+            committed_users: the commit users that have a commit in the table. Without them, the
+                records of a replay count as unresolved until `write_snapshots` has found its
+                commit.
         """
         resolved_identities, yielded_hashes = self._resolved_identities(committed_users), set[int]()
         for record in self.records(newest_first=newest_first):

@@ -253,7 +253,7 @@ class FileStoreTable:
 
         Args:
             columns: the columns to read; None: all.
-            system_columns: as `layout`; unused in tables that do not merge by key.
+            system_columns: columns in front of the key; unused in tables that do not merge by key.
             part_filter: chooses the parts of files to read; None: all.
         """
         read_columns = self.schema.fields if columns is None else columns
@@ -277,7 +277,7 @@ class FileStoreTable:
     def discard(self, changes: Iterable[BucketChange]) -> None:
         """Delete the files of changes that no snapshot names or will name."""
         for change in changes:
-            for file in change.written:
+            for file in change.written_files:
                 for path in self.paths.files_of(*change.bucket_id, file):
                     self.file_io.delete(path)
             for entry in change.written_index:

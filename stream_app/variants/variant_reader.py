@@ -12,15 +12,14 @@ from decimal import Decimal
 
 from stream_app.variants import layout
 
+Scalar = None | bool | int | float | Decimal | str | bytes
+
 
 class MalformedVariantError(ValueError):
     """The bytes are not a valid VARIANT."""
 
     def __init__(self) -> None:
         super().__init__("bytes of a VARIANT are damaged")
-
-
-Scalar = None | bool | int | float | Decimal | str | bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class World:
         raise CrashError
 
     def lose_power(self) -> None:
-        """All processes are gone, and what was not synced is as it happens to be."""
+        """End all processes, and leave a random part of each file that was not synced."""
         self.lost_power += 1
         for process in self.processes:
             process.killed = True

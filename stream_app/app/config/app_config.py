@@ -49,6 +49,26 @@ from stream_app.model.near_names import nearest_names, unknown_name
 from stream_app.model.schema.data_type import RowType
 from stream_app.planning.sync.table_share import TableShare
 
+_SECTIONS = {
+    "source": SourceConfig,
+    "table": TableConfig,
+    "sync": SyncConfig,
+    "expectations": ExpectationsConfig,
+    "stream": StreamConfig,
+}
+FREE_SECTIONS = ("catalog", "file-system", "spark")
+"""Sections whose keys Paimon's catalogs, the file systems and Spark declare."""
+KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
+    **{name: keys_of(section) for name, section in _SECTIONS.items()},
+    **{name: {} for name in FREE_SECTIONS},
+}
+REMOVED_KEYS = {
+    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
+    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
+}
+PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
+"""Section → prefix of keys → the family of these keys."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppConfig:
@@ -107,27 +127,6 @@ class AppConfig:
         if isinstance(value, enum.Enum):
             return value.value
         return self._without_secrets(value) if isinstance(value, Mapping) else value
-
-
-_SECTIONS = {
-    "source": SourceConfig,
-    "table": TableConfig,
-    "sync": SyncConfig,
-    "expectations": ExpectationsConfig,
-    "stream": StreamConfig,
-}
-FREE_SECTIONS = ("catalog", "file-system", "spark")
-"""Sections whose keys Paimon's catalogs, the file systems and Spark declare."""
-KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
-    **{name: keys_of(section) for name, section in _SECTIONS.items()},
-    **{name: {} for name in FREE_SECTIONS},
-}
-REMOVED_KEYS = {
-    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
-    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
-}
-PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""Section → prefix of keys → the family of these keys."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:

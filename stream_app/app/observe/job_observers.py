@@ -75,7 +75,7 @@ def job_observers(
 
     Args:
         secrets: texts that no observer may show.
-        events_file: see `JobObservers`.
+        events_file: the file that gets a JSON line for each epoch and commit; None: no file.
 
     Raises:
         UsageError: the port is taken, or a package is missing.

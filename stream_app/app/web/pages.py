@@ -143,8 +143,9 @@ def multiline_text(text: object) -> str:
 
 
 def _value(text: str) -> Markup:
-    """Return a value on one line; escapes are marked, so that no backslash of a value is taken for
-    one.
+    """Return a value on one line.
+
+    Escapes are marked, so that no backslash of a value is taken for one.
     """
     parts = re.split(f"({CONTROL.pattern})", text)
     marked = (

@@ -193,7 +193,7 @@ def quarantined_kinds(
     """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed_users: see `Quarantine.iterate_unresolved`.
+        committed_users: the commit users that have a commit in the table.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.

@@ -86,7 +86,7 @@ class HiveCatalog(Catalog):
         return sorted(self.client.ask(_GET_ALL_DATABASES).texts(0))
 
     def list_tables(self, database: str) -> list[str]:
-        """See `Catalog.list_tables`."""
+        """See `Catalog.list_tables`; tables that are not Paimon's are left out."""
         names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
         for start in range(0, len(names), _TABLES_PER_CALL):

@@ -34,13 +34,11 @@ from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 _WRAPPER = "v"
 _BROKEN = object()
 """Stands for a document that cannot be read."""
+CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 class _Number(str):
     __slots__ = ()
-
-
-CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +160,9 @@ def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Cas
 def _containers_of_type(
     documents: Sequence[Any], python_type: type
 ) -> tuple[list[Any], Bools, Bools]:
-    """Return the documents of a type, empty in place of others, and the masks of valid and broken
-    documents.
+    """Return the documents of a type, and the masks of valid and of broken documents.
+
+    An empty container is in place of each document of another type.
     """
     valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
     is_broken = np.array([document is not None for document in documents], np.bool_) & ~valid

@@ -19,7 +19,10 @@ UNKNOWN = -1
 
 @compiled
 def mark_of(number: int) -> int:
-    """Return a large number, so that different sets of columns almost never have equal sums."""
+    """Return a hash of a column's number.
+
+    Different sets of columns almost never have equal sums of hashes.
+    """
     number = (number + 1) * 0x1E3779B97F4A7C15
     number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
     return number ^ (number >> 32)
@@ -27,7 +30,10 @@ def mark_of(number: int) -> int:
 
 @compiled
 def mark_of_unknown(position: int, end: int, column: int) -> int:
-    """Return the mark of a name that is not a column of the table, by its entry if it has one."""
+    """Return the mark of a name that is not a column of the table.
+
+    It hashes the number of the name's entry, or the bytes of a name without an entry.
+    """
     if column != UNKNOWN:
         return mark_of(column)
     position = blank_end(position, end)

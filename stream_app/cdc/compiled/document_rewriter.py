@@ -52,6 +52,15 @@ from stream_app.machine_code.json_tokens import (
 PIECES = (
     b'{"before":,"after":,"source":{"connector":,"ts_ms":,"db":,"table":},"op":"_"}null' + bytes(8)
 )
+_DIGITS_MAX = 18
+_DOLLAR = ord("$")
+_CREATE, _READ, _UPDATE, _DELETE = b"crud"
+_BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
+_SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
+_CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
+_CONNECTOR_REST, _TABLE_REST = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
+_DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
+_FOUR_BYTES, _FIVE_BYTES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
 def _piece(text: bytes) -> tuple[int, int]:
@@ -63,16 +72,6 @@ _BEFORE, _AFTER = _piece(b'{"before":'), _piece(b',"after":')
 _CONNECTOR, _TIME = _piece(b',"source":{"connector":'), _piece(b',"ts_ms":')
 _DATABASE, _TABLE = _piece(b',"db":'), _piece(b',"table":')
 _OP, _END, _NULL = _piece(b'},"op":"'), _piece(b'"}'), _piece(b"null")
-_DIGITS_MAX = 18
-_DOLLAR = ord("$")
-_CREATE, _READ, _UPDATE, _DELETE = b"crud"
-
-_BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
-_SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
-_CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
-_CONNECTOR_REST, _TABLE_REST = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
-_DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
-_FOUR_BYTES, _FIVE_BYTES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
 class RewrittenPositions(NamedTuple):

@@ -135,7 +135,7 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks, is_parsed: as in `HeadPositions`.
+        marks, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
     """
 
     starts: Int64s

@@ -163,9 +163,9 @@ def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
             dropped_columns.append(clause.take_name())
     return AlterTable(
         table=table,
-        renames=tuple(pair for pair in renames if pair.old != pair.new),
-        added=tuple(added_columns),
-        dropped=tuple(dropped_columns),
+        renames=tuple(pair for pair in renames if pair.old_name != pair.new_name),
+        added_columns=tuple(added_columns),
+        dropped_columns=tuple(dropped_columns),
         new_name=new_name,
     )
 

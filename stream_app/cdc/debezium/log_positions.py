@@ -23,6 +23,10 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, bools_of
 from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
 
+_DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
+_SEQUENCE_CONNECTOR = "postgresql"
+"""The connector whose changes have their position in ``source.sequence``, not in the id."""
+
 
 @dataclass(frozen=True, slots=True)
 class _LogOrder:
@@ -38,7 +42,6 @@ class _LogOrder:
     base_prefix: str = ""
 
 
-_DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
 _LSN_OF_COMMIT = _LogOrder(rf"^\d+:(?P<a>{_DIGITS})$")
 _BINLOG = (
     _LogOrder(rf"^file=.*?(?P<a>\d{{1,10}}),pos=(?P<b>{_DIGITS})$"),
@@ -55,8 +58,6 @@ _ORDERS: dict[str, Sequence[_LogOrder]] = {
     "sqlserver": (_COMMIT_LSN,),
 }
 """Connector → the forms of its transactions' ids."""
-_SEQUENCE_CONNECTOR = "postgresql"
-"""The connector whose changes have their position in ``source.sequence``, not in the id."""
 
 
 def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPositions:

@@ -96,8 +96,9 @@ class PlacedValues:
         return replace(self, values=values, message_indices=self.message_indices[positions])
 
     def slices(self) -> Iterator[PlacedValues]:
-        """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value
-        is larger.
+        """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX` bytes.
+
+        A larger value is a part of its own.
         """
         offsets = offsets_of(self.values)
         start = 0

@@ -66,6 +66,7 @@ _OPTIONS = (
     ENCODING_OPTION,
     DECODER_OPTION,
 )
+_TIME = pa.schema([("op_ts", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +299,6 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
 
 
 _ORIGINS = OriginRule(pa.schema([("table", pa.string())]), _named_origins)
-
-
-_TIME = pa.schema([("op_ts", pa.string())])
 
 
 OGG_JSON = DialectDeclaration(

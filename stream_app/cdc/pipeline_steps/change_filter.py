@@ -30,6 +30,9 @@ from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
 from stream_app.model.row_kind import RowKind
 
+RowKinds = npt.NDArray[np.int8]
+_ROW_NUMBER = "\0row"
+
 
 class KnownColumns(Enum):
     """The columns that a condition reads, and how certain their values are."""
@@ -40,10 +43,6 @@ class KnownColumns(Enum):
     """The values of both images are known, where a record has both."""
     CERTAIN = auto()
     """All changes of a row have the same values, so a failing row was never in the table."""
-
-
-RowKinds = npt.NDArray[np.int8]
-_ROW_NUMBER = "\0row"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ class StackedImages:
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
-        ops, json_kinds, suspects, tables: see `Images`.
+        ops: uint8 [n]; the operation of each record.
+        json_kinds, suspects, tables: those of the `Images` from which this is made.
     """
 
     ops: Ops

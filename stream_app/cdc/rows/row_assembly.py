@@ -185,14 +185,14 @@ def key_changes(
     return has_changed
 
 
-def _differ(old: pa.Array, new: pa.Array) -> Bools:
+def _differ(before: pa.Array, after: pa.Array) -> Bools:
     """Return the mask of rows whose two columns differ, both not null."""
-    if not pa.types.is_struct(old.type):
-        return bools_of(pc.not_equal(old, new))
+    if not pa.types.is_struct(before.type):
+        return bools_of(pc.not_equal(before, after))
     # Structs have no kernel. Two forms of one number differ: then -U is kept, which does no harm.
-    is_different: Bools = np.zeros(len(old), np.bool_)
-    for index in range(old.type.num_fields):
-        is_different |= bools_of(pc.not_equal(old.field(index), new.field(index)))
+    is_different: Bools = np.zeros(len(before), np.bool_)
+    for index in range(before.type.num_fields):
+        is_different |= bools_of(pc.not_equal(before.field(index), after.field(index)))
     return is_different
 
 

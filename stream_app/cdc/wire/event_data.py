@@ -138,7 +138,15 @@ def _event(value: bytes) -> dict[str, Any]:
 
 
 def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, pa.Array]:
-    """Step 1: return the events that are read in columns, int64 [m], and their messages."""
+    """Step 1: return the events that are read in columns, int64 [m], and their messages.
+
+    Four values; only the first begins with attributes alone and ends with its data::
+
+        0  {"specversion":"1.0","data":{"a":1}}          its message is {"a":1}
+        1  {"specversion":"1.0","data":{"a":1},"b":2}    ends with an attribute
+        2  {"data":{"a":1},"specversion":"1.0"}          begins with its data
+        3  {"specversion":"1.0","data_base64":"eyJhIjoxfQ=="}
+    """
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA_MARKER)
     data_starts: Int64s = np.full(len(values), -1, np.int64)

@@ -68,7 +68,12 @@ class EpochCommitter(Generic[MessagesT]):
         round_runner: RoundRunner[MessagesT],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Call `on_committed` under the lock, with each epoch that the tables have."""
+        """Begin without an epoch.
+
+        Args:
+            round_runner: writes and commits an epoch, round by round.
+            on_committed: called under the lock, with each epoch that the tables have.
+        """
         self.round_runner = round_runner
         self.tables = round_runner.tables
         self.epoch_log = round_runner.tables.epoch_log
@@ -287,9 +292,7 @@ class EpochCommitter(Generic[MessagesT]):
         return lacking_feeds
 
     def _offsets(self, decoded_epoch: DecodedEpoch[MessagesT]) -> tuple[Offsets, Offsets]:
-        """Return the offsets at which an epoch begins and ends; a source without offsets has
-        none.
-        """
+        """Return the offsets at which an epoch begins and ends; empty without offsets."""
         if not self.epoch_log.can_reread:
             return {}, {}
         start = self._committed_offsets

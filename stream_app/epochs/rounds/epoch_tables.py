@@ -71,7 +71,7 @@ class EpochTables(ABC):
         """Start from the state in the job's checkpoint.
 
         Args:
-            on_change: see `HeldTables`.
+            on_change: called with a table's name, and its state if it is held.
             load_epoch_count: the number of epochs of the first load, with which the job begins.
         """
         self.feeds = list(feeds)

@@ -144,7 +144,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
 
     Args:
         results: the results of all writing tasks, in any order.
-        in_driver: see `TableOutput`.
+        in_driver: whether the driver itself did the work of the tasks.
     """
     outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomer_messages: list[pa.RecordBatch] = []

@@ -64,7 +64,7 @@ class WholeEpochCutter:
     Attributes:
         newest_offsets: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
-        patience_s: see `TRANSACTION_WAIT_S`; None: no limit.
+        patience_s: seconds to wait for the rest of a transaction; None: no limit.
     """
 
     reader: MessageReader

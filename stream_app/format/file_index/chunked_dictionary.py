@@ -67,7 +67,7 @@ def _end_of_chunk(
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    first: IndexKey
+    first_key: IndexKey
     code: int
     offset: int
     count: int
@@ -88,20 +88,20 @@ class ChunkedDictionary:
         self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):
-            first, key_end = codec.read(data, head_start + 1)
+            first_key, key_end = codec.read(data, head_start + 1)
             code, offset, key_count, length, _ = _CHUNK.unpack_from(data, key_end)
             self._chunks.append(
-                _Chunk(first, code, offset, key_count, length if codec.width is None else 0)
+                _Chunk(first_key, code, offset, key_count, length if codec.width is None else 0)
             )
             head_start = key_end + _CHUNK.size
 
     def code(self, key: IndexKey) -> tuple[int, bool]:
         """Return the number of values less than a key, and whether the key is a value."""
-        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first_key) - 1
         if index < 0:
             return 0, False
         chunk = self._chunks[index]
-        keys = [chunk.first, *self._later_keys(chunk)]
+        keys = [chunk.first_key, *self._later_keys(chunk)]
         key_index = bisect_left(keys, key)
         return chunk.code + key_index, key_index < len(keys) and keys[key_index] == key
 

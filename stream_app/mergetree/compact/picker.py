@@ -21,7 +21,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class Picker(Protocol):
-    """A picker of one bucket's units, one at a time."""
+    """The decision which files of one bucket the next compaction merges, one unit at a time."""
 
     @property
     def rewrite_all(self) -> bool:

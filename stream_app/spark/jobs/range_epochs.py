@@ -1,5 +1,6 @@
-"""Runs an epoch of Kafka's offset ranges with `share_epochs`, in which each task reads a share of
-the ranges.
+"""Runs an epoch of Kafka's offset ranges, of which each task reads a share.
+
+`share_epochs` does the work of the tasks.
 """
 
 from __future__ import annotations

@@ -154,9 +154,9 @@ class PaimonTable(ChangeableTable):
             scan_mode: delta, changelog, diff or auto: see `ScanMode`.
             row_kind: prepend a column ``rowkind`` (+I, -U, +U, -D) and return rows of all kinds; by
                 default only added rows are returned.
-            columns: as `read`.
-            where: as `read`; it sees every row, also old ones.
-            threads: as `read`.
+            columns: names of columns, in the order of the result; None: all.
+            where: a condition on every row, also on old ones.
+            threads: the number of reading threads; None: the machine's cores, up to `THREADS_MAX`.
 
         Raises:
             UsageError: a version does not exist or has expired; or as `read`.
@@ -203,8 +203,8 @@ class PaimonTable(ChangeableTable):
             consumer_id: a Paimon consumer, which stores the next snapshot for at-least-once reads;
                 None: the table's ``consumer-id``.
             ignore_progress: begin at the start, even if the consumer has progress.
-            columns: as `read`.
-            where: as `read`; it sees every row, also old ones.
+            columns: names of columns, in the order of the result; None: all.
+            where: a condition on every row, also on old ones.
             poll_seconds: the pause between two polls for a further snapshot, in seconds.
 
         Raises:
@@ -251,9 +251,9 @@ class PaimonTable(ChangeableTable):
 
         Args:
             snapshot: the number of the version whose files, statistics or rows are shown.
-            tag: as `read`.
-            timestamp: as `read`.
-            watermark: as `read`.
+            tag: the name of a tag.
+            timestamp: a time, of which the latest version that is not later counts.
+            watermark: the watermark that the version has at least.
 
         Raises:
             UsageError: the system table or the version does not exist.

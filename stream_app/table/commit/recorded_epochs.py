@@ -48,8 +48,8 @@ def epochs_as_of(
     """
     if latest_snapshot is None:
         return {}
-    older = snapshots.backwards(start=latest_snapshot.snapshot_id - 1)
-    return epochs_of(recording(chain([latest_snapshot], older)))
+    older_snapshots = snapshots.backwards(start=latest_snapshot.snapshot_id - 1)
+    return epochs_of(recording(chain([latest_snapshot], older_snapshots)))
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:

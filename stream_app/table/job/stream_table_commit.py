@@ -93,7 +93,7 @@ class StreamTableCommit:
         """Read the table's state.
 
         Args:
-            commit_user, last_identifier: as in `TableState`.
+            commit_user, last_identifier: the checkpoint's id, and that of its newest commit if any.
             is_stopping: returns whether the job is to end.
             published: the compactions of a committer that this one replaces; None without one.
         """

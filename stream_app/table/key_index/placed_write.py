@@ -84,7 +84,7 @@ class PlacedWrite(TableWrite):
         """Begin to write a task's key shares.
 
         Args:
-            snapshot_id: see `KeyPlacement`.
+            snapshot_id: the snapshot on which the epoch is based; 0: the table has no rows.
             part_bytes: the approximate bytes of rows that are placed together.
         """
 
@@ -149,7 +149,7 @@ class PlacedWrite(TableWrite):
             file
             for change in self._changes[self._share_start : self._part_start]
             if change.bucket_id == (partition, bucket)
-            for file in change.added
+            for file in change.added_files
         ]
         table_lookup = BucketRowLookup(table, partition, bucket)
         return _EarlierRowLookup(table_lookup, earlier_files) if earlier_files else table_lookup

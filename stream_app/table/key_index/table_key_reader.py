@@ -181,7 +181,16 @@ class TableKeyReader:
 
 
 def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
-    """Return the row number of each key's live row, or else of its newest row in each bucket."""
+    """Return the row number of each key's live row, or else of its newest row in each bucket.
+
+    A key that has one row, 6, comes first. The row 0 of key 5 is dead by row 1, and key 7 is dead::
+
+        key       [5, 5, 5, 6, 7, 7]
+        bucket    [0, 0, 1, 0, 0, 1]
+        snapshot  [1, 2, 1, 1, 1, 2]
+        is live   [T, F, T, T, F, F]
+        result    [3, 2, 4, 5]
+    """
     hashes = batch.column(HASH).to_numpy()
     order = np.argsort(hashes, kind="stable")
     is_equal = hashes[order[1:]] == hashes[order[:-1]]

@@ -62,7 +62,7 @@ class BucketSplit:
                         partition=self.partition,
                         bucket=bucket,
                         total_buckets=self.bucket_count,
-                        added=writer.close(),
+                        added_files=writer.close(),
                     )
                     for bucket, writer in writers.items()
                 ]

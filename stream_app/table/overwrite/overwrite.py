@@ -160,9 +160,9 @@ def _bucket_counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, i
 def _upgrade(table: FileStoreTable, change: BucketChange) -> BucketChange:
     """Return the change with its files on the highest level, if they form one sorted run."""
     key_of = table.key_of
-    files = sorted(change.added, key=lambda file: key_of(file.min_key))
+    files = sorted(change.added_files, key=lambda file: key_of(file.min_key))
     is_run = all(key_of(left.max_key) < key_of(right.min_key) for left, right in pairwise(files))
     if change.bucket < 0 or not is_run:
         return change
     level = table.options.num_levels - 1
-    return replace(change, added=tuple(replace(file, level=level) for file in files))
+    return replace(change, added_files=tuple(replace(file, level=level) for file in files))

@@ -26,6 +26,9 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.version_files import NamedVersion, versions_below
 
+_CACHED_FILES = 1_000_000
+"""The number of files that the cache keeps, of all versions."""
+
 
 @dataclass(frozen=True, slots=True)
 class NeededFiles:
@@ -37,8 +40,6 @@ class NeededFiles:
 
 NeededFilesCache = RecentFiles[NeededFiles]
 """The files that versions need by their delta lists, kept from one expiry to the next."""
-_CACHED_FILES = 1_000_000
-"""The number of files that the cache keeps, of all versions."""
 
 
 def needed_files_cache() -> NeededFilesCache:

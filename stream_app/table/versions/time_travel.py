@@ -28,6 +28,11 @@ from stream_app.table.file_store_table import FileStoreTable
 
 Timestamp = int | str | datetime.datetime
 """Milliseconds since 1970 in UTC, an ISO 8601 text, or a datetime; local time without a zone."""
+_FULL_MODES = ("latest", "latest-full", "full")
+_VERSION_OPTIONS = (
+    *(SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK),
+    *(SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +119,6 @@ def names_version(table: FileStoreTable) -> bool:
         UsageError: the options name several versions.
     """
     return table.options[SCAN_MODE] == "compacted-full" or not stored_version(table).is_latest
-
-
-_FULL_MODES = ("latest", "latest-full", "full")
-_VERSION_OPTIONS = (
-    *(SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK),
-    *(SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
-)
 
 
 def stored_version(table: FileStoreTable) -> Version:

@@ -102,10 +102,10 @@ def _put_container(
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
     size = number_at(nodes.sizes + 8 * node)
     width = _width(container_end - data)
-    first = number_at(buffers.firsts + 8 * node) if is_object and size else 0
+    first_slot = number_at(buffers.firsts + 8 * node) if is_object and size else 0
     id_width = 0
     if is_object:
-        id_width = _width(_largest_number(first, size, buffers))
+        id_width = _width(_largest_number(first_slot, size, buffers))
     count_width = 4 if size > SMALL_COUNT_MAX else 1
     start = data - (1 + count_width + size * id_width + (size + 1) * width)
     ids = start + 1 + count_width
@@ -114,7 +114,7 @@ def _put_container(
     large = 1 if count_width > 1 else 0
     if is_object:
         put_byte(start, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
-        for slot in range(first, first + size):
+        for slot in range(first_slot, first_slot + size):
             member = number_at(buffers.slots + 8 * slot)
             _put_little_endian(ids, number_at(buffers.numbers + 8 * member), id_width)
             _put_little_endian(offsets, number_at(nodes.value_starts + 8 * member) - data, width)
@@ -130,9 +130,9 @@ def _put_container(
 
 
 @compiled
-def _largest_number(first: int, size: int, buffers: MemberBuffers) -> int:
+def _largest_number(first_slot: int, size: int, buffers: MemberBuffers) -> int:
     largest = 0
-    for slot in range(first, first + size):
+    for slot in range(first_slot, first_slot + size):
         member = number_at(buffers.slots + 8 * slot)
         largest = max(largest, number_at(buffers.numbers + 8 * member))
     return largest

@@ -194,7 +194,7 @@ def test_gaps_of_compaction_are_not_a_loss(broker: EmbeddedBroker, read: Reader)
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 10, 298)])) == [(297, b"k0", b"v297")]
 
 
-def cut(broker: EmbeddedBroker, topic: str, start: int) -> None:
+def delete_before(broker: EmbeddedBroker, topic: str, start: int) -> None:
     """Delete what is older, as retention does."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, start)]).values():
@@ -206,7 +206,7 @@ def test_deleted_offsets_are_an_error_or_left_out(broker: EmbeddedBroker, read: 
     fill(broker, topic, numbered(0, 50))
     whole = [OffsetRange(topic, 0, 0, 50)]
     assert rows(read(broker.bootstrap, whole)) == placed(0, 50)
-    cut(broker, topic, 20)
+    delete_before(broker, topic, 20)
     with pytest.raises(Exception, match=r"offsets? \[?0(, 50| to 20)"):
         read(broker.bootstrap, whole)
     assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == placed(20, 50)

@@ -29,6 +29,9 @@ from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
 _Metrics = TypeVar("_Metrics")
+CALLBACK_PROBLEMS = (
+    "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
+)
 
 
 class TablesCollector(Collector, Generic[_Metrics]):
@@ -51,11 +54,6 @@ class TablesCollector(Collector, Generic[_Metrics]):
             if metrics is not None
             for number in self._numbers(metrics)
         )
-
-
-CALLBACK_PROBLEMS = (
-    "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
-)
 
 
 @dataclass(slots=True, eq=False)

@@ -92,8 +92,8 @@ class JobMetrics:
         """Start all numbers at 0.
 
         Args:
-            look_s: see `SourceMetrics`.
-            folders: see `DiskCollector`.
+            look_s: the maximum time between two checks of the source, outside of epochs.
+            folders: purpose → folder, whose disk's free space `DiskCollector` reads.
         """
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.table, self.name = table, ""

@@ -59,7 +59,7 @@ class AvroFactReader:
     """A reader of what messages show about their source, by the schemas of a registry.
 
     Attributes:
-        keeps_nulls: as in `debezium_description.describe`.
+        keeps_nulls: whether the connector's converter keeps nulls, instead of sending the DEFAULT.
     """
 
     schemas: Schemas

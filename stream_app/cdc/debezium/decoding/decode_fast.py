@@ -159,6 +159,7 @@ def _layout_of(
             return None
         readings += map(text_reading, added_fields)
         json_kinds += [JsonKind.STRING] * len(added_fields)
+    # Machine code declines longer texts, so it never reads a longer placeholder as a number.
     shortest_placeholder = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name

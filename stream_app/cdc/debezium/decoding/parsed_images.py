@@ -50,7 +50,7 @@ class DecodeSettings:
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
         placeholder: the stand-in for a value that the change did not modify.
-        restored_columns: see `TableTraits.restored_columns`.
+        restored_columns: the columns whose unchanged values the writer can look up in the table.
     """
 
     row_rules: RowRules

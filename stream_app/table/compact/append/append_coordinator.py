@@ -116,7 +116,7 @@ class AppendCompactCoordinator:
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
-        if any(change.added for change in changes):
+        if any(change.added_files for change in changes):
             self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
@@ -269,7 +269,7 @@ class AppendCompactCoordinator:
 
 
 def _first_file_name(change: BucketChange) -> str:
-    return change.removed[0].file_name
+    return change.removed_files[0].file_name
 
 
 @dataclass(slots=True)
