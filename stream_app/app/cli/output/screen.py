@@ -257,7 +257,7 @@ _SEQUENCE_BYTES_MAX = 32
 
 
 @contextmanager
-def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
+def pressed_keys(terminal: int) -> Iterator[Callable[[float], str | None]]:
     """Within the block, read single keys of a terminal at once and without an echo.
 
     Args:
