@@ -252,8 +252,7 @@ class StreamTableCommit:
             return
         if expects_no_flush:
             self.state.load_waiting()
-        other_commit_counter = OtherCommitCounter(self.state)
-        self.leaves_rows = False
+        self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():

@@ -130,12 +130,10 @@ class ExpireSnapshots:
         expire_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         if ids:
             expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
-        read_version = self.table.snapshots.snapshot
-        versions = versions_before(expire_range.end, ids, read_version, self.table)
+        read = self.table.snapshots.snapshot
+        versions = versions_before(expire_range.end, ids, read, self.table)
         retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= expire_range.end]
-        retained = (
-            read_with_advice(read_version, retained_ids[0]) if retained_ids and versions else None
-        )
+        retained = read_with_advice(read, retained_ids[0]) if retained_ids and versions else None
         files = FilesToDelete()
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
@@ -249,10 +247,10 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        first_needed_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
-        if first_needed_id is not None and first_needed_id < retained_id:
+        needed_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
+        if needed_id is not None and needed_id < retained_id:
             raise UsageError(
-                f"snapshot {first_needed_id} was about to expire, and a consumer has just started "
+                f"snapshot {needed_id} was about to expire, and a consumer has just started "
                 "there: nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job retries by itself",
@@ -276,12 +274,10 @@ class ExpireSnapshots:
         if expire_range.is_empty:
             return expire_range
         snapshots = self.table.snapshots.backwards(begin=latest_id)
-        first_needed_id = earliest_needed_snapshot_id(
-            recording(snapshots), self.table.clock.now_ms()
-        )
-        if first_needed_id is None or first_needed_id >= expire_range.end:
+        needed_id = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
+        if needed_id is None or needed_id >= expire_range.end:
             return expire_range
-        return replace(expire_range, end=first_needed_id, kept_by="the newest epoch of a job")
+        return replace(expire_range, end=needed_id, kept_by="the newest epoch of a job")
 
     def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""

@@ -28,7 +28,7 @@ from stream_app import __version__
 from stream_app.app.inspect.table_facts import newest_source_ms
 from stream_app.app.load.load_progress import LoadProgress
 from stream_app.app.observe.metrics.collectors import (
-    METRIC_PREFIX,
+    APP_PREFIX,
     DiskCollector,
     LoadCollector,
     StoreCollector,
@@ -305,27 +305,23 @@ class JobMetrics:
         self.source.note_progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
-        return Gauge(METRIC_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+        return Gauge(APP_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
         return Histogram(
-            METRIC_PREFIX + name,
-            meaning,
-            ["table", *labels],
-            buckets=_SECONDS,
-            registry=self.registry,
+            APP_PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
         )
 
     def _table_counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(METRIC_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+        return Counter(APP_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:
-        counter = Counter(METRIC_PREFIX + name, meaning, ["table"], registry=self.registry)
+        counter = Counter(APP_PREFIX + name, meaning, ["table"], registry=self.registry)
         counter.labels(self.table)  # creates the sample with value 0
         return counter
 
 
 def _export_versions(registry: CollectorRegistry) -> None:
     names = ["version", "python"]
-    build = Gauge(METRIC_PREFIX + "build_info", "1, with the versions.", names, registry=registry)
+    build = Gauge(APP_PREFIX + "build_info", "1, with the versions.", names, registry=registry)
     build.labels(__version__, platform.python_version()).set(1)

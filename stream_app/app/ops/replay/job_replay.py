@@ -103,7 +103,7 @@ def _record_replay(
         unfiltered_format=replace(
             settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
-        read_range=read_range,
+        read=read_range,
         rules=settings.evolution,
         truncate_empties=settings.source_config.format_options.get(TRUNCATE_KEY)
         == OnTruncate.APPLY.value,

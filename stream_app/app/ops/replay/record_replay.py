@@ -91,7 +91,6 @@ class RecordReplay:
         job_commit_user: the commit user of the table's job.
         message_format: decodes messages into the table's rows.
         unfiltered_format: decodes messages into the table's rows without its filter.
-        read_range: reads the messages of a partition between two offsets.
         source_tables: the names of the source tables whose rows the table has; empty if unknown.
         finished_offsets: the offsets up to which the job has finished each partition for this
             table, where the table does not record them.
@@ -107,7 +106,7 @@ class RecordReplay:
     job_commit_user: str
     message_format: MessageFormat
     unfiltered_format: MessageFormat
-    read_range: ReadRange
+    read: ReadRange
     source_tables: frozenset[str] = frozenset()
     finished_offsets: Mapping[KafkaPartition, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
@@ -216,9 +215,7 @@ class RecordReplay:
             for kafka_partition, records in _by_partition(unresolved_records).items()
         }
         keys, merges = self.table.schema.primary_keys, self.table.schema.kind_traits.merges_by_key
-        check = LaterChangeCheck(
-            self.read_range, self.unfiltered_format, keys, ends, offsets_of, merges
-        )
+        check = LaterChangeCheck(self.read, self.unfiltered_format, keys, ends, offsets_of, merges)
         rows: list[pa.RecordBatch] = []
         outcomes: list[_RecordAndOutcome] = []
         bad_records: list[_BadRecord] = []
