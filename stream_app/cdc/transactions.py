@@ -19,7 +19,7 @@ LogPositions = npt.NDArray[np.int64]
 """Positions in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
 numbers are compared one after the other. A position is unknown if its first number is negative."""
 POSITION_NUMBERS = 3
-UNKNOWN = -1
+NO_POSITION = -1
 
 
 class MessageKind(IntEnum):

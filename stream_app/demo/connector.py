@@ -17,7 +17,7 @@ from pathlib import Path
 
 CAPTURED = Path(__file__).with_name("debezium.jsonl")
 """Messages of a real connector, with its schemas (``python -m tests.testbed.capture shop``)."""
-DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DECIMAL_SCHEMA = "org.apache.kafka.connect.data.Decimal"
 
 Value = int | str | None
 """A NUMERIC is its unscaled number, a TIMESTAMP its microseconds."""
@@ -186,7 +186,7 @@ def _image(table: ShopTable, row: Row | None) -> str:
 
 
 def _text(type_name: str, value: Value) -> str:
-    if type_name == DECIMAL and isinstance(value, int):
+    if type_name == DECIMAL_SCHEMA and isinstance(value, int):
         length = value.bit_length() // 8 + 1
         value = base64.b64encode(value.to_bytes(length, "big", signed=True)).decode()
     return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)

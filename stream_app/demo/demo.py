@@ -48,7 +48,7 @@ RECORDS_MIN = 100
 """The smallest number of records with which each table has rows when half of them are sent."""
 SHOP_S = 20
 """The seconds in which the shop sends its changes."""
-PARTITIONS = 2
+TOPIC_PARTITIONS = 2
 SEED = 20
 _PROGRESS_WAIT_MAX_S = 300
 _REFRESH_S = 0.25
@@ -302,7 +302,9 @@ class _Demo:
 def _make_topics(bootstrap: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        topics = [NewTopic(f"shop.public.{name}", num_partitions=PARTITIONS) for name in TABLES]
+        topics = [
+            NewTopic(f"shop.public.{name}", num_partitions=TOPIC_PARTITIONS) for name in TABLES
+        ]
         admin.create_topics(topics)
     finally:
         admin.close()

@@ -38,7 +38,7 @@ from stream_app.app.config.values import (
     WrongValueError,
     free_text,
 )
-from stream_app.catalog.catalog_options import option_problems
+from stream_app.catalog.catalog_options import catalog_option_problems
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import (
     STORE_OPTIONS,
@@ -66,7 +66,7 @@ REMOVED_KEYS = {
     "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
     "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
 }
-PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
+KEY_FAMILIES = {name: families_of(section) for name, section in _SECTIONS.items()}
 """Section → prefix of keys → the family of these keys."""
 
 
@@ -217,7 +217,7 @@ def _store_setting(
     if section in FREE_SECTIONS:
         section_values[key] = free_text(setting)
         return
-    for prefix, family in PREFIXES.get(section, {}).items():
+    for prefix, family in KEY_FAMILIES.get(section, {}).items():
         if key.startswith(prefix):
             name = key.removeprefix(prefix)
             section_values.setdefault(family.name, {})[name] = family.convert(setting, name)
@@ -231,7 +231,7 @@ def _unknown_key(section: str, key: str) -> str:
     """Return the problem of an unknown key, with the key that was probably meant, or all keys."""
     if replacement := REMOVED_KEYS.get(f"{section}.{key}"):
         return f"was removed: {replacement}"
-    names = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    names = [*KEYS[section], *(f"{prefix}…" for prefix in KEY_FAMILIES.get(section, {}))]
     suggestion = _suggestion(section, key, names)
     if suggestion is None:
         return f"unknown key {key!r}; known: {', '.join(names)}"
@@ -241,7 +241,7 @@ def _unknown_key(section: str, key: str) -> str:
 def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     """Return the key that was probably meant, in this section or another one; else None."""
     head, dot, rest = key.partition(".")
-    heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
+    heads = [prefix.rstrip(".") for prefix in KEY_FAMILIES.get(section, {})]
     if dot and (near_heads := nearest_names(head, heads)):
         return f"{near_heads[0]}.{rest}"
     nearest_keys = nearest_names(key, names)
@@ -280,7 +280,7 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
 
 def _catalog_problems(job_tables: JobTables) -> Iterator[tuple[str, str]]:
     options, section = job_tables.catalog, job_tables.section
-    for key, problem in option_problems(options):
+    for key, problem in catalog_option_problems(options):
         yield f"catalog.{key}", problem
     warehouse = options.get("warehouse", section.warehouse)
     if options and warehouse != section.warehouse:

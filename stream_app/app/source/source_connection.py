@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.broker_connection import (
-    TIMEOUT_S,
+    BROKER_TIMEOUT_S,
     BrokerConnection,
     TopicInfo,
     reachable_servers,
@@ -56,7 +56,7 @@ class SourceConnection:
         SourceError: no broker of a cluster responds.
     """
 
-    def __init__(self, source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, source_config: SourceConfig, *, timeout_s: float = BROKER_TIMEOUT_S) -> None:
         self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
         with ExitStack() as connections:
             for cluster in source_config.kafka_clusters:

@@ -196,7 +196,7 @@ def _end_of_sign(text: str, sign: str, index: int) -> int:
     return match.end()
 
 
-ENVIRONMENT = _page_environment()
+PAGE_ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
@@ -206,4 +206,4 @@ def escaped(text: str) -> str:
 
 def page(template: str, /, **values: Any) -> str:
     """Render the template of a page."""
-    return ENVIRONMENT.get_template(f"{template}.html").render(**values)
+    return PAGE_ENVIRONMENT.get_template(f"{template}.html").render(**values)

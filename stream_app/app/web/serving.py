@@ -77,7 +77,7 @@ def serve(
 
 
 @contextmanager
-def serving(
+def serving_pages(
     site: Site,
     host: str,
     port: int,

@@ -171,7 +171,7 @@ class _PageClosedError(Exception):
     """The end of a read before it has read all rows."""
 
 
-def rows_of(
+def read_matching_rows(
     table: FileStoreTable,
     where: str | None,
     limit: int,

@@ -25,11 +25,11 @@ from stream_app.catalog.hive.hive_table import (
     TableField,
     database_location,
     follow_schema,
+    hive_table_location,
     is_paimon_table,
     new_database,
     new_partitions,
     new_table_entry,
-    table_location,
 )
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
 from stream_app.catalog.hive.metastore_entries import (
@@ -110,7 +110,7 @@ class HiveCatalog(Catalog):
         table = table_entry(self.client, identifier)
         if table is None or not is_paimon_table(table):
             return None
-        return self._catalog_table(identifier, table_location(table, self.layout))
+        return self._catalog_table(identifier, hive_table_location(table, self.layout))
 
     def _new_catalog_table(self, identifier: Identifier) -> CatalogTable:
         database = database_entry(self.client, identifier.database)

@@ -27,7 +27,7 @@ from stream_app.cdc.json_records.changed_columns import (
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 
-OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
+OPS_OF_TYPES = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
 class _ListRows(NamedTuple):
@@ -115,7 +115,7 @@ def images_of(
         after            [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
     database, name, message_type, is_ddl, *types, data, old = messages.columns  # step 1
-    message_ops = ops_of(message_type, OPS)
+    message_ops = ops_of(message_type, OPS_OF_TYPES)
     data_rows, old_rows = _ListRows.of(data), _ListRows.of(old)
     is_update = message_ops == UPDATE
     suspects = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
@@ -146,7 +146,7 @@ def images_of(
         before=before,
         after=after,
         suspects=suspects[message_indices],
-        tables=tuple(_column_of_records(column, record_messages) for column in origin),
+        table_names=tuple(_column_of_records(column, record_messages) for column in origin),
     )
     if is_one_to_one:
         return dialect.ParsedRecords(images)

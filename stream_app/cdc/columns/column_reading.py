@@ -304,7 +304,9 @@ _PARSED_KINDS: dict[Family, frozenset[JsonKind]] = {
 """The kinds of values of each family that are parsed by columns, except arrays and objects."""
 
 
-def row_fields(readings: Sequence[ColumnReading], json_kinds: Sequence[JsonKind]) -> list[pa.Field]:
+def parsed_row_fields(
+    readings: Sequence[ColumnReading], json_kinds: Sequence[JsonKind]
+) -> list[pa.Field]:
     """Return the Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))

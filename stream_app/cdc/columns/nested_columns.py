@@ -28,7 +28,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting_limit import are_too_deep, nests_too_deeply
 from stream_app.cdc.columns.time_columns import CastResult
-from stream_app.cdc.columns.wire_values import group_by_kind
+from stream_app.cdc.columns.wire_values import group_cells_by_kind
 from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 
 _WRAPPER = "v"
@@ -195,7 +195,7 @@ def cast_cells(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
 ) -> CastResult:
     """Cast values that were read one by one; None is null."""
-    wires_by_kind, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_cells_by_kind(reading, cells)
     failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)

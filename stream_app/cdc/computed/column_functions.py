@@ -1,6 +1,6 @@
 """The functions of computed columns: argument types, result types and computation.
 
-`made_columns` looks functions up in `FUNCTIONS`, where each has an entry.
+`made_columns` looks functions up in `COLUMN_FUNCTIONS`, where each has an entry.
 
 Source: Paimon `flink/action/cdc/Expression.java`.
 """
@@ -38,7 +38,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import known_names_text
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
-    STRING_MAX,
+    STRING,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
@@ -53,7 +53,6 @@ Compute = Callable[[pa.Array], CastResult]
 A function without a column gets the time of decoding, a timestamp in milliseconds of UTC.
 """
 ArrowTypeOf = Callable[[DataType], pa.DataType]
-STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 _INT_TYPE = DataType(root=TypeRoot.INT)
 _MOMENT_TYPE = DataType(root=TypeRoot.TIMESTAMP, precision=3)
 _TEMPORAL = INTEGER_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS | {TypeRoot.DATE}
@@ -101,9 +100,9 @@ def function_of(definition: Definition) -> Function:
     Raises:
         DefinitionError: no function has that name, or it needs a column and none is given.
     """
-    function = FUNCTIONS.get(definition.function)
+    function = COLUMN_FUNCTIONS.get(definition.function)
     if function is None:
-        suggestion = known_names_text(definition.function, FUNCTIONS)
+        suggestion = known_names_text(definition.function, COLUMN_FUNCTIONS)
         raise DefinitionError(f"has the unknown function {definition.function!r}; {suggestion}")
     if function.takes_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
@@ -322,7 +321,7 @@ def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = N
     return number
 
 
-FUNCTIONS: Mapping[str, Function] = {
+COLUMN_FUNCTIONS: Mapping[str, Function] = {
     **{
         name: Function(f"{name}(COLUMN) or {name}(COLUMN, PRECISION)", partial(_time, name))
         for name in ("year", "month", "day", "hour", "minute", "second")

@@ -49,7 +49,7 @@ from stream_app.cdc.debezium.debezium_origins import change_times, debezium_orig
 from stream_app.cdc.debezium.decoding.decode_fast import FastGroup, decode_group_fast
 from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
-from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
@@ -132,7 +132,7 @@ class DebeziumJson:
             if payloads.prefix:
                 first = int(message_indices[payloads.message_indices[0]])
                 outcome.learn_schemas({group.fingerprint: first})
-            decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
+            decoder = ShapeDecoder(self, document_images_of, self._settings.policy, group, outcome)
             decoder.decode(payloads.payloads, message_indices[payloads.message_indices])
 
     def _new_outcome(self, messages: pa.RecordBatch) -> BatchOutcome:

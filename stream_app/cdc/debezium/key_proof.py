@@ -34,7 +34,7 @@ from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 
-POSTGRESQL = "postgresql"
+POSTGRESQL_CONNECTOR = "postgresql"
 WHOLE_IMAGES = ("mysql", "mariadb")
 """Connectors whose before-images are always whole."""
 

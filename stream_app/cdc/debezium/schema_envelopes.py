@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.nesting_limit import nests_too_deeply
 from stream_app.cdc.json_message import refuse_constant
-from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
+from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, struct_fields
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
@@ -124,7 +124,7 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
 
 def has_columns(schema: Any) -> bool:
     """Return whether the schema describes a row, rather than a heartbeat or a transaction."""
-    names = {field.get("field") for field in fields_of(schema)}
+    names = {field.get("field") for field in struct_fields(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}
     )

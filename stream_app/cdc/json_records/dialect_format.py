@@ -49,7 +49,11 @@ from stream_app.cdc.json_records.dialect import (
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
-from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
+from stream_app.cdc.json_records.json_options import (
+    CheckedOptions,
+    check_format_options,
+    column_readings,
+)
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -61,7 +65,7 @@ from stream_app.cdc.message_format import (
     SourceFacts,
     promises_nothing,
 )
-from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
+from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of_images
 from stream_app.cdc.source_tables import Origins, first_records
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.model.options.option import Option
@@ -185,7 +189,9 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
         records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
-        image_rows = _rows_of_messages(rows_of(records.images, readings, self._rules), records)
+        image_rows = _rows_of_messages(
+            rows_of_images(records.images, readings, self._rules), records
+        )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
             drift = self._drift(values, records, image_rows.suspects, marks)
@@ -241,7 +247,7 @@ def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRow
         suspects=suspects,
         tables={
             name: int(message_indices[number])
-            for name, number in first_records(records.images.tables, is_wanted).items()
+            for name, number in first_records(records.images.table_names, is_wanted).items()
         },
         cut_records={
             name: _mask_of_messages(is_cut, message_indices, suspects)
@@ -290,7 +296,7 @@ class DialectDeclaration:
     def declaration(self) -> FormatDeclaration:
         """Return the format for the registry; its default dialect surveys and describes."""
         default_dialect = self.make_dialect(
-            check_options(self.name, self.section, self.options, {}, RowType(()))
+            check_format_options(self.name, self.section, self.options, {}, RowType(()))
         )
         return FormatDeclaration(
             name=self.name,
@@ -317,7 +323,9 @@ class DialectDeclaration:
         )
 
     def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_options(self.name, self.section, self.options, options, columns)
+        checked_options = check_format_options(
+            self.name, self.section, self.options, options, columns
+        )
         self.check_together(checked_options, columns)
         return checked_options
 

@@ -28,7 +28,6 @@ from stream_app.cdc.change_batch import (
     with_all_columns,
 )
 from stream_app.cdc.computed.column_functions import (
-    STRING,
     AppliedFunction,
     ArrowTypeOf,
     applied_function,
@@ -37,7 +36,7 @@ from stream_app.cdc.computed.made_columns import MadeColumns, referenced_column
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.data_type import STRING, RowType
 
 _BEFORE_KINDS = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
 _MOMENT_TYPE = pa.timestamp("ms")

@@ -43,7 +43,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
-from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of_images
 from stream_app.cdc.rows.record_images import Cell, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
@@ -280,7 +280,7 @@ class RegisteredRowDecoder:
             self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, is_intact = self._images(messages, plan)
-        rows = rows_of(images, readings, self._rules[plan.op])
+        rows = rows_of_images(images, readings, self._rules[plan.op])
         sightings = self._sightings(plan.drift, ~rows.suspects)
         outcome.add_records(
             DecodedRecords(rows, None, sightings), messages.message_indices[is_intact]
@@ -319,7 +319,7 @@ class RegisteredRowDecoder:
             json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
-            tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
+            table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
         return images, [wire.reading for wire in wires], is_intact
 

@@ -69,7 +69,7 @@ class Images:
         before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
             Null where the record lacks the image, or the image lacks the value.
         suspects: bool [n]; records that give no row, because the format reads them one by one.
-        tables: string arrays [n] of the source's database, schema and table; empty if not read.
+        table_names: string arrays [n] of the source's database, schema and table; empty if unread.
     """
 
     ops: Ops
@@ -79,7 +79,7 @@ class Images:
     before: Sequence[pa.Array]
     after: Sequence[pa.Array]
     suspects: Bools
-    tables: Sequence[pa.Array] = ()
+    table_names: Sequence[pa.Array] = ()
 
     def stack(self) -> StackedImages:
         """Return the same records as a stack: the before-images, followed by the after-images."""
@@ -99,7 +99,7 @@ class Images:
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
-            tables=self.tables,
+            table_names=self.table_names,
         )
 
 
@@ -117,7 +117,7 @@ class StackedImages:
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
         ops: uint8 [n]; the operation of each record.
-        json_kinds, suspects, tables: those of the `Images` from which this is made.
+        json_kinds, suspects, table_names: those of the `Images` from which this is made.
     """
 
     ops: Ops
@@ -126,7 +126,7 @@ class StackedImages:
     json_kinds: Sequence[JsonKind]
     columns: Sequence[pa.Array]
     suspects: Bools
-    tables: Sequence[pa.Array] = ()
+    table_names: Sequence[pa.Array] = ()
     unchanged: Mapping[str, Bools] = field(default_factory=dict)
 
     @property
@@ -159,7 +159,7 @@ class ImageRows:
     cut_records: Mapping[str, Bools]
 
 
-def rows_of(
+def rows_of_images(
     images: Images | StackedImages, readings: Sequence[ColumnReading], rules: RowRules
 ) -> ImageRows:
     """Return the rows that records give, cast to the table's types, without those of suspects.
@@ -204,7 +204,7 @@ def rows_of(
         rows, record_indices = rows.filter(pa.array(is_good)), record_indices[is_good]
     cut_records = {name: loses_digits & ~suspects for name, loses_digits in cut_records.items()}
     return ImageRows(
-        rows, record_indices, suspects, first_records(images.tables, ~suspects), cut_records
+        rows, record_indices, suspects, first_records(images.table_names, ~suspects), cut_records
     )
 
 

@@ -21,7 +21,7 @@ from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.columns.time_columns import cut_digits, may_cut
-from stream_app.cdc.columns.wire_values import group_by_kind
+from stream_app.cdc.columns.wire_values import group_cells_by_kind
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.rows.row_assembly import (
     RowPlan,
@@ -162,7 +162,7 @@ def _column(
 ) -> _ImageColumn:
     """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_by_kind, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_cells_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()

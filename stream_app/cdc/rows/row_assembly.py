@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.unchanged_values import SEPARATOR, UNCHANGED
+from stream_app.model.schema.unchanged_values import NAME_SEPARATOR, UNCHANGED
 
 Ops = npt.NDArray[np.uint8]
 
@@ -83,7 +83,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     # Few sets of columns are omitted together, so each set's names are joined once.
     sets, set_of_row = np.unique(np.stack([*unchanged.values()]), axis=1, return_inverse=True)
     names = [
-        SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
+        NAME_SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
         for members in sets.T
     ]
     texts = pa.array([text or None for text in names], pa.string())

@@ -17,7 +17,7 @@ from typing import ClassVar
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
-from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.checkpoint.job_state import JOB_STATE_FILE, JobStateFile, JobWarning
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
@@ -289,8 +289,8 @@ class IndependentTables(EpochTables):
         """See `EpochTables.check_next`."""
         if not epoch - 1 <= self.epoch <= epoch:
             raise CheckpointError(
-                f"the checkpoint continues with epoch {epoch}, and its {FILE} is of epoch "
-                f"{self.epoch}",
+                f"the checkpoint continues with epoch {epoch}, and its {JOB_STATE_FILE} is of "
+                f"epoch {self.epoch}",
                 where=str(self.state_file.folder),
                 fix="an older copy of one of the two was restored, or the checkpoint is of a job "
                 "of one table: restore both together, or give the job a new checkpoint",

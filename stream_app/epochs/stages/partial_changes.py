@@ -17,11 +17,11 @@ from stream_app.cdc.change_batch import (
     ChangeBatch,
     change_schema,
 )
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 
 _EXTRA_FIELDS = (
     pa.field(UNCHANGED, pa.string()),
-    pa.field(MESSAGE, pa.struct(list(MESSAGE_SCHEMA))),
+    pa.field(MESSAGE_COLUMN, pa.struct(list(MESSAGE_SCHEMA))),
 )
 
 

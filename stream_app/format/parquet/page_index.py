@@ -24,10 +24,10 @@ from stream_app.format.parquet.row_ranges import pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
-    booleans,
-    integer,
-    integers,
-    members,
+    decode_booleans,
+    decode_integer,
+    decode_integers,
+    list_members,
     raw_struct,
 )
 from stream_app.model.schema.data_type import DataType
@@ -86,9 +86,9 @@ def decode_pages(data: bytes, row_count: int, chunk_start: int, chunk_end: int) 
     Raises:
         ValueError, IndexError, KeyError: the index contradicts the arguments.
     """
-    locations = [raw_struct(member) for member in members(raw_struct(data)[_LOCATIONS])]
+    locations = [raw_struct(member) for member in list_members(raw_struct(data)[_LOCATIONS])]
     offsets, sizes, starts = (
-        np.array([integer(location[field]) for location in locations], np.int64)
+        np.array([decode_integer(location[field]) for location in locations], np.int64)
         for field in (_OFFSET, _SIZE, _FIRST_ROW)
     )
     if not locations or starts[0] != 0 or not chunk_start <= offsets[0]:
@@ -114,7 +114,7 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    are_null_pages = booleans(fields[_NULL_PAGES])
+    are_null_pages = decode_booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
@@ -129,7 +129,7 @@ def decode_stats(
             continue
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
-    if integer(fields[_ORDER]) == _ASCENDING:
+    if decode_integer(fields[_ORDER]) == _ASCENDING:
         return _widen_bounds(stats, chunk)
     return stats
 
@@ -139,7 +139,7 @@ def _null_counts(
 ) -> Sequence[int | None]:
     if counts is None:
         return [0 if chunk.null_count == 0 else None] * len(rows)
-    nulls = integers(counts)
+    nulls = decode_integers(counts)
     if chunk.null_count is not None and sum(nulls) != chunk.null_count:
         raise ValueError("the pages' nulls do not add up to those of their chunk")
     return nulls

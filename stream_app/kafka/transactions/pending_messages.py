@@ -25,9 +25,9 @@ from stream_app.kafka.transactions.border import (
 )
 
 PendingRows = npt.NDArray[Any]
-"""A structured array of `MESSAGE`, `END_MARKER` or `COUNT`."""
+"""A structured array of `PENDING_MESSAGE`, `END_MARKER` or `COUNT`."""
 _POSITION = ("position", np.int64, (POSITION_NUMBERS,))
-MESSAGE = np.dtype(
+PENDING_MESSAGE = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
     + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
 )
@@ -41,7 +41,7 @@ END_MARKER = np.dtype(
 COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")])
 """The number of changes in one table that an END marker promises."""
 NO_CODE = -1
-SEPARATOR = "\0"
+KEY_SEPARATOR = "\0"
 """Stands between a connector and an id, and between a table and its topic."""
 _FORGOTTEN_MIN = 10_000
 
@@ -112,7 +112,9 @@ class PendingMessages:
     transactions: NameCodes = field(init=False, default_factory=NameCodes)
     sources: NameCodes = field(init=False, default_factory=NameCodes)
     tables: NameCodes = field(init=False, default_factory=NameCodes)
-    messages: PendingBatches = field(init=False, default_factory=lambda: PendingBatches(MESSAGE))
+    messages: PendingBatches = field(
+        init=False, default_factory=lambda: PendingBatches(PENDING_MESSAGE)
+    )
     end_markers: PendingBatches = field(
         init=False, default_factory=lambda: PendingBatches(END_MARKER)
     )
@@ -131,15 +133,15 @@ class PendingMessages:
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
         sources = pc.fill_null(transactions.sources, source)
-        names = pc.binary_join_element_wise(sources, transactions.names, SEPARATOR)
-        messages = np.zeros(len(offsets), MESSAGE)
+        names = pc.binary_join_element_wise(sources, transactions.names, KEY_SEPARATOR)
+        messages = np.zeros(len(offsets), PENDING_MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = transactions.kinds, transactions.orders
         messages["position"] = transactions.positions
         messages["is_new"] = self._mark_new(partition, transactions)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
-            pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), SEPARATOR)
+            pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), KEY_SEPARATOR)
         )
         markers = transactions.end_markers
         end_markers = np.zeros(len(markers.message_indices), END_MARKER)
@@ -184,7 +186,10 @@ class PendingMessages:
             offset and partition not in self.reached_offsets for partition, offset in start.items()
         ):
             self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
-            self.messages, self.end_markers = PendingBatches(MESSAGE), PendingBatches(END_MARKER)
+            self.messages, self.end_markers = (
+                PendingBatches(PENDING_MESSAGE),
+                PendingBatches(END_MARKER),
+            )
             self.counts = PendingBatches(COUNT)
         for partition, state in progress.partitions.items():
             self._highest_positions[partition] = max(

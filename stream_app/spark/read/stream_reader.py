@@ -37,7 +37,7 @@ from stream_app.table.follow.stream_offset_planner import (
     stream_offset_planner,
 )
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.read.selection import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.storage_errors import storage_errors
 
 _BATCH_OPTIONS = (
@@ -125,13 +125,13 @@ class StreamReader(DataSourceStreamReader):
             StorageError: the file system refuses.
         """
         table = self._offset_planner.table
-        names = tuple(name for name in self._columns if name != ROW_KIND)
+        names = tuple(name for name in self._columns if name != ROW_KIND_NAME)
         with storage_errors(table.location):
             for batch in StreamRead(table, names).read(partition.value):
                 if self._shows_row_kinds:
                     yield spark_batch(batch, self._columns)
                     continue
-                is_added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED_KINDS)
+                is_added = pc.is_in(batch.column(ROW_KIND_NAME), value_set=_ADDED_KINDS)
                 yield spark_batch(batch.filter(is_added), self._columns)
 
     def commit(self, end: Offset) -> None:

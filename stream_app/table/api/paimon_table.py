@@ -27,7 +27,7 @@ from stream_app.table.api.vector_columns import shown_batches, shown_schema
 from stream_app.table.conditions.row_filter import RowFilter, row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
-    POLL_SECONDS,
+    FOLLOW_POLL_SECONDS,
     ChangelogBatch,
     ChangelogFollow,
     FollowSettings,
@@ -122,10 +122,10 @@ class PaimonTable(ChangeableTable):
         threads = reading_threads(threads, limit)
 
         def read_version(table: FileStoreTable, version_snapshot: Snapshot | None) -> SchemaAndRows:
-            read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-            splits = SplitScan(table, read.row_filter).splits(version_snapshot)
-            batches = interleaved((partial(read.read, split) for split in splits), threads)
-            schema = shown_schema(table.schema.fields, read.selection.schema)
+            split_read = SplitRead(table, chosen_columns(columns), _filter(where, table))
+            splits = SplitScan(table, split_read.row_filter).splits(version_snapshot)
+            batches = interleaved((partial(split_read.read, split) for split in splits), threads)
+            schema = shown_schema(table.schema.fields, split_read.selection.schema)
             shown_rows = shown_batches(schema, batches)
             return schema, shown_rows if limit is None else first_rows(shown_rows, limit)
 
@@ -164,14 +164,14 @@ class PaimonTable(ChangeableTable):
         """
         mode = scan_mode_of(scan_mode)
         version_range = chosen_range(self.table, between, between_timestamps, mode)
-        read = IncrementalRead(
+        incremental_read = IncrementalRead(
             self.table,
             chosen_columns(columns),
             _filter(where, self.table),
             shows_row_kinds=row_kind,
         )
-        streams = read.streams(version_range, mode)
-        schema = shown_schema(self.table.schema.fields, read.selection.schema)
+        streams = incremental_read.streams(version_range, mode)
+        schema = shown_schema(self.table.schema.fields, incremental_read.selection.schema)
         batches = interleaved(streams, reading_threads(threads, None))
         return _reader(schema, shown_batches(schema, batches))
 
@@ -187,7 +187,7 @@ class PaimonTable(ChangeableTable):
         ignore_progress: bool | None = None,
         columns: Sequence[str] | None = None,
         where: Where | None = None,
-        poll_seconds: float = POLL_SECONDS,
+        poll_seconds: float = FOLLOW_POLL_SECONDS,
     ) -> Generator[ChangelogBatch, None, None]:
         """Stream the changes of each snapshot with their row kinds.
 
@@ -231,8 +231,8 @@ class PaimonTable(ChangeableTable):
             ignore_progress=ignore_progress,
             poll_seconds=poll_seconds,
         )
-        read = StreamRead(table, chosen_columns(columns), _filter(where, table))
-        return changelog_batches(ChangelogFollow(read, settings))
+        stream_read = StreamRead(table, chosen_columns(columns), _filter(where, table))
+        return changelog_batches(ChangelogFollow(stream_read, settings))
 
     def system(
         self,

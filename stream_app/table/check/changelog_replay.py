@@ -28,7 +28,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
 
-EMPTY_TABLE = 0
+BEFORE_FIRST_SNAPSHOT = 0
 """Number of the version before the first snapshot."""
 
 
@@ -60,7 +60,7 @@ class ReplayRange:
         )
         base_text = (
             ""
-            if self.base_id == EMPTY_TABLE
+            if self.base_id == BEFORE_FIRST_SNAPSHOT
             else f", on top of the rows of snapshot {self.base_id}"
         )
         return numbers + base_text
@@ -87,7 +87,7 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
     base_min = first_version.snapshot_id - 1
     starts = [
         base
-        for base in (EMPTY_TABLE, *sorted(bases))
+        for base in (BEFORE_FIRST_SNAPSHOT, *sorted(bases))
         if base_min <= base < last_version.snapshot_id
     ]
     if not starts:

@@ -46,7 +46,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
-from stream_app.table.commit.record_sums import with_copied_proof, with_row_sums
+from stream_app.table.commit.next_sum_record import with_copied_proof, with_row_sums
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
 

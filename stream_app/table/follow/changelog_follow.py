@@ -33,7 +33,7 @@ from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
-POLL_SECONDS = 0.5
+FOLLOW_POLL_SECONDS = 0.5
 _ONE_SNAPSHOT = StepLimits(max_snapshots=1)
 
 
@@ -72,7 +72,7 @@ class FollowSettings:
     follow: bool = False
     consumer_id: str | None = None
     ignore_progress: bool = False
-    poll_seconds: float = POLL_SECONDS
+    poll_seconds: float = FOLLOW_POLL_SECONDS
 
     def __post_init__(self) -> None:
         if self.poll_seconds <= 0:

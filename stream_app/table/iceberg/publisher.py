@@ -57,7 +57,7 @@ from stream_app.table.iceberg.version_history import (
     delete_unnamed_files,
     older_files,
     schema_json,
-    schemas_of,
+    schemas_at,
 )
 from stream_app.table.iceberg.version_updates import (
     VersionUpdate,
@@ -315,7 +315,7 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_of(self.table, base if self._is_of_table(base) else None, snapshots),
+            schemas=schemas_at(self.table, base if self._is_of_table(base) else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,

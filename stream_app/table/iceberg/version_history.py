@@ -120,7 +120,7 @@ def schema_json(schema: TableSchema) -> dict[str, Any]:
     return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
 
 
-def schemas_of(
+def schemas_at(
     table: FileStoreTable,
     base_metadata: IcebergMetadata | None,
     snapshots: Sequence[IcebergSnapshot],

@@ -22,7 +22,7 @@ from stream_app.mergetree.key_value_batch import equal_values
 BucketCodes = npt.NDArray[np.int32]
 GONE = -1
 """Stands for a bucket's code: the key has no row."""
-UNKNOWN = -2
+NOT_IN_LAYER = -2
 """Stands for a bucket's code: the layer does not have the key."""
 
 
@@ -75,9 +75,9 @@ class KeyLayer:
         return index_of_key
 
     def codes_of(self, wanted_keys: Keys) -> BucketCodes:
-        """Return the code of the bucket of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
+        """Return each wanted key's bucket code, or `GONE`, or `NOT_IN_LAYER`: int32 [m]."""
         indices = self.indices_of(wanted_keys)
-        bucket_codes = np.full(len(wanted_keys), UNKNOWN, np.int32)
+        bucket_codes = np.full(len(wanted_keys), NOT_IN_LAYER, np.int32)
         bucket_codes[indices >= 0] = self.bucket_codes[indices[indices >= 0]]
         return bucket_codes
 
@@ -110,7 +110,7 @@ def codes_of_keys(layers: Sequence[KeyLayer], wanted_keys: Keys) -> BucketCodes:
         layer_codes = layer.codes_of(
             wanted_keys.keys_at(open_keys) if len(open_keys) < len(wanted_keys) else wanted_keys
         )
-        is_known = layer_codes != UNKNOWN
+        is_known = layer_codes != NOT_IN_LAYER
         bucket_codes[open_keys[is_known]] = layer_codes[is_known]
         open_keys = open_keys[~is_known]
     return bucket_codes

@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.model.bucket_id import BucketId
 from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan
 from stream_app.table.key_index.key_layer import KeyLayer, Keys
-from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH
+from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH_COLUMN
 
 _SUFFIX = ".arrow"
 _ALL = "all"
@@ -141,7 +141,11 @@ class ShareFiles:
     ) -> LayerSpan:
         """Write a layer, and return its span."""
         span = LayerSpan(start, end, len(layer.bucket_codes))
-        fields = [pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), *self.key_schema]
+        fields = [
+            pa.field(HASH_COLUMN, pa.int32()),
+            pa.field(BUCKET_CODE, pa.int32()),
+            *self.key_schema,
+        ]
         schema = pa.schema(fields, metadata={_BUCKETS_KEY: buckets.to_bytes()})
         columns = [
             pa.array(layer.keys.hashes, pa.int32()),

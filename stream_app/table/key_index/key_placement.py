@@ -31,7 +31,7 @@ from stream_app.mergetree.write.row_kinds import accepted_mask, ignored_kinds
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.key_index.index_rule import IndexRule
@@ -109,7 +109,7 @@ def _refusal(rows: pa.RecordBatch, refused_indices: Int64s) -> pa.RecordBatch:
         "partition, which has no value for it", " ",
     )  # fmt: skip
     return pa.RecordBatch.from_arrays(
-        [rows.column(MESSAGE).take(indices), texts], [MESSAGE, REASON]
+        [rows.column(MESSAGE_COLUMN).take(indices), texts], [MESSAGE_COLUMN, REASON]
     )
 
 

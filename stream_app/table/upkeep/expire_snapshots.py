@@ -247,10 +247,10 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        first_needed = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
-        if first_needed is not None and first_needed < retained_id:
+        needed_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
+        if needed_id is not None and needed_id < retained_id:
             raise UsageError(
-                f"snapshot {first_needed} was about to expire, and a consumer has just started "
+                f"snapshot {needed_id} was about to expire, and a consumer has just started "
                 "there: nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job retries by itself",
@@ -274,10 +274,10 @@ class ExpireSnapshots:
         if expire_range.is_empty:
             return expire_range
         snapshots = self.table.snapshots.backwards(start=latest_id)
-        first_needed = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
-        if first_needed is None or first_needed >= expire_range.end:
+        needed_id = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
+        if needed_id is None or needed_id >= expire_range.end:
             return expire_range
-        return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
+        return replace(expire_range, end=needed_id, kept_by="the newest epoch of a job")
 
     def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
@@ -325,7 +325,7 @@ def _announcement(start: int, end: Snapshot, protected: ProtectedVersions) -> Ex
 
 
 def versions_before(
-    end: int, ids: Sequence[int], read: ReadVersion, table: FileStoreTable
+    end: int, ids: Sequence[int], read_version: ReadVersion, table: FileStoreTable
 ) -> tuple[Snapshot, ...]:
     """Return the existing versions of `ids` below a number, ascending.
 
@@ -333,20 +333,20 @@ def versions_before(
         CorruptFileError: a version cannot be read, so its files cannot be determined.
     """
 
-    def read_version(snapshot_id: int) -> Snapshot | None:
+    def read_existing(snapshot_id: int) -> Snapshot | None:
         try:
-            return read_with_advice(read, snapshot_id)
+            return read_with_advice(read_version, snapshot_id)
         except FileNotFoundError:  # another expiry is running
             return None
 
-    versions = map_in_threads(thread_count(table), read_version, [n for n in ids if n < end])
+    versions = map_in_threads(thread_count(table), read_existing, [n for n in ids if n < end])
     return tuple(version for version in versions if version is not None)
 
 
-def read_with_advice(read: ReadVersion, snapshot_id: int) -> Snapshot:
+def read_with_advice(read_version: ReadVersion, snapshot_id: int) -> Snapshot:
     """Read a version; if it is damaged, the error's fix lets an expiry skip it."""
     try:
-        return read(snapshot_id)
+        return read_version(snapshot_id)
     except CorruptFileError as error:
         raise CorruptFileError(
             error.problem,
@@ -356,10 +356,10 @@ def read_with_advice(read: ReadVersion, snapshot_id: int) -> Snapshot:
         ) from error
 
 
-def commit_time_ms(read: ReadVersion, snapshot_id: int) -> int | None:
+def commit_time_ms(read_version: ReadVersion, snapshot_id: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return read_with_advice(read, snapshot_id).time_ms
+        return read_with_advice(read_version, snapshot_id).time_ms
     except FileNotFoundError:
         return None
 

@@ -34,7 +34,7 @@ from stream_app.machine_code.json_tokens import (
     string_end,
     word_end,
 )
-from stream_app.variants.layout import NESTING_MAX
+from stream_app.variants.layout import VARIANT_NESTING_MAX
 
 OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUES, FALSES = range(8)
 """The kinds of nodes."""
@@ -118,7 +118,7 @@ def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     if byte in (OBJECT_START, ARRAY_START):
         put_number(nodes.kinds, node, OBJECTS if byte == OBJECT_START else ARRAYS)
         put_number(nodes.sizes, node, 0)
-        if number_at(nodes.depths + 8 * node) > NESTING_MAX:
+        if number_at(nodes.depths + 8 * node) > VARIANT_NESTING_MAX:
             return DECLINED
         position = blank_end(position + 1, end)
         if byte_at(position) == (OBJECT_END if byte == OBJECT_START else ARRAY_END):

@@ -14,7 +14,7 @@ from stream_app.variants.compiled.document_nodes import NodeBuffers, list_nodes
 from stream_app.variants.compiled.member_numbers import MemberBuffers, number_members
 from stream_app.variants.compiled.number_bytes import DoubleBuffers
 from stream_app.variants.compiled.value_bytes import put_metadata, put_value
-from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
+from stream_app.variants.layout import SIZE_MAX, VARIANT_NESTING_MAX
 
 EncodedPart = tuple[pa.Array, pa.Array, Bools]
 """Values and dictionaries, binary [m]; and the mask of texts that are not documents, bool [m]."""
@@ -56,13 +56,15 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     positions = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
-    rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
+    rows = longest // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
     memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
     scratch = np.empty(longest + 8, np.uint8)
     scratch_end, double_count = np.zeros((2, 1), np.int64)
     last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
     doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)
-    out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
+    out = [
+        np.empty(_GROWTH * size + _HEAD * (count + VARIANT_NESTING_MAX), np.uint8) for _ in range(2)
+    ]
     sizes = np.zeros((2, count), np.int64)
     addresses = [int(array.ctypes.data) for array in memory]
     starts = _encode_texts(

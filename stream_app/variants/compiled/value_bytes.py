@@ -22,6 +22,7 @@ from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, Membe
 from stream_app.variants.compiled.number_bytes import DoubleBuffers, put_number_text
 from stream_app.variants.layout import (
     ARRAY,
+    ENCODING_VERSION,
     FALSE,
     LONG_TEXT,
     NULL,
@@ -30,7 +31,6 @@ from stream_app.variants.layout import (
     SHORT_TEXT_MAX,
     SMALL_COUNT_MAX,
     TRUE,
-    VERSION,
 )
 
 
@@ -78,7 +78,7 @@ def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: Me
     text = cursor - size
     offsets = text - (names + 1) * width
     start = offsets - width - 1
-    put_byte(start, 0, VERSION | (width - 1) << 6)
+    put_byte(start, 0, ENCODING_VERSION | (width - 1) << 6)
     _put_little_endian(start + 1, names, width)
     name_start = 0
     for member in range(member_count):

@@ -15,7 +15,7 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, option_named, unknown_options
-from stream_app.model.options.paimon_option_keys import CORE_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_PREFIXES
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -64,7 +64,8 @@ def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     assert other_kinds == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
     assert all(
-        key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in paimon_options
+        key in CORE_KEYS or option_named(key) or key.startswith(PAIMON_PREFIXES)
+        for key in paimon_options
     )
 
 

@@ -255,7 +255,7 @@ def _details(site: Site, name: str) -> list[Text]:
 
 
 @contextmanager
-def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
+def pressed_keys(terminal: int) -> Iterator[Callable[[float], str | None]]:
     """Within the block, read single keys of a terminal at once and without an echo.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from prometheus_client import Gauge
 
-from stream_app.app.observe.metrics.health import POLL_S, SourceState
+from stream_app.app.observe.metrics.health import OFFSET_REPORT_S, SourceState
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
 from stream_app.epochs.stages.decode_counts import PartitionEnd
@@ -38,7 +38,7 @@ class SourceMetrics:
         look_s: the maximum time between two checks of the source, outside of epochs.
     """
 
-    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
+    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = OFFSET_REPORT_S) -> None:
         self.clock = clock
         self.look_s = look_s
         self._read_offsets: Callable[[], JobOffsets | None] = lambda: None

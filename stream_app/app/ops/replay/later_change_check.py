@@ -33,6 +33,7 @@ class LaterChangeCheck:
     """A check of quarantined changes for later changes of the same rows.
 
     Attributes:
+        read_range: reads the messages of a partition between two offsets.
         message_format: decodes messages without the table's filter, because a row that the filter
             drops is a newer state too.
         ends: partition → the offset up to which jobs have read it.
@@ -40,7 +41,7 @@ class LaterChangeCheck:
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
-    read: ReadRange
+    read_range: ReadRange
     message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
@@ -68,7 +69,7 @@ class LaterChangeCheck:
             [*self.primary_keys, _ROW, _RECORD_OFFSET],
         )
         start = pc.min(offsets).as_py() + 1
-        for batch in self.read(kafka_partition, start, self.ends[kafka_partition]):
+        for batch in self.read_range(kafka_partition, start, self.ends[kafka_partition]):
             messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
             if decoded.last_truncate is not None:
@@ -121,7 +122,9 @@ class LaterChangeCheck:
 def topic_reader(source_config: SourceConfig) -> ReadRange:
     """Return a reader of topic ranges, with the settings of the job's reader."""
 
-    def read(kafka_partition: KafkaPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read_range(
+        kafka_partition: KafkaPartition, start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
         if start >= end:
             return
         with reader_of(source_config) as reader:
@@ -132,7 +135,7 @@ def topic_reader(source_config: SourceConfig) -> ReadRange:
                 raise _recreated_error(kafka_partition, end_offset, end)
             yield from reader.read([OffsetRange(*kafka_partition, start, end)])
 
-    return read
+    return read_range
 
 
 def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int) -> UsageError:

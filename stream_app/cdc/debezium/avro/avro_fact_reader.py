@@ -37,10 +37,10 @@ from stream_app.cdc.debezium.decoding.one_record import (
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
-from stream_app.cdc.wire.avro.avro_columns import texts_of
+from stream_app.cdc.wire.avro.avro_columns import avro_texts
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
-from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
@@ -201,11 +201,11 @@ class _SchemaReader:
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), cursor, is_intact) for name in field_names]
+        names = [avro_texts(fields.get(name), cursor, is_intact) for name in field_names]
         is_named = is_intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
             is_named &= bools_of(
-                pc.is_in(texts_of(message.fields.get("op"), cursor, is_intact), _OPS)
+                pc.is_in(avro_texts(message.fields.get("op"), cursor, is_intact), _OPS)
             )
         return names, is_named
 
@@ -275,7 +275,7 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     docs, defaults = record.docs, record.defaults
     fields = []
     for name, field_type in record.fields:
-        column = connect_field(field_type, docs.get(name, ""))
+        column = avro_connect_field(field_type, docs.get(name, ""))
         non_null_type = field_type.without_null()
         is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {

@@ -52,14 +52,14 @@ from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecor
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.schema_registry_port import Registries, Schemas
-from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro.avro_columns import avro_texts, wire_column
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
-from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
-    schemas_of,
+    registry_schemas,
     without_registry,
 )
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
@@ -176,7 +176,7 @@ class DebeziumAvro(DebeziumJson):
         """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
-            {name: connect_field(field_type) for name, field_type in fields.items()},
+            {name: avro_connect_field(field_type) for name, field_type in fields.items()},
             self._options.encodings,
             writes_times=self._options.writes_times,
         )
@@ -247,7 +247,7 @@ class DebeziumAvro(DebeziumJson):
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
         ops, connectors, *tables = (
-            texts_of(values, cursor, is_intact).filter(pa.array(is_intact))
+            avro_texts(values, cursor, is_intact).filter(pa.array(is_intact))
             for values in (
                 message.fields.get("op"),
                 *(source_fields.get(name) for name in ("connector", *TABLE_FIELDS)),
@@ -331,7 +331,7 @@ def _check_options(
 
 
 def _schemas(registries: Registries, options: Mapping[str, str]) -> Schemas:
-    return schemas_of(_NAME, SECTION, registries, options)
+    return registry_schemas(_NAME, SECTION, registries, options)
 
 
 def _survey(

@@ -68,7 +68,7 @@ _FIELDS = pa.schema(
     ]
 )
 _KEY_FIELDS = pa.schema([(_KEY_FIELD, pa.string())])
-CHANGES = pa.array(["c", "r", "u", "d"])
+CHANGE_OPS = pa.array(["c", "r", "u", "d"])
 _ENVELOPE = frozenset({"op", "before", "after", "source"})
 
 
@@ -188,7 +188,7 @@ def _rewrite_together(
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
-    suspects = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
+    suspects = ~bools_of(pc.is_in(op, CHANGE_OPS)) | ~valid_of(source)
     images = []
     for image in (before, after):
         plain_texts, is_unreadable = plain_documents(image, columns)

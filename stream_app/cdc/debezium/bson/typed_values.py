@@ -32,7 +32,7 @@ from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
     UNIX_START,
     MongoKind,
-    milliseconds,
+    moment_ms,
     mongo_kind_of,
     plain_value,
     raw_bytes,
@@ -203,7 +203,7 @@ class ColumnValueError(UnreadableRecordError):
 
 def _moment(value: Any, column: TypedColumn) -> Any:
     """Return milliseconds if the column reads them, otherwise ISO 8601 text."""
-    count = milliseconds(value)
+    count = moment_ms(value)
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)
     try:

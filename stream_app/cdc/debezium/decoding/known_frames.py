@@ -138,7 +138,7 @@ class FramedTails:
     frames: Sequence[RecordFrame]
 
 
-def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
+def known_texts(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
     """Return the source's field of this name in each record: dictionary of strings [m]."""
     texts = pa.array([frame.source[name] for frame in frames], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)

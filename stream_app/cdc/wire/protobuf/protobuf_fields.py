@@ -105,7 +105,7 @@ _KINDS = {
 _INT32_KINDS = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32])
 
 
-def fields_of(message: Any) -> Iterator[ProtobufField]:
+def protobuf_fields_of(message: Any) -> Iterator[ProtobufField]:
     """Yield the fields of a message's descriptor."""
     for descriptor in message.fields:
         yield _field(descriptor)
@@ -148,7 +148,7 @@ def _field(descriptor: Any) -> ProtobufField:
     )
 
 
-def connect_field(field: ProtobufField) -> ConnectField:
+def protobuf_connect_field(field: ProtobufField) -> ConnectField:
     """Return a field as Kafka Connect describes it.
 
     Every field is optional, because a later version of the schema may lack it.

@@ -121,7 +121,7 @@ class AppendCompactCoordinator:
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Begin the planned tasks, and plan again if there are new snapshots."""
-        self.planner_runner.set_last_snapshot(None)
+        self.planner_runner.limit_snapshots(None)
         return self._begin_tasks()
 
     def _begin_tasks(self) -> int:
@@ -139,7 +139,7 @@ class AppendCompactCoordinator:
         """Begin compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.planner_runner.set_last_snapshot(bounds.last_snapshot)
+        self.planner_runner.limit_snapshots(bounds.last_snapshot_id)
         self._begin_tasks()
         return set()
 

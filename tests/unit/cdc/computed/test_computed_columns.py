@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from stream_app.cdc.computed.column_definition import parse_definition
 from stream_app.cdc.computed.column_functions import (
-    FUNCTIONS,
-    STRING,
+    COLUMN_FUNCTIONS,
     AppliedFunction,
     applied_function,
 )
@@ -27,7 +26,7 @@ from stream_app.cdc.debezium.debezium_origins import change_times
 from stream_app.cdc.pipeline_steps.change_filter import KnownColumns, filter_changes
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type
+from stream_app.model.schema.data_type import STRING, VARIANT, DataType, parse_data_type
 from tests.support.messages.debezium_messages import captured, fixture_lines, messages
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
@@ -168,7 +167,7 @@ def test_upper_and_lower(values: list[Any]) -> None:
     assert outcomes("lower(c)", STRING, values) == of_each(values, str.lower)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", COLUMN_FUNCTIONS)
 def test_each_function_goes_to_the_tasks(name: str) -> None:
     arguments = {
         "cast": "1, INT", "now": "", "date_format": "c, yyyy", "substring": "c, 1",

@@ -27,7 +27,7 @@ from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import ChosenPages, ParsedFooter
 from stream_app.format.parquet.page_index import decode_pages
-from stream_app.format.parquet.thrift_compact import integer, members, raw_struct
+from stream_app.format.parquet.thrift_compact import decode_integer, list_members, raw_struct
 from stream_app.model.schema.data_type import DataType, RowType, parse_columns
 
 COLUMNS = parse_columns(
@@ -229,11 +229,13 @@ def index_span(data: bytes) -> tuple[int, int]:
     """Return the span of the page indexes: behind the last page, before the footer."""
     footer = raw_struct(footer_of(data))
     chunks = [
-        raw_struct(chunk) for group in members(footer[4]) for chunk in members(raw_struct(group)[1])
+        raw_struct(chunk)
+        for group in list_members(footer[4])
+        for chunk in list_members(raw_struct(group)[1])
     ]
     return (
-        min(integer(chunk[6]) for chunk in chunks if 6 in chunk),
-        max(integer(chunk[4]) + integer(chunk[5]) for chunk in chunks),
+        min(decode_integer(chunk[6]) for chunk in chunks if 6 in chunk),
+        max(decode_integer(chunk[4]) + decode_integer(chunk[5]) for chunk in chunks),
     )
 
 
