@@ -49,7 +49,7 @@ from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
 from stream_app.table.key_index.table_key_reader import (
     BUCKET_CODE,
-    HASH,
+    HASH_COLUMN,
     IS_LIVE,
     _newest_in_each_bucket,
 )
@@ -264,7 +264,7 @@ def test_the_newest_rows_of_keys_in_buckets() -> None:
     keys = [5, 5, 5, 6, 7, 7]
     batch = pa.record_batch(
         {
-            HASH: pa.array(keys, pa.int32()),
+            HASH_COLUMN: pa.array(keys, pa.int32()),
             BUCKET_CODE: pa.array([0, 0, 1, 0, 0, 1], pa.int32()),
             "_KEY_SNAPSHOT_NUMBER": [1, 2, 1, 1, 1, 2],
             "_SEQUENCE_NUMBER": [0] * 6,

@@ -19,7 +19,7 @@ from stream_app.machine_code.compiler import (
 
 _FIRST, _SECOND, _THIRD, _FOURTH = INITIAL_STATE
 _INT64_BYTES = 8
-_WORD_BYTES, _WORDS = 4, len(BEGIN)
+_WORD_BYTES, _WORDS = 4, len(INITIAL_STATE)
 """The size of a word of a digest, and the number of words."""
 
 
