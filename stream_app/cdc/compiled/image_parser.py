@@ -274,9 +274,9 @@ def _parse_inner_images(
     if list_number < 0:
         position, unknown, missing, searches = _parse_image(span, image_buffers, image_row)
     else:
-        first_row = number_at(inner.list_rows + _WORD * list_number)
-        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, first_row)
-        put_number(buffers.numbers, column * buffers.width + row, next_row - first_row)
+        start = number_at(inner.list_rows + _WORD * list_number)
+        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
+        put_number(buffers.numbers, column * buffers.width + row, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_number, next_row)
     if inner.partial >> index & 1:
         missing = 0
@@ -284,20 +284,18 @@ def _parse_inner_images(
 
 
 @compiled
-def _parse_list(
-    span: Span, buffers: ImageBuffers, first_row: int
-) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
-        first_row: the row of its first image.
+        start: the row of its first image.
 
     Returns:
         The position after its bracket, or `DECLINED`; the row after its last image; the sums of
         the marks of unknown and of missing columns; and the remaining searches.
     """
     position, limit, searches = span
-    row, unknown, missing = first_row, 0, 0
+    row, unknown, missing = start, 0, 0
     position = blank_end(position + 1, limit)
     if byte_at(position) == ARRAY_END:
         return position + 1, row, 0, 0, searches
@@ -306,15 +304,15 @@ def _parse_list(
             Span(position, limit, searches), buffers, ImageRow(row, position)
         )
         if position < 0 or position >= limit:
-            return DECLINED, first_row, 0, 0, 0
+            return DECLINED, start, 0, 0, 0
         row, unknown, missing = row + 1, unknown + new_unknown, missing + new_missing
         position = blank_end(position, limit)
         if byte_at(position) == ARRAY_END:
             return position + 1, row, unknown, missing, searches
         if byte_at(position) != COMMA:
-            return DECLINED, first_row, 0, 0, 0
+            return DECLINED, start, 0, 0, 0
         position = blank_end(position + 1, limit)
-    return DECLINED, first_row, 0, 0, 0
+    return DECLINED, start, 0, 0, 0
 
 
 @compiled
