@@ -80,16 +80,16 @@ class Timeline:
         """The seconds of the whole lifetime."""
         return self.seconds[-1]
 
-    def seconds_between(self, begin: float, end: float) -> float:
+    def seconds_between(self, start: float, end: float) -> float:
         """Return the processor seconds from one time to another, interpolated between reads."""
-        return self._seconds_until(end) - self._seconds_until(begin)
+        return self._seconds_until(end) - self._seconds_until(start)
 
     def _seconds_until(self, time_s: float) -> float:
         index = bisect.bisect_left(self.times_s, time_s)
         if index in (0, len(self.times_s)):
             return self.seconds[min(index, len(self.times_s) - 1)]
-        begin_s, end_s = self.times_s[index - 1], self.times_s[index]
-        share = (time_s - begin_s) / (end_s - begin_s)
+        start_s, end_s = self.times_s[index - 1], self.times_s[index]
+        share = (time_s - start_s) / (end_s - start_s)
         return self.seconds[index - 1] * (1 - share) + self.seconds[index] * share
 
 

@@ -192,7 +192,9 @@ def _write_step(
             return task.prepare_commit()
 
     written_rows = [
-        file_rows(table, message.bucket_id, file) for message in write() for file in message.written
+        file_rows(table, message.bucket_id, file)
+        for message in write()
+        for file in message.written_files
     ]
 
     def encode_all() -> None:
@@ -225,7 +227,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
     for run in range(RUNS_MERGED):
         writer = bucket_writer(table, *bucket, next_sequence_number=run * 10_000_000)
         writer.write(random_orders(rng, rows_of_run, table.schema, ids=4 * rows_of_run))
-        files += flushed_files(writer, *bucket).added
+        files += flushed_files(writer, *bucket).added_files
     request = CompactRequest(
         partition=bucket.partition,
         bucket=bucket.bucket,
@@ -234,7 +236,7 @@ def _compact_step(folder: Path, rows_of_run: int, runs: int) -> Step:
         max_level=5,
     )
     result = compact_bucket(table, request)
-    outputs = [file_rows(table, bucket, file) for file in result.added]
+    outputs = [file_rows(table, bucket, file) for file in result.added_files]
 
     def limit() -> None:
         for file in files:

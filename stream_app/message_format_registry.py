@@ -34,6 +34,8 @@ from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
 from stream_app.model.near_names import known_names_text
 
+DEFAULT_FORMAT = DEBEZIUM_JSON.name
+
 
 def _with_registry(declare: Callable[[Registries], FormatDeclaration]) -> FormatDeclaration:
     """Return the declaration of a format whose schemas are in a registry."""
@@ -59,7 +61,6 @@ _DECLARATIONS = (
 FORMATS: dict[str, FormatDeclaration] = {
     declaration.name: declaration for declaration in _DECLARATIONS
 }
-DEFAULT_FORMAT = DEBEZIUM_JSON.name
 
 
 def format_named(name: str) -> FormatDeclaration:

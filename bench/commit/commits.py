@@ -97,15 +97,15 @@ class CommitLoad:
             file = self._file(0)
             files = self._buckets.setdefault(key, [])
             files.append(file)
-            appends.append(BucketChange(partition=key[0], bucket=bucket, added=(file,)))
+            appends.append(BucketChange(partition=key[0], bucket=bucket, added_files=(file,)))
             if self.compacts and sum(file.level == 0 for file in files) >= FILES_TO_COMPACT:
                 output_file = self._file(5)
                 compactions.append(
                     BucketChange(
                         partition=key[0],
                         bucket=bucket,
-                        removed=tuple(files),
-                        added=(output_file,),
+                        removed_files=tuple(files),
+                        added_files=(output_file,),
                     )
                 )
                 self._buckets[key] = [output_file]

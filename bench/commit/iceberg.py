@@ -120,7 +120,10 @@ class Replacements:
             replaced_files = (self._files[bucket],) if bucket in self._files else ()
             changes.append(
                 BucketChange(
-                    partition=bucket[0], bucket=bucket[1], removed=replaced_files, added=(file,)
+                    partition=bucket[0],
+                    bucket=bucket[1],
+                    removed_files=replaced_files,
+                    added_files=(file,),
                 )
             )
             self._files[bucket] = file

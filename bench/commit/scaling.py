@@ -110,7 +110,7 @@ class EndsAtOnce:
         self.request_bytes.append(len(pickle.dumps(request)))
         future: Future[BucketChange] = Future()
         added = (self.files.compacted(request),)
-        future.set_result(request.change(removed=request.unit.files, added=added))
+        future.set_result(request.change(removed_files=request.unit.files, added_files=added))
         return future
 
 
@@ -127,7 +127,7 @@ def build(location: str, buckets: int, files: int) -> None:
     made_files = MadeFiles(random.Random(1))
     commit = FileStoreCommit(table, CommitHistory(table, "filled", None))
     changes = [
-        BucketChange(partition=PARTITION, bucket=number, added=made_files.bucket(files))
+        BucketChange(partition=PARTITION, bucket=number, added_files=made_files.bucket(files))
         for number in range(buckets)
     ]
     commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
@@ -157,7 +157,7 @@ def epochs(
             BucketChange(
                 partition=PARTITION,
                 bucket=number,
-                added=(made_files.flushed(),),
+                added_files=(made_files.flushed(),),
                 changelog=(made_files.flushed(),),
             )
             for number in buckets
@@ -241,7 +241,7 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     change = BucketChange(
         partition=PARTITION,
         bucket=1,
-        added=(made_files.flushed(),),
+        added_files=(made_files.flushed(),),
         changelog=(made_files.flushed(),),
     )
     yield f"result of a bucket: {len(pickle.dumps(change))} B"

@@ -101,8 +101,8 @@ def main() -> None:
 def _keys(rows: int, epochs: int, changes: int, near: int) -> list[np.ndarray]:
     """Return the keys of each epoch. The first epoch has all keys."""
     random = np.random.default_rng(0)
-    begins = [random.integers(0, rows - near + 1) for _ in range(epochs)]
-    return [np.arange(rows), *(begin + random.integers(0, near, changes) for begin in begins)]
+    starts = [random.integers(0, rows - near + 1) for _ in range(epochs)]
+    return [np.arange(rows), *(start + random.integers(0, near, changes) for start in starts)]
 
 
 def _table(options: Mapping[str, str], path: str) -> FileStoreTable:

@@ -139,7 +139,7 @@ def sorted_runs(
         writer = bucket_writer(table, *BUCKET, next_sequence_number=run * 10**9)
         for batch in next(batches):
             writer.write(batch)
-        files += flushed_files(writer, *BUCKET).added
+        files += flushed_files(writer, *BUCKET).added_files
     return tuple(files)
 
 
@@ -172,7 +172,9 @@ def _measure(
     folder: Path, table: FileStoreTable, request: CompactRequest, case: Case, repeats: int
 ) -> Measured:
     files = request.unit.files
-    outputs = [file_rows(table, BUCKET, file) for file in compact_bucket(table, request).added]
+    outputs = [
+        file_rows(table, BUCKET, file) for file in compact_bucket(table, request).added_files
+    ]
 
     def limit() -> None:
         for file in files:

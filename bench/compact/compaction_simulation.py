@@ -177,12 +177,12 @@ class SimulatedExecutor:
             min_file_size=self.table.schema.compaction_file_size,
         )
         result = task.run()
-        kept_names = {file.file_name for file in result.added}
+        kept_names = {file.file_name for file in result.added_files}
         input_bytes = sum(
-            file.file_size for file in result.removed if file.file_name not in kept_names
+            file.file_size for file in result.removed_files if file.file_name not in kept_names
         )
         self.reasons[request.unit.reason] += 1
-        self.bytes_written += sum(file.file_size for file in result.written)
+        self.bytes_written += sum(file.file_size for file in result.written_files)
         future: Future[BucketChange] = Future()
         end_s = self.clock.seconds + input_bytes / self.model.load.compaction_rate
         self.running.append((end_s, result, future))
@@ -268,7 +268,7 @@ class Simulation:
         self.flushed += file.file_size
         finished = self.coordinator.collect_finished_compactions()
         self.coordinator.add_new_files(
-            [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added=(file,))]
+            [BucketChange(partition=BUCKET.partition, bucket=BUCKET.bucket, added_files=(file,))]
         )
         self.live[file.file_name] = file
         self.runs.append(self.coordinator.back_pressure.sorted_run_counts()[BUCKET])
@@ -310,9 +310,9 @@ class Simulation:
     def _apply(self, finished: Sequence[FinishedCompaction]) -> None:
         self.coordinator.apply(finished)
         for compaction in finished:
-            for file in compaction.change.removed:
+            for file in compaction.change.removed_files:
                 del self.live[file.file_name]
-            self.live.update({file.file_name: file for file in compaction.change.added})
+            self.live.update({file.file_name: file for file in compaction.change.added_files})
 
 
 def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:

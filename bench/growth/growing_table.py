@@ -160,8 +160,8 @@ class GrowingTable:
         ):
             for partition in partitions:
                 for change in _load(table, partition_rows(self._rng, partition, keys)):
-                    files = tuple(file.at_level(_TOP_LEVEL) for file in change.added)
-                    changes.append(replace(change, added=files))
+                    files = tuple(file.at_level(_TOP_LEVEL) for file in change.added_files)
+                    changes.append(replace(change, added_files=files))
         commit = FileStoreCommit(self.table, CommitHistory(self.table, "filled", None))
         commit.commit_appends(ManifestCommittable(identifier=0, changes=tuple(changes)))
 

@@ -83,8 +83,8 @@ class PlannedTopicReader(DataSourceStreamReader):
         return dict(self._cluster.offsets_at(OffsetEnd.OLDEST))
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override, unused-ignore]  # noqa: N802
-        begin = self._end or self._cluster.offsets_at(OffsetEnd.OLDEST)
-        self._end = next_end(begin, self._cluster.offsets_at(OffsetEnd.NEWEST), 1)
+        start = self._end or self._cluster.offsets_at(OffsetEnd.OLDEST)
+        self._end = next_end(start, self._cluster.offsets_at(OffsetEnd.NEWEST), 1)
         return dict(self._end)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

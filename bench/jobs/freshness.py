@@ -149,7 +149,7 @@ def _freshness_of(
     Args:
         times_of: partition → the timestamps of its messages in ms, int64 [n].
     """
-    begin_ms = max(int(times_ms[-1]) for times_ms in times_of.values()) - 1000 * seconds
+    start_ms = max(int(times_ms[-1]) for times_ms in times_of.values()) - 1000 * seconds
     epochs = {event["epoch"]: event for event in events if event["event"] == "epoch"}
     ends = [
         (event["end_offsets"][TOPIC], epochs[event["epoch"]]["time_ms"])
@@ -161,8 +161,8 @@ def _freshness_of(
         offsets = np.array([end.get(str(partition), 0) for end, _ in ends])
         commits = np.array([commit_ms for _, commit_ms in ends])
         epoch_of_message = np.searchsorted(offsets, np.arange(len(times_ms)), side="right")
-        ages.append((commits[epoch_of_message] - times_ms)[times_ms >= begin_ms] / 1000)
-    measured_events = [event for event in events if event["time_ms"] >= begin_ms]
+        ages.append((commits[epoch_of_message] - times_ms)[times_ms >= start_ms] / 1000)
+    measured_events = [event for event in events if event["time_ms"] >= start_ms]
     kinds = [
         snapshot["kind"] for event in measured_events for snapshot in event.get("snapshots", ())
     ]

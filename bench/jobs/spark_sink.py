@@ -109,8 +109,8 @@ def _run(command: Sequence[str], job: dict[str, Any], folder: Path) -> dict[str,
     job_text = json.dumps({**job, "folder": str(folder)})
     output, timeline = run_metered([*command, job_text])
     result: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
-    begin, end = result["between"]
-    return {**result, "seconds": (timeline.seconds_between(begin, end), end - begin)}
+    start, end = result["between"]
+    return {**result, "seconds": (timeline.seconds_between(start, end), end - start)}
 
 
 def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:

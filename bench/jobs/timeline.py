@@ -152,8 +152,8 @@ def group(process: str, thread: str) -> str:
     """
     if process != "JVM":
         return "Python workers" if process == "workers" else process
-    for begin, name in _JVM_GROUPS.items():
-        if thread.startswith(begin):
+    for prefix, name in _JVM_GROUPS.items():
+        if thread.startswith(prefix):
             return name
     return "JVM: others"
 
@@ -186,10 +186,10 @@ class Epoch:
     """One epoch of the job.
 
     Attributes:
-        begin_s, end_s: the times of the previous commit and of its own commit.
+        start_s, end_s: the times of the previous commit and of its own commit.
     """
 
-    begin_s: float
+    start_s: float
     end_s: float
     messages: int
 
@@ -203,7 +203,7 @@ class WatchedRun:
 
     def used(self, epoch: Epoch) -> dict[str, ThreadSeconds]:
         """Return group → the seconds that it used in an epoch."""
-        first, last = self._sample_near(epoch.begin_s), self._sample_near(epoch.end_s)
+        first, last = self._sample_near(epoch.start_s), self._sample_near(epoch.end_s)
         nothing = ThreadSeconds(0, 0)
         return {
             name: ThreadSeconds(
@@ -215,13 +215,13 @@ class WatchedRun:
 
     def median(self) -> Epoch:
         """Return the epoch whose length is the median."""
-        epochs = sorted(self.epochs, key=lambda epoch: epoch.end_s - epoch.begin_s)
+        epochs = sorted(self.epochs, key=lambda epoch: epoch.end_s - epoch.start_s)
         return epochs[len(epochs) // 2]
 
     def steps(self, epoch: Epoch) -> list[tuple[Sample, Sample]]:
         """Return the pairs of successive samples in an epoch."""
         inside = [
-            sample for sample in self.samples if epoch.begin_s <= sample.time_s <= epoch.end_s
+            sample for sample in self.samples if epoch.start_s <= sample.time_s <= epoch.end_s
         ]
         return list(itertools.pairwise(inside))
 
@@ -252,14 +252,14 @@ def watch(messages: int, epoch: int, options: str, folder: Path) -> WatchedRun:
 def _steady(events: Sequence[Mapping[str, Any]]) -> list[Epoch]:
     ends = [event["time_ms"] / 1000 for event in events]
     pairs = zip(events, ends, ends[1:], strict=False)
-    epochs = [Epoch(begin, end, event["messages"]) for event, begin, end in pairs]
+    epochs = [Epoch(start, end, event["messages"]) for event, start, end in pairs]
     return epochs[WARM_UP:-1]
 
 
 def lines(watched: WatchedRun) -> Iterator[str]:
     """Yield a table of all steady epochs."""
     messages = sum(epoch.messages for epoch in watched.epochs)
-    seconds = sum(epoch.end_s - epoch.begin_s for epoch in watched.epochs)
+    seconds = sum(epoch.end_s - epoch.start_s for epoch in watched.epochs)
     sums: dict[str, ThreadSeconds] = defaultdict(lambda: ThreadSeconds(0, 0))
     for epoch in watched.epochs:
         for name, used in watched.used(epoch).items():
@@ -286,7 +286,7 @@ def picture(watched: WatchedRun) -> str:
     epoch = watched.median()
     used, steps = watched.used(epoch), watched.steps(epoch)
     names = sorted(used, key=lambda name: -used[name].core_s)
-    length_s = epoch.end_s - epoch.begin_s
+    length_s = epoch.end_s - epoch.start_s
     height = _LANE * len(names) + 60
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 90} {height}" '
@@ -316,8 +316,8 @@ def picture(watched: WatchedRun) -> str:
 def _bars(epoch: Epoch, earlier: Sample, later: Sample, name: str, top: float) -> Iterator[str]:
     seconds, nothing = later.time_s - earlier.time_s, ThreadSeconds(0, 0)
     before, after = earlier.groups.get(name, nothing), later.groups.get(name, nothing)
-    scale = _WIDTH / (epoch.end_s - epoch.begin_s)
-    x, width = _LEFT + (earlier.time_s - epoch.begin_s) * scale, seconds * scale
+    scale = _WIDTH / (epoch.end_s - epoch.start_s)
+    x, width = _LEFT + (earlier.time_s - epoch.start_s) * scale, seconds * scale
     cores = (after.core_s - before.core_s) / seconds
     ready = (after.ready_s - before.ready_s) / seconds
     bottom = top + _LANE - 4

@@ -1,3 +1,4 @@
-"""Builds programs from the packages below: configuration, jobs, command line and page. Start with
-`cli.main`.
+"""Builds programs from the packages below: configuration, jobs, command line and page.
+
+Start with `cli.main`.
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.core_options import option_problems as table_option_problems
+from stream_app.model.options.core_options import option_problems
 from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
@@ -92,6 +92,10 @@ TABLE_DEFAULT_OPTION_PREFIX = "table-default."
 """The prefix of options that new tables get, if they lack them."""
 HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
+_LOCK_OPTIONS = (
+    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
+    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +112,6 @@ class KindOptions:
     has_folder: bool = True
 
 
-_LOCK_OPTIONS = (
-    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
-    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
-)
 OPTIONS_OF_KIND = {
     "filesystem": KindOptions(),
     "jdbc": KindOptions(
@@ -135,7 +135,7 @@ def names_folder(options: Mapping[str, str]) -> bool:
     return kind is None or kind.has_folder
 
 
-def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def catalog_option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for unknown options, options of other kinds, and wrong values."""
     name = options.get(METASTORE.key, METASTORE.default).lower()
     kind = OPTIONS_OF_KIND.get(name)
@@ -143,7 +143,7 @@ def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         is_header = key.startswith(HEADER_PREFIX)
         if key.startswith(TABLE_DEFAULT_OPTION_PREFIX):
             table_options = {key.removeprefix(TABLE_DEFAULT_OPTION_PREFIX): options[key]}
-            yield from ((key, problem) for problem in table_option_problems(table_options))
+            yield from ((key, problem) for problem in option_problems(table_options))
         elif key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
         elif kind is not None and not _accepts_option(kind, key):
@@ -161,8 +161,8 @@ def _accepts_option(kind_options: KindOptions, key: str) -> bool:
     return key in {option.key for option in (METASTORE, WAREHOUSE, *kind_options.options)}
 
 
-def check_options(options: Mapping[str, str], section: str) -> None:
-    """Refuse options with `option_problems`.
+def check_catalog_options(options: Mapping[str, str], section: str) -> None:
+    """Refuse options with `catalog_option_problems`.
 
     Args:
         section: the name of the options' section, for messages.
@@ -170,7 +170,7 @@ def check_options(options: Mapping[str, str], section: str) -> None:
     Raises:
         UsageError: an option is wrong; the error lists all problems.
     """
-    if problems := [f"{key}: {problem}" for key, problem in option_problems(options)]:
+    if problems := [f"{key}: {problem}" for key, problem in catalog_option_problems(options)]:
         raise UsageError(
             "; ".join(problems),
             where=section,

@@ -25,7 +25,7 @@ from stream_app.catalog.catalog_options import (
     SYNC_ALL_PROPERTIES,
     URI,
     WAREHOUSE,
-    check_options,
+    check_catalog_options,
     table_defaults,
 )
 from stream_app.catalog.file_system_catalog import FileSystemCatalog
@@ -58,7 +58,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
     """
     file_io_options = store_options(options)
     options = {key: value for key, value in options.items() if key not in file_io_options}
-    check_options(options, section)
+    check_catalog_options(options, section)
     if METASTORE.read(options) == "hive":
         options = with_hive_site(options, os.environ)
     if not WAREHOUSE.read(options):

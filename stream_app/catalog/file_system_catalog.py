@@ -33,16 +33,16 @@ class FileSystemCatalog(Catalog):
 
     @property
     def label(self) -> str:
-        """See `Catalog.label`."""
+        """See `Catalog.label`; the path of the warehouse."""
         return self.warehouse
 
     @property
     def owner(self) -> str:
-        """See `Catalog.owner`."""
+        """See `Catalog.owner`; always empty, because paths open its tables too."""
         return ""
 
     def list_databases(self) -> list[str]:
-        """See `Catalog.list_databases`."""
+        """See `Catalog.list_databases`; a database is a folder that ends in ``.db``."""
         warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
         return sorted(
             status.name.removesuffix(_SUFFIX)
@@ -51,7 +51,7 @@ class FileSystemCatalog(Catalog):
         )
 
     def list_tables(self, database: str) -> list[str]:
-        """See `Catalog.list_tables`."""
+        """See `Catalog.list_tables`; a table is a folder with a schema."""
         warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
         folder = f"{warehouse}/{database}{_SUFFIX}"
         return sorted(
@@ -64,7 +64,7 @@ class FileSystemCatalog(Catalog):
         """See `Catalog.create_database`; a folder appears with its first table."""
 
     def table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.table`."""
+        """See `Catalog.table`; it does not check that the table exists."""
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             catalog_environment=NO_CATALOG,

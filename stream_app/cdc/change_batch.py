@@ -82,27 +82,29 @@ class ChangeBatch:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
             stands directly before its +U. When updates omit values of
             `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
-        message_index: int32 [n]; the position of each row's message in the decoded batch. It never
-            decreases.
+        message_indices: int32 [n]; the position of each row's message in the decoded batch. It
+            never decreases.
     """
 
     rows: pa.RecordBatch
-    message_index: Int32s
+    message_indices: Int32s
 
     def __post_init__(self) -> None:
-        assert self.rows.num_rows == len(self.message_index), "one message index per row"
+        assert self.rows.num_rows == len(self.message_indices), "one message index per row"
 
     def where(self, mask: Bools) -> ChangeBatch:
         """Return the changes at which the mask, bool [n], is true."""
         if mask.all():
             return self
         rows = self.rows.filter(pa.array(mask))
-        return ChangeBatch(rows=rows, message_index=self.message_index[mask])
+        return ChangeBatch(rows=rows, message_indices=self.message_indices[mask])
 
     def changes_after(self, position: int) -> ChangeBatch:
         """Return the changes of all messages after a position."""
-        begin = int(np.searchsorted(self.message_index, position, side="right"))
-        return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
+        start = int(np.searchsorted(self.message_indices, position, side="right"))
+        return ChangeBatch(
+            rows=self.rows.slice(start), message_indices=self.message_indices[start:]
+        )
 
 
 class Violation(NamedTuple):
@@ -162,7 +164,7 @@ class DecodedBatch:
         """
         if not reasons:
             return self
-        is_good = ~np.isin(self.changes.message_index, list(reasons))
+        is_good = ~np.isin(self.changes.message_indices, list(reasons))
         bad = join_bad_records(self.bad, bad_records(messages, reasons))
         return replace(self, changes=self.changes.where(is_good), bad=bad)
 
@@ -171,38 +173,41 @@ class DecodedBatch:
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
-def results_in_batch(decoded: DecodedBatch, message_index: Int32s) -> DecodedBatch:
+def results_in_batch(decoded: DecodedBatch, message_indices: Int32s) -> DecodedBatch:
     """Return the results of some messages of a batch, with positions in that batch.
 
     Args:
-        message_index: int32 [m]; the positions of these messages in the batch.
+        message_indices: int32 [m]; the positions of these messages in the batch.
     """
     changes = decoded.changes
     return replace(
         decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=message_index[changes.message_index]),
-        tables={name: int(message_index[position]) for name, position in decoded.tables.items()},
-        drift=_sightings_in_batch(decoded.drift, message_index),
-        violations=_sightings_in_batch(decoded.violations, message_index),
-        schemas={key: int(message_index[position]) for key, position in decoded.schemas.items()},
+        changes=ChangeBatch(
+            rows=changes.rows, message_indices=message_indices[changes.message_indices]
+        ),
+        tables={name: int(message_indices[position]) for name, position in decoded.tables.items()},
+        drift=_sightings_in_batch(decoded.drift, message_indices),
+        violations=_sightings_in_batch(decoded.violations, message_indices),
+        schemas={key: int(message_indices[position]) for key, position in decoded.schemas.items()},
         last_truncate=None
         if decoded.last_truncate is None
-        else int(message_index[decoded.last_truncate]),
+        else int(message_indices[decoded.last_truncate]),
     )
 
 
 def _sightings_in_batch(
-    sightings: Mapping[_SightedT, Sighting], message_index: Int32s
+    sightings: Mapping[_SightedT, Sighting], message_indices: Int32s
 ) -> dict[_SightedT, Sighting]:
     return {
-        key: Sighting(sighting.record_count, int(message_index[sighting.first_position]))
+        key: Sighting(sighting.record_count, int(message_indices[sighting.first_position]))
         for key, sighting in sightings.items()
     }
 
 
 def join_results(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
-    """Join the results of two parts of a batch, with positions in the whole batch, without
-    `OwnMessageDecoder`'s counts.
+    """Join the results of two parts of a batch, with positions in the whole batch.
+
+    The result lacks the counts of `OwnMessageDecoder`.
     """
     descriptions = [part.description for part in (left, right) if part.description is not None]
     truncates = [part.last_truncate for part in (left, right) if part.last_truncate is not None]
@@ -274,7 +279,7 @@ def no_changes(schema: pa.Schema) -> ChangeBatch:
     no_rows = pa.RecordBatch.from_arrays(
         [pa.array([], data_type) for data_type in schema.types], schema=schema
     )
-    return ChangeBatch(rows=no_rows, message_index=np.empty(0, np.int32))
+    return ChangeBatch(rows=no_rows, message_indices=np.empty(0, np.int32))
 
 
 def bad_records(messages: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
@@ -328,8 +333,8 @@ def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBat
     if len(parts) == 1:
         return parts[0]
     rows = concat_rows([part.rows for part in parts])
-    message_index = np.concatenate([part.message_index for part in parts])
-    if (message_index[1:] < message_index[:-1]).any():
-        order = np.argsort(message_index, kind="stable")
-        rows, message_index = rows.take(pa.array(order)), message_index[order]
-    return ChangeBatch(rows=rows, message_index=message_index)
+    message_indices = np.concatenate([part.message_indices for part in parts])
+    if (message_indices[1:] < message_indices[:-1]).any():
+        order = np.argsort(message_indices, kind="stable")
+        rows, message_indices = rows.take(pa.array(order)), message_indices[order]
+    return ChangeBatch(rows=rows, message_indices=message_indices)

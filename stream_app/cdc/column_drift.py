@@ -1,5 +1,4 @@
-"""Describes how the columns of messages differ from the table's: unknown, missing or coarser
-columns.
+"""Describes columns of messages that are unknown to the table, missing or coarser.
 
 A column that the table does not have is unknown, whichever image of a record has it. A table's
 column that an after-image lacks is missing. Null and an unchanged value that was not sent (TOAST)
@@ -30,6 +29,8 @@ CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
 """The option with the names that columns have in the source; see `pipeline_steps.alias_step`."""
+Aliases = Mapping[str, str]
+"""Name in the source → the table's column."""
 
 
 class DriftKind(enum.Enum):
@@ -213,10 +214,6 @@ def add_sighting(
     """Add the sighting of this drift to the sightings of each of its columns."""
     for column in drift.columns():
         sightings[column] = sighting.plus(sightings[column]) if column in sightings else sighting
-
-
-Aliases = Mapping[str, str]
-"""Name in the source → the table's column."""
 
 
 def parse_aliases(text: str) -> Aliases:

@@ -96,7 +96,8 @@ class LowerCaseFormat:
 
     Attributes:
         make: makes the format of a setup.
-        origins: see `SourceFacts.origins`; shards may spell a column in different ways.
+        origins: finds the source table that each message names; shards may spell a column in
+            different ways.
         setup: the setup with the table's own column names.
     """
 
@@ -129,17 +130,17 @@ class LowerCaseFormat:
         """Decode one source table's messages up to a new spelling, then continue from there."""
         spelling_of = self._spellings.setdefault(origin, {})
         joined_batch: DecodedBatch | None = None
-        begin = 0
+        start = 0
         tried_names: set[str] = set()
         if messages.num_rows:
             self._learn(spelling_of, messages, 0, ())
         while True:
-            unread_messages = messages.slice(begin)
+            unread_messages = messages.slice(start)
             decoded = self._decode_by_spelling(spelling_of, unread_messages)
             row, names = self._find_new_spelling(spelling_of, unread_messages, decoded)
             if row is not None:
                 decoded = self._decode_by_spelling(spelling_of, unread_messages.slice(0, row))
-            decoded = results_in_batch(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
+            decoded = results_in_batch(decoded, np.arange(start, messages.num_rows, dtype=np.int32))
             joined_batch = decoded if joined_batch is None else join_results(joined_batch, decoded)
             if row is None:
                 return joined_batch
@@ -147,7 +148,7 @@ class LowerCaseFormat:
             # A message that has a column in two spellings is decoded again by each of them.
             self._learn(spelling_of, unread_messages, row, [*names, *tried_names])
             tried_names.update(names)
-            begin += row
+            start += row
 
     def _find_new_spelling(
         self, spelling_of: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch

@@ -37,16 +37,19 @@ class Origins:
 
 
 def origins_of(
-    database: pa.Array, schema: pa.Array, table: pa.Array, unassigned_reasons: Mapping[int, str]
+    databases: pa.Array,
+    schemas: pa.Array,
+    tables: pa.Array,
+    unassigned_reasons: Mapping[int, str],
 ) -> Origins:
     """Return the origins of n messages, by the names in each.
 
     Args:
-        database, schema, table: strings [n], plain or dictionary-encoded; null if unknown. A
+        databases, schemas, tables: strings [n], plain or dictionary-encoded; null if unknown. A
             message without a table has no origin.
     """
-    codes: Int32s = np.full(len(table), NO_TABLE, np.int32)
-    names = [_as_strings(column) for column in (database, schema, table)]
+    codes: Int32s = np.full(len(tables), NO_TABLE, np.int32)
+    names = [_as_strings(column) for column in (databases, schemas, tables)]
     named_indices = np.flatnonzero(valid_of(names[2]))
     if not len(named_indices):
         return Origins(tables=(), codes=codes, unassigned_reasons=unassigned_reasons)
@@ -54,9 +57,9 @@ def origins_of(
     joined_names = pc.binary_join_element_wise(
         *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
-    tables = tuple(Origin(*text.split("\0")) for text in joined_names.dictionary.to_pylist())
+    origins = tuple(Origin(*text.split("\0")) for text in joined_names.dictionary.to_pylist())
     codes[named_indices] = joined_names.indices.to_numpy()
-    return Origins(tables=tables, codes=codes, unassigned_reasons=unassigned_reasons)
+    return Origins(tables=origins, codes=codes, unassigned_reasons=unassigned_reasons)
 
 
 def origins_with_clusters(

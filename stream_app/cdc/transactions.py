@@ -19,7 +19,7 @@ LogPositions = npt.NDArray[np.int64]
 """Positions in the log of a source, int64 [n, `POSITION_NUMBERS`]: greater ones are later. Three
 numbers are compared one after the other. A position is unknown if its first number is negative."""
 POSITION_NUMBERS = 3
-UNKNOWN = -1
+NO_POSITION = -1
 
 
 class MessageKind(IntEnum):
@@ -46,18 +46,18 @@ class EndMarkers:
     """The e END markers among n messages, and their counts of changes, m in all.
 
     Attributes:
-        message_index: int64 [e]; the positions of the messages.
+        message_indices: int64 [e]; the positions of the messages.
         ids: strings [e]; the whole ids, which may have the position of the commit.
         times: int64 [e]; ms since 1970, as the source says.
         logs: strings [e]; the name of the log in which positions grow, such as a server.
         positions: int64 [e, 3]; the positions of the commits. Changes of a transaction are at or
             before its commit; changes of later transactions are after it.
-        owners: int64 [m]; the marker of each count, by its number in `message_index`.
+        owners: int64 [m]; the marker of each count, by its number in `message_indices`.
         tables: strings [m]; the table of each count, as the marker names it.
         counts: int64 [m]; the changes of the transaction in that table.
     """
 
-    message_index: Int64s
+    message_indices: Int64s
     ids: pa.Array
     times: Int64s
     logs: pa.Array

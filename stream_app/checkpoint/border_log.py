@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stream_app.cdc.transactions import POSITION_NUMBERS
-from stream_app.checkpoint.epoch_log_writer import EPOCHS_KEPT
+from stream_app.checkpoint.epoch_log_writer import LOGGED_EPOCHS
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.kafka.transactions.border import (
@@ -39,8 +39,8 @@ class BorderLog:
         """Write the border of an epoch that is about to begin; delete an old epoch's border."""
         file_io, data = self.folder.file_io, json.dumps(_encode(border)).encode()
         file_io.overwrite(self._path(epoch), data)
-        if epoch >= EPOCHS_KEPT:
-            file_io.delete(self._path(epoch - EPOCHS_KEPT))
+        if epoch >= LOGGED_EPOCHS:
+            file_io.delete(self._path(epoch - LOGGED_EPOCHS))
 
     def border(self, epoch: int) -> Border | None:
         """Return the border of an epoch; None if it is old or was planned without one.

@@ -23,7 +23,9 @@ def own_checkpoint(state_file: JobStateFile, location: str, identity: str, share
     """Check that the checkpoint belongs to the job; claim a new checkpoint for it.
 
     Args:
-        location, identity, share: as in `check_owner`.
+        location: the folder of the table or, for a whole database, of its tables.
+        identity: the identity of the table, or `DATABASE` for a whole database.
+        share: the job's share of a database's tables, such as ``3/8``; empty for all tables.
 
     Raises:
         CheckpointError: see `check_owner`.

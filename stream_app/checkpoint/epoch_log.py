@@ -54,7 +54,7 @@ class EpochLog:
         """
         self.folder.file_io.sync(self.folder.path(f"offsets/{epoch}"))
 
-    def begin_offsets(self, epoch: int) -> Offsets:
+    def start_offsets(self, epoch: int) -> Offsets:
         """Return the offsets at which an epoch begins, without its new partitions.
 
         Raises:

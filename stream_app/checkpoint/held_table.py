@@ -19,7 +19,7 @@ class HeldTable:
 
     Attributes:
         since_epoch: the first epoch that it lacks.
-        begin: the first offsets that it lacks; newer partitions are missing.
+        start: the first offsets that it lacks; newer partitions are missing.
         reason: the text of the error.
         since_ms, retry_ms: when the table was first held back, and when the job retries it, in UTC.
             `retry_ms` is None if only an operator can fix the cause. The table then waits for
@@ -28,7 +28,7 @@ class HeldTable:
     """
 
     since_epoch: int
-    begin: Offsets
+    start: Offsets
     reason: str
     since_ms: int
     retry_ms: int | None
@@ -40,9 +40,9 @@ class HeldTable:
         return self.tries > 0
 
 
-def with_new_partitions(begin: Offsets, epoch_offsets: Offsets) -> Offsets:
+def with_new_partitions(start: Offsets, epoch_offsets: Offsets) -> Offsets:
     """Return the offsets at which the table resumes, with partitions of later epochs."""
     return {
-        topic: {**epoch_offsets.get(topic, {}), **begin.get(topic, {})}
-        for topic in {*begin, *epoch_offsets}
+        topic: {**epoch_offsets.get(topic, {}), **start.get(topic, {})}
+        for topic in {*start, *epoch_offsets}
     }

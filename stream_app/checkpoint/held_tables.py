@@ -62,16 +62,16 @@ class HeldTables:
         """The held tables; one may not exist yet."""
         return self._state_file.state.held_tables
 
-    def hold(self, name: str, error: BaseException, *, epoch: int, begin: Offsets) -> HeldTable:
+    def hold(self, name: str, error: BaseException, *, epoch: int, start: Offsets) -> HeldTable:
         """Hold a table back.
 
         Args:
-            epoch, begin: the first epoch and the first offsets that it lacks.
+            epoch, start: the first epoch and the first offsets that it lacks.
         """
         held_table = next_held_state(
             error,
             epoch=epoch,
-            begin=begin,
+            start=start,
             now_ms=self._now_ms(),
             earlier_table=self.by_name.get(name),
         )
@@ -87,9 +87,9 @@ class HeldTables:
         self._note(other_tables)
         self._on_change(name, None)
 
-    def advance(self, name: str, begin: Offsets) -> None:
+    def advance(self, name: str, start: Offsets) -> None:
         """Record that a held table has everything before these offsets."""
-        held_table = replace(self.by_name[name], begin=begin)
+        held_table = replace(self.by_name[name], start=start)
         self._note({**self.by_name, name: held_table})
 
     def make_all_due(self) -> None:

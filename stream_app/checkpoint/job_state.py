@@ -23,7 +23,7 @@ from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames, so
 _LOG = logging.getLogger(__name__)
 ONLY_TABLE = ""
 """The name of its table in the state of a job of one table."""
-FILE = "job_state.json"
+JOB_STATE_FILE = "job_state.json"
 EARLIER_FILE = "stream_app.json"
 """File name of 0.1.0, whose jobs have one table."""
 _VERSION = 1
@@ -176,14 +176,14 @@ class JobStateFile:
         if self.state == self._saved:
             return
         data = json.dumps(_encode(self.state)).encode()
-        self.folder.file_io.overwrite(self.folder.path(FILE), data)
+        self.folder.file_io.overwrite(self.folder.path(JOB_STATE_FILE), data)
         self._saved = self.state
         if self._replaces_earlier:
             self.folder.file_io.delete(self.folder.path(EARLIER_FILE))
             self._replaces_earlier = False
 
 
-def _read(folder: JobFolder, name: str = FILE) -> Any:
+def _read(folder: JobFolder, name: str = JOB_STATE_FILE) -> Any:
     try:
         return json.loads(folder.file_io.read_bytes(folder.path(name)))
     except FileNotFoundError:
@@ -217,7 +217,7 @@ def _encode(state: JobState) -> dict[str, Any]:
         **{name: getattr(state, name) for name in _FIELDS_STORED_AS_THEY_ARE},
         "epoch": state.epoch,
         "newest": state.newest_epochs,
-        "held": {name: asdict(table) for name, table in state.held_tables.items()},
+        "held": {name: _held_document(table) for name, table in state.held_tables.items()},
         "source_tables": state.source_tables,
         "origins": _origin_documents(state.origins, "name"),
         "refused": _origin_documents(state.refused_tables, "reason"),
@@ -256,7 +256,7 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
                 topic_ids=dict(document["topic_ids"]),
                 epoch=int(document["epoch"]),
                 newest_epochs=dict(document["newest"]),
-                held_tables={name: HeldTable(**held) for name, held in document["held"].items()},
+                held_tables={name: _held_table(held) for name, held in document["held"].items()},
                 source_tables={
                     name: {topic: list(names) for topic, names in topics.items()}
                     for name, topics in document["source_tables"].items()
@@ -273,10 +273,20 @@ def _decode(folder: JobFolder, document: Any) -> JobState:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged_error(folder, error) from None
     raise CheckpointError(
-        f"{FILE} is of version {version}, and stream_app reads version {_VERSION}",
+        f"{JOB_STATE_FILE} is of version {version}, and stream_app reads version {_VERSION}",
         where=str(folder),
         fix="continue with the version of stream_app that wrote it, or a later one",
     )
+
+
+def _held_document(held_table: HeldTable) -> dict[str, Any]:
+    other_values = {name: value for name, value in asdict(held_table).items() if name != "start"}
+    return {**other_values, "begin": held_table.start}
+
+
+def _held_table(document: Mapping[str, Any]) -> HeldTable:
+    other_values = {name: value for name, value in document.items() if name != "begin"}
+    return HeldTable(start=document["begin"], **other_values)
 
 
 def _warning(document: Mapping[str, Any]) -> JobWarning:
@@ -284,7 +294,9 @@ def _warning(document: Mapping[str, Any]) -> JobWarning:
     return JobWarning(problem=document["what"], **other_values)
 
 
-def _damaged_error(folder: JobFolder, error: Exception, name: str = FILE) -> CheckpointError:
+def _damaged_error(
+    folder: JobFolder, error: Exception, name: str = JOB_STATE_FILE
+) -> CheckpointError:
     return CheckpointError(
         f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),

@@ -15,7 +15,7 @@ from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import Offsets
 
-FILE = "first_load.json"
+LOAD_PLAN_FILE = "first_load.json"
 _VERSION = 1
 KeyValues = tuple[int | str, ...]
 """A key of the source's table: numbers, and texts as the database writes them."""
@@ -104,7 +104,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     try:
-        document = json.loads(folder.file_io.read_bytes(folder.path(FILE)))
+        document = json.loads(folder.file_io.read_bytes(folder.path(LOAD_PLAN_FILE)))
         if document["version"] == _VERSION:
             return LoadPlan(
                 source=str(document["source"]),
@@ -120,7 +120,7 @@ def read_load_plan(folder: JobFolder) -> LoadPlan | None:
     else:
         problem = f"is of version {document['version']}, and stream_app reads version {_VERSION}"
     raise CheckpointError(
-        f"{FILE} of the checkpoint {problem}",
+        f"{LOAD_PLAN_FILE} of the checkpoint {problem}",
         where=str(folder),
         fix="restore it with the checkpoint, or begin again: another checkpoint, and a new table",
     )
@@ -136,8 +136,8 @@ def write_load_plan(folder: JobFolder, load_plan: LoadPlan) -> None:
         "offsets": load_plan.offsets,
         "epochs": [[_part_document(part) for part in parts] for parts in load_plan.epochs],
     }
-    folder.file_io.overwrite(folder.path(FILE), json.dumps(document).encode())
-    folder.file_io.sync(folder.path(FILE))
+    folder.file_io.overwrite(folder.path(LOAD_PLAN_FILE), json.dumps(document).encode())
+    folder.file_io.sync(folder.path(LOAD_PLAN_FILE))
 
 
 def _part_document(part: LoadPart) -> dict[str, object]:

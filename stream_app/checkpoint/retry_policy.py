@@ -32,7 +32,7 @@ def next_held_state(
     error: BaseException,
     *,
     epoch: int,
-    begin: Offsets,
+    start: Offsets,
     now_ms: int,
     earlier_table: HeldTable | None,
 ) -> HeldTable:
@@ -51,7 +51,7 @@ def next_held_state(
         return replace(earlier_table, reason=reason, retry_ms=retry_ms, tries=try_count)
     return HeldTable(
         since_epoch=epoch,
-        begin=begin,
+        start=start,
         reason=reason,
         since_ms=now_ms,
         retry_ms=retry_ms,

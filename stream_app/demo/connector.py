@@ -17,12 +17,14 @@ from pathlib import Path
 
 CAPTURED = Path(__file__).with_name("debezium.jsonl")
 """Messages of a real connector, with its schemas (``python -m tests.testbed.capture shop``)."""
-DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DECIMAL_SCHEMA = "org.apache.kafka.connect.data.Decimal"
 
 Value = int | str | None
 """A NUMERIC is its unscaled number, a TIMESTAMP its microseconds."""
 Row = tuple[Value, ...]
 Key = tuple[Value, ...]
+Message = tuple[str, bytes, bytes | None]
+"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,9 @@ class ShopTable:
         return row[: len(self.envelope.key)]
 
     def alter(self) -> None:
-        """Switch to the columns after the next ALTER TABLE; existing rows have null in added
-        columns.
+        """Switch to the columns after the next ALTER TABLE.
+
+        Existing rows have null in added columns.
         """
         self.envelopes = self.envelopes[1:]
         width = len(self.envelope.columns)
@@ -104,10 +107,6 @@ def _envelope(key: str, value: str) -> Envelope:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-Message = tuple[str, bytes, bytes | None]
-"""The topic, the key, and the value; a tombstone has none."""
 
 
 @dataclass(slots=True)
@@ -187,7 +186,7 @@ def _image(table: ShopTable, row: Row | None) -> str:
 
 
 def _text(type_name: str, value: Value) -> str:
-    if type_name == DECIMAL and isinstance(value, int):
+    if type_name == DECIMAL_SCHEMA and isinstance(value, int):
         length = value.bit_length() // 8 + 1
         value = base64.b64encode(value.to_bytes(length, "big", signed=True)).decode()
     return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)

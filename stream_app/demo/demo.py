@@ -48,7 +48,7 @@ RECORDS_MIN = 100
 """The smallest number of records with which each table has rows when half of them are sent."""
 SHOP_S = 20
 """The seconds in which the shop sends its changes."""
-PARTITIONS = 2
+TOPIC_PARTITIONS = 2
 SEED = 20
 _PROGRESS_WAIT_MAX_S = 300
 _REFRESH_S = 0.25
@@ -149,7 +149,7 @@ class _Demo:
         self._clock = clock
         self._stack = stack
         self._shop = Shop(Random(SEED))
-        self._begin_s = clock.steady_seconds()
+        self._start_s = clock.steady_seconds()
         tables = {name: TableProgress(str(folder.database / name)) for name in TABLES}
         self._state = DemoState(record_count=record_count, tables=tables)
 
@@ -227,7 +227,7 @@ class _Demo:
         if self._catalog:
             for name, source in self._shop.tables.items():
                 sides[name].append(iceberg_side(tables[name], source))
-        seconds = self._clock.steady_seconds() - self._begin_s
+        seconds = self._clock.steady_seconds() - self._start_s
         self._console.print(proof_panel(sides, seconds=seconds))
         self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
         if self._catalog:
@@ -283,7 +283,7 @@ class _Demo:
     def _update(self) -> None:
         self._state.advance(
             sent_count=self._producer.sent_count,
-            seconds=self._clock.steady_seconds() - self._begin_s,
+            seconds=self._clock.steady_seconds() - self._start_s,
             run=self._job.run_count,
         )
 
@@ -294,7 +294,7 @@ class _Demo:
         self._console.print(live_panel(self._state))
 
     def _say(self, text: str) -> None:
-        seconds = self._clock.steady_seconds() - self._begin_s
+        seconds = self._clock.steady_seconds() - self._start_s
         line = Text.assemble((f"{seconds:5.1f} s", "dim"), f"  {text}")
         self._console.print(line, soft_wrap=True)
 
@@ -302,7 +302,9 @@ class _Demo:
 def _make_topics(bootstrap: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        topics = [NewTopic(f"shop.public.{name}", num_partitions=PARTITIONS) for name in TABLES]
+        topics = [
+            NewTopic(f"shop.public.{name}", num_partitions=TOPIC_PARTITIONS) for name in TABLES
+        ]
         admin.create_topics(topics)
     finally:
         admin.close()

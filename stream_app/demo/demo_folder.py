@@ -56,8 +56,9 @@ class DemoFolder:
         (self.work / _MARK_FILE).write_text(self._state())
 
     def _state(self) -> str:
-        """Return the names of all schemas and snapshots, and each table's first schema, which
-        identifies it.
+        """Return the names of all schemas and snapshots, and each table's first schema.
+
+        The first schema identifies its table.
         """
         first_schemas = sorted(self.database.glob("*/schema/schema-0"))
         names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))

@@ -22,6 +22,8 @@ from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_file_store_table
 
+WIDTH = 78
+
 
 @dataclass
 class TableProgress:
@@ -74,9 +76,6 @@ def messages_before(source_end: str) -> int:
         for partitions in json.loads(line).values()
         for offset in partitions.values()
     )
-
-
-WIDTH = 78
 
 
 @dataclass(slots=True)

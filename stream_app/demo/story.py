@@ -14,7 +14,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.selection import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG_HEAD, _LOG_TAIL = 3, 5
@@ -52,7 +52,7 @@ def _schemas(
     )  # fmt: skip
     for name, table in tables.items():
         schemas = [table.schemas.schema(schema_id) for schema_id in table.schemas.ids()]
-        for previous, schema in itertools.pairwise([None, *schemas]):
+        for previous_schema, schema in itertools.pairwise([None, *schemas]):
             assert schema is not None
             snapshot_ids = (
                 snapshot.snapshot_id
@@ -61,11 +61,11 @@ def _schemas(
             )
             first_id = next(snapshot_ids, None)
             report.add_row(
-                "" if previous else name,
+                "" if previous_schema else name,
                 str(schema.schema_id),
                 f"snapshot {first_id}" if first_id else "–",
-                _columns_text(previous, schema),
-                style="bold" if previous else None,
+                _columns_text(previous_schema, schema),
+                style="bold" if previous_schema else None,
             )
     return report
 
@@ -143,7 +143,7 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
     report = _report_table(f"from the changelog of {name}", "kind", *names)
     paimon_table = PaimonTable(table)
     batches = (
-        [(str(row[ROW_KIND]), row) for row in batch.rows.to_pylist()]
+        [(str(row[ROW_KIND_NAME]), row) for row in batch.rows.to_pylist()]
         for snapshot in reversed(snapshots)
         for batch in paimon_table.changelog(snapshot=snapshot.snapshot_id, end=snapshot.snapshot_id)
     )

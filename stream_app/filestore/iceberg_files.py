@@ -16,10 +16,10 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.versions.numbered_files import hint_of
 from stream_app.format.iceberg.manifests import (
     ManifestKind,
-    decode_manifest,
-    decode_manifest_list,
-    encode_manifest,
-    encode_manifest_list,
+    decode_iceberg_manifest,
+    decode_iceberg_manifest_list,
+    encode_iceberg_manifest,
+    encode_iceberg_manifest_list,
     partition_summaries,
 )
 from stream_app.format.iceberg.metadata_json import decode_metadata, encode_metadata
@@ -159,7 +159,7 @@ class IcebergFiles:
         Raises:
             FileNotFoundError, CorruptFileError: it is missing or unreadable.
         """
-        return self._read(path, decode_manifest_list)
+        return self._read(path, decode_iceberg_manifest_list)
 
     def read_manifest(self, path: str) -> list[IcebergEntry]:
         """Return the entries of a manifest.
@@ -167,13 +167,15 @@ class IcebergFiles:
         Raises:
             FileNotFoundError, CorruptFileError: it is missing or unreadable.
         """
-        return self._read(path, decode_manifest)
+        return self._read(path, decode_iceberg_manifest)
 
     def write_list(self, manifests: Iterable[IcebergManifest], snapshot_id: int) -> str:
         """Write the list of a snapshot's manifests, and return its path."""
         path = f"{self.folder}/snap-{snapshot_id}-{uuid.uuid4()}.avro"
         properties = {"snapshot-id": str(snapshot_id)}
-        self.file_io.write_bytes(path, encode_manifest_list(manifests, self.codec, properties))
+        self.file_io.write_bytes(
+            path, encode_iceberg_manifest_list(manifests, self.codec, properties)
+        )
         return path
 
     def write_manifest(
@@ -187,7 +189,7 @@ class IcebergFiles:
     ) -> IcebergManifest:
         """Write a manifest, and return its entry for the manifest list."""
         path = f"{self.folder}/{uuid.uuid4()}-m0.avro"
-        data = encode_manifest(entries, content, manifest_kind, self.codec)
+        data = encode_iceberg_manifest(entries, content, manifest_kind, self.codec)
         self.file_io.write_bytes(path, data)
         by_status = {
             status: [entry for entry in entries if entry.status is status] for status in EntryStatus

@@ -92,14 +92,14 @@ class DeletionVector:
         A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
         """
         is_live = np.ones(count, dtype=np.bool_)
-        stop = start + count
+        end = start + count
         if isinstance(self.bitmap, FrozenBitMap64):
-            deleted = np.asarray((self.bitmap & FrozenBitMap64(range(start, stop))).to_array())
+            deleted_rows = np.asarray((self.bitmap & FrozenBitMap64(range(start, end))).to_array())
         else:
             # pyroaring crashes on a range beyond 32 bits.
-            rows = range(min(start, _BITMAP32_END), min(stop, _BITMAP32_END))
-            deleted = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
-        is_live[deleted.astype(np.int64) - start] = False
+            rows = range(min(start, _BITMAP32_END), min(end, _BITMAP32_END))
+            deleted_rows = np.asarray((self.bitmap & FrozenBitMap(rows)).to_array())
+        is_live[deleted_rows.astype(np.int64) - start] = False
         return is_live
 
     def union(self, other: DeletionVector) -> DeletionVector:

@@ -14,6 +14,10 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.schema.data_type import DataType
 
+JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], Int64s]
+"""Returns the numbers of the rows that may be wanted, ascending, int64 [k], by columns as they are
+in a file. A value that is not of the column's type raises a `CorruptFileError`."""
+
 
 class PartStats(NamedTuple):
     """The facts about a part that are known without reading it.
@@ -24,11 +28,6 @@ class PartStats(NamedTuple):
 
     row_count: int
     columns: Sequence[ColumnStats]
-
-
-JudgeOfValues: TypeAlias = Callable[[pa.RecordBatch], Int64s]
-"""Returns the numbers of the rows that may be wanted, ascending, int64 [k], by columns as they are
-in a file. A value that is not of the column's type raises a `CorruptFileError`."""
 
 
 class PartChoice(Protocol):

@@ -19,6 +19,8 @@ _VERSION = 3
 _NO_WATERMARK = -(1 << 63)
 """The value of old writers for no watermark."""
 _CACHED_SNAPSHOTS = 256
+_NANOS_OF_MILLI = 1_000_000
+_PARTS_TO_SECONDS = 6
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -95,8 +97,6 @@ _FIELDS: Mapping[str, tuple[str, Callable[[JsonObject, str], Any]]] = {
 file's order."""
 _KNOWN = frozenset(_FIELDS) | {"version", "tagCreateTime", "tagTimeRetained", "logOffsets"}
 """Paimon 1.0 dropped the last key, which belonged to log systems."""
-_NANOS_OF_MILLI = 1_000_000
-_PARTS_TO_SECONDS = 6
 
 
 def decode_tag(name: str, data: bytes) -> Tag:

@@ -30,73 +30,10 @@ _EVENT_ERROR = 0x8
 _CONF_OK = 0
 _TEXT_BYTES = 512
 _FEATURES_BYTES = 4096
-
-
-class KafkaCode(IntEnum):
-    """The codes of librdkafka and of Kafka that the reader judges; others are reported as text."""
-
-    PARTITION_EOF = -191
-    UNKNOWN_PARTITION = -190
-    UNKNOWN_TOPIC = -188
-    SSL = -181
-    AUTHENTICATION = -169
-    AUTO_OFFSET_RESET = -140
-    OFFSET_OUT_OF_RANGE = 1
-    UNKNOWN_TOPIC_OR_PART = 3
-    LEADER_NOT_AVAILABLE = 5
-    TOPIC_AUTHORIZATION_FAILED = 29
-    UNKNOWN_TOPIC_ID = 100
-
-
-LOGIN_CODES = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
-GONE_CODES = {
-    KafkaCode.UNKNOWN_TOPIC,
-    KafkaCode.UNKNOWN_PARTITION,
-    KafkaCode.UNKNOWN_TOPIC_OR_PART,
-    KafkaCode.UNKNOWN_TOPIC_ID,
-}
-"""No broker knows the partition."""
 SEE_BROKERS = (
     "check that the brokers run and that this host reaches the addresses that they advertise "
     "(advertised.listeners)"
 )
-
-
-def refused_login_error(text: str, where: str, hosts_text: str) -> WrongSourceError:
-    """Return the error of a client that cannot log in from these hosts."""
-    return WrongSourceError(
-        f"Kafka's client cannot log in: {text}",
-        where=where,
-        fix="check security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
-        f"and the files that they name, on the {hosts_text}",
-    )
-
-
-def forbidden_read_error(topic: str, text: str, where: str) -> WrongSourceError:
-    """Return the error of a user without the right to read."""
-    return WrongSourceError(
-        f"the user may not read the topic {topic} ({text})",
-        where=where,
-        fix="grant the user Read and Describe on the topic",
-    )
-
-
-class Message(c.Structure):
-    """``rd_kafka_message_t``. With an error, `payload` is its text."""
-
-    _fields_ = (
-        ("err", c.c_int32),
-        ("topic", c.c_void_p),
-        ("partition", c.c_int32),
-        ("payload", c.c_void_p),
-        ("len", c.c_size_t),
-        ("key", c.c_void_p),
-        ("key_len", c.c_size_t),
-        ("offset", c.c_int64),
-        ("_private", c.c_void_p),
-    )
-
-
 _POINTER, _TEXT, _INT = c.c_void_p, c.c_char_p, c.c_int
 _OUT = c.POINTER(c.c_int64)
 _Calls = Mapping[str, tuple[Any, ...]]
@@ -140,6 +77,67 @@ _SHORT_CALLS: _Calls = {
     "err2str": (_TEXT, _INT),
 }
 """Functions that return at once, in the same form."""
+
+
+class KafkaCode(IntEnum):
+    """The codes of librdkafka and of Kafka that the reader judges; others are reported as text."""
+
+    PARTITION_EOF = -191
+    UNKNOWN_PARTITION = -190
+    UNKNOWN_TOPIC = -188
+    SSL = -181
+    AUTHENTICATION = -169
+    AUTO_OFFSET_RESET = -140
+    OFFSET_OUT_OF_RANGE = 1
+    UNKNOWN_TOPIC_OR_PART = 3
+    LEADER_NOT_AVAILABLE = 5
+    TOPIC_AUTHORIZATION_FAILED = 29
+    UNKNOWN_TOPIC_ID = 100
+
+
+LOGIN_CODES = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
+GONE_CODES = {
+    KafkaCode.UNKNOWN_TOPIC,
+    KafkaCode.UNKNOWN_PARTITION,
+    KafkaCode.UNKNOWN_TOPIC_OR_PART,
+    KafkaCode.UNKNOWN_TOPIC_ID,
+}
+"""No broker knows the partition."""
+
+
+def refused_login_error(text: str, where: str, hosts_text: str) -> WrongSourceError:
+    """Return the error of a client that cannot log in from these hosts."""
+    return WrongSourceError(
+        f"Kafka's client cannot log in: {text}",
+        where=where,
+        fix="check security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
+        f"and the files that they name, on the {hosts_text}",
+    )
+
+
+def forbidden_read_error(topic: str, text: str, where: str) -> WrongSourceError:
+    """Return the error of a user without the right to read."""
+    return WrongSourceError(
+        f"the user may not read the topic {topic} ({text})",
+        where=where,
+        fix="grant the user Read and Describe on the topic",
+    )
+
+
+class Message(c.Structure):
+    """``rd_kafka_message_t``. With an error, `payload` is its text."""
+
+    _fields_ = (
+        ("err", c.c_int32),
+        ("topic", c.c_void_p),
+        ("partition", c.c_int32),
+        ("payload", c.c_void_p),
+        ("len", c.c_size_t),
+        ("key", c.c_void_p),
+        ("key_len", c.c_size_t),
+        ("offset", c.c_int64),
+        ("_private", c.c_void_p),
+    )
 
 
 class LibraryMissingError(Exception):
@@ -304,21 +302,21 @@ class KafkaClient:
         """Return messages to the library, which frees their memory."""
         deque(map(self._library.message_destroy, pointers), maxlen=0)
 
-    def known_begin(self, topic: str, partition: int) -> int:
+    def known_start(self, topic: str, partition: int) -> int:
         """Return the oldest offset according to the newest fetch; negative if it is unknown."""
-        begin, end = c.c_int64(), c.c_int64()
+        start, end = c.c_int64(), c.c_int64()
         name = topic.encode()
-        ends = c.byref(begin), c.byref(end)
+        ends = c.byref(start), c.byref(end)
         self._library.get_watermark_offsets(self._client, name, partition, *ends)
-        return begin.value
+        return start.value
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
         """Ask the broker for the oldest offset and the one after the newest; or return an error."""
-        begin, end = c.c_int64(), c.c_int64()
+        start, end = c.c_int64(), c.c_int64()
         code: int = self._library.query_watermark_offsets(
-            self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms
+            self._client, topic.encode(), partition, c.byref(start), c.byref(end), timeout_ms
         )
-        return code or (begin.value, end.value)
+        return code or (start.value, end.value)
 
     def take_errors(self) -> Iterable[tuple[int, str]]:
         """Yield codes and texts of broker errors since the last call."""

@@ -119,8 +119,8 @@ def _copy_each(addresses: Int64s, lengths: Int64s) -> pa.Array:
     breaks = np.flatnonzero((gaps < 0) | (gaps > _STRETCH_GAP_BYTES)) + 1
     bounds = [0, *breaks.tolist(), len(addresses)]
     stretches = [
-        _copy_ascending(addresses[begin:end], ends[begin:end])
-        for begin, end in itertools.pairwise(bounds)
+        _copy_ascending(addresses[start:end], ends[start:end])
+        for start, end in itertools.pairwise(bounds)
     ]
     return pa.concat_arrays(stretches).cast(pa.binary())
 

@@ -23,18 +23,18 @@ PIECE_MIN = 256
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Offsets of one partition, from `begin` up to but excluding `end`."""
+    """Offsets of one partition, from `start` up to but excluding `end`."""
 
     topic: str
     partition: int
-    begin: int
+    start: int
     end: int
 
     def __post_init__(self) -> None:
-        assert 0 <= self.begin <= self.end, f"no range of offsets: {self.begin} to {self.end}"
+        assert 0 <= self.start <= self.end, f"no range of offsets: {self.start} to {self.end}"
 
     def __str__(self) -> str:
-        return f"topic {self.topic}, partition {self.partition}, offsets {self.begin} to {self.end}"
+        return f"topic {self.topic}, partition {self.partition}, offsets {self.start} to {self.end}"
 
     @property
     def kafka_partition(self) -> KafkaPartition:
@@ -44,7 +44,7 @@ class OffsetRange:
     @property
     def size(self) -> int:
         """Number of offsets; there may be fewer messages."""
-        return self.end - self.begin
+        return self.end - self.start
 
 
 def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
@@ -55,7 +55,7 @@ def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         if last and (last.topic, last.partition, last.end) == (
             part.topic,
             part.partition,
-            part.begin,
+            part.start,
         ):
             joined_ranges[-1] = replace(last, end=part.end)
         elif part.size:
@@ -63,25 +63,25 @@ def join_ranges(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     return joined_ranges
 
 
-def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
+def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
     """Return the ranges from one position of a job to a later one.
 
-    A partition that `begin` lacks is new, so it is read from offset 0. Spark does the same:
+    A partition that `start` lacks is new, so it is read from offset 0. Spark does the same:
     a new partition that begins later has lost records, whatever ``starting-offsets`` says.
     """
     return [
-        OffsetRange(topic, int(partition), begin_offset, end_offset)
+        OffsetRange(topic, int(partition), start_offset, end_offset)
         for topic, partitions in sorted(end.items())
         for partition, end_offset in sorted(partitions.items())
-        if (begin_offset := begin.get(topic, {}).get(partition, 0)) < end_offset
+        if (start_offset := start.get(topic, {}).get(partition, 0)) < end_offset
     ]
 
 
-def begins_for(begin: Offsets, end: Offsets) -> Offsets:
+def starts_for(start: Offsets, end: Offsets) -> Offsets:
     """Return the offsets at which `ranges_between` begins in each partition of `end`."""
     return {
         topic: {
-            partition: min(begin.get(topic, {}).get(partition, 0), end_offset)
+            partition: min(start.get(topic, {}).get(partition, 0), end_offset)
             for partition, end_offset in partitions.items()
         }
         for topic, partitions in end.items()
@@ -116,11 +116,11 @@ def cut_ranges(ranges: Sequence[OffsetRange], piece_count: int) -> list[OffsetRa
     for offset_range in ranges:
         parts = min(round(piece_count * offset_range.size / total), offset_range.size // PIECE_MIN)
         ends = [
-            offset_range.begin + offset_range.size * part // max(parts, 1)
+            offset_range.start + offset_range.size * part // max(parts, 1)
             for part in range(max(parts, 1) + 1)
         ]
         pieces += [
-            replace(offset_range, begin=begin, end=end) for begin, end in itertools.pairwise(ends)
+            replace(offset_range, start=start, end=end) for start, end in itertools.pairwise(ends)
         ]
     return pieces
 
@@ -140,17 +140,17 @@ def share_out(ranges: Sequence[OffsetRange], task_count: int) -> list[list[Offse
     return [sorted(share) for share in shares]
 
 
-def lost_ranges(reached_offsets: Offsets, begins: PartitionOffsets) -> list[OffsetRange]:
+def lost_ranges(reached_offsets: Offsets, starts: PartitionOffsets) -> list[OffsetRange]:
     """Return the ranges of offsets that topics dropped before the job read them.
 
     Args:
         reached_offsets: the offsets up to which the job has read.
-        begins: (topic, partition) → the offset of the oldest record.
+        starts: (topic, partition) → the offset of the oldest record.
     """
     return [
-        OffsetRange(topic, partition, read_to, begin)
-        for (topic, partition), begin in sorted(begins.items())
-        if (read_to := reached_offsets.get(topic, {}).get(str(partition), begin)) < begin
+        OffsetRange(topic, partition, read_to, start)
+        for (topic, partition), start in sorted(starts.items())
+        if (read_to := reached_offsets.get(topic, {}).get(str(partition), start)) < start
     ]
 
 

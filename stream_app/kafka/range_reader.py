@@ -168,7 +168,7 @@ class RangeReader:
             if waiting_ranges[0].kafka_partition in started_partitions:
                 return
             started = waiting_ranges.popleft()
-            self._client.start(started.topic, started.partition, started.begin)
+            self._client.start(started.topic, started.partition, started.start)
             self._started_ranges.append(started)
 
     def _stop_first_range(self) -> None:
@@ -177,7 +177,7 @@ class RangeReader:
 
     def _read_first_range(self) -> Iterator[pa.RecordBatch]:
         target = self._started_ranges[0]
-        progress = _Progress(target, target.begin, self._clock.steady_seconds())
+        progress = _Progress(target, target.start, self._clock.steady_seconds())
         while progress.next_offset < target.end:
             message_count = min(self._batch_size, target.end - progress.next_offset)
             pointers = np.empty(message_count, np.int64)
@@ -252,11 +252,11 @@ class RangeReader:
         if progress.next_offset < progress.target.end:
             self._check_passed(progress.next_offset, progress.target.end, progress)
 
-    def _check_passed(self, begin: int, end: int, progress: _Progress) -> None:
+    def _check_passed(self, start: int, end: int, progress: _Progress) -> None:
         target = progress.target
-        oldest = self._client.known_begin(target.topic, target.partition)
-        if oldest > begin:
-            self._report_loss(target, begin, min(oldest, end), f"the partition begins at {oldest}")
+        oldest = self._client.known_start(target.topic, target.partition)
+        if oldest > start:
+            self._report_loss(target, start, min(oldest, end), f"the partition begins at {oldest}")
 
     def _skip_gap(self, progress: _Progress) -> None:
         """Skip an offset that the partition lacks, to the part of the range that it has."""
@@ -278,9 +278,9 @@ class RangeReader:
         self._report_loss(progress.target, progress.next_offset, offset, available)
         progress.advance(offset, self._clock.steady_seconds())
 
-    def _report_loss(self, target: OffsetRange, begin: int, end: int, available: str) -> None:
+    def _report_loss(self, target: OffsetRange, start: int, end: int, available: str) -> None:
         problem = (
-            f"the records at offsets {begin} to {end} of {target.topic}/{target.partition} cannot "
+            f"the records at offsets {start} to {end} of {target.topic}/{target.partition} cannot "
             f"be read: {available}"
         )
         if self.settings.fails_on_loss:

@@ -17,6 +17,38 @@ _TOKEN = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s=;"']+|=|;)"
 _ESCAPED = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "v": "\v"}
 _FLAGS = ("required", "requisite", "sufficient", "optional")
+OptionPairs = Iterator[tuple[str, str]]
+_DEFAULT_PROTOCOLS = {"TLSv1.2", "TLSv1.3"}
+_OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
+_UNSECURED = "unsecuredLogin"
+_LOGIN_MODULES = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "GSSAPI": "Krb5LoginModule",
+}
+_EQUAL_OPTIONS = (
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.service.name",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.sub.claim.name",
+    "sasl.oauthbearer.token.endpoint.url",
+    "ssl.key.password",
+)
+SECURITY_KEYS = frozenset(
+    {
+        *_EQUAL_OPTIONS,
+        *("sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.mechanism"),
+        *("security.protocol", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm"),
+        *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
+        *("ssl.keystore.password", "ssl.keystore.type"),
+        *("ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type"),
+    }
+)
+"""Options of Java's consumer that this module translates."""
 
 
 class JaasError(ValueError):
@@ -73,40 +105,6 @@ def _unquote(token: str) -> str:
 
 def _unescape(text: str) -> str:
     return chr(int(text, 8)) if text[0] in "01234567" else _CONTROL.get(text, text)
-
-
-OptionPairs = Iterator[tuple[str, str]]
-_DEFAULT_PROTOCOLS = {"TLSv1.2", "TLSv1.3"}
-_OIDC_HANDLER = "OAuthBearerLoginCallbackHandler"
-_UNSECURED = "unsecuredLogin"
-_LOGIN_MODULES = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    "OAUTHBEARER": "OAuthBearerLoginModule",
-    "GSSAPI": "Krb5LoginModule",
-}
-_EQUAL_OPTIONS = (
-    "sasl.kerberos.min.time.before.relogin",
-    "sasl.kerberos.service.name",
-    "sasl.oauthbearer.client.credentials.client.id",
-    "sasl.oauthbearer.client.credentials.client.secret",
-    "sasl.oauthbearer.scope",
-    "sasl.oauthbearer.sub.claim.name",
-    "sasl.oauthbearer.token.endpoint.url",
-    "ssl.key.password",
-)
-SECURITY_KEYS = frozenset(
-    {
-        *_EQUAL_OPTIONS,
-        *("sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.mechanism"),
-        *("security.protocol", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm"),
-        *("ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location"),
-        *("ssl.keystore.password", "ssl.keystore.type"),
-        *("ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.type"),
-    }
-)
-"""Options of Java's consumer that this module translates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,10 +60,10 @@ class JoinedKafkaClient:
         """See `KafkaClient.release`; any client releases any message."""
         next(iter(self._clients.values())).release(pointers)
 
-    def known_begin(self, topic: str, partition: int) -> int:
-        """See `KafkaClient.known_begin`."""
+    def known_start(self, topic: str, partition: int) -> int:
+        """See `KafkaClient.known_start`."""
         client, name = self._client_of(topic)
-        return client.known_begin(name, partition)
+        return client.known_start(name, partition)
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
         """See `KafkaClient.watermarks`."""

@@ -8,8 +8,8 @@ BACKSLASH = ord("\\")
 SLASH = ord("/")
 COMMA = ord(",")
 COLON = ord(":")
-OBJECT_BEGIN, OBJECT_END = ord("{"), ord("}")
-ARRAY_BEGIN, ARRAY_END = ord("["), ord("]")
+OBJECT_START, OBJECT_END = ord("{"), ord("}")
+ARRAY_START, ARRAY_END = ord("["), ord("]")
 
 MINUS, PLUS, POINT = ord("-"), ord("+"), ord(".")
 ZERO, NINE = ord("0"), ord("9")
@@ -19,7 +19,7 @@ PADDING = ord("=")
 SMALL = ord("a") ^ ord("A")
 """The bit that a small letter has and its large one lacks."""
 
-NULL_BEGIN, TRUE_BEGIN, FALSE_BEGIN = ord("n"), ord("t"), ord("f")
+NULL_START, TRUE_START, FALSE_START = ord("n"), ord("t"), ord("f")
 """The first letters of `null`, `true` and `false`; no other token begins with them."""
 
 ESCAPED_BACKSPACE, ESCAPED_FORM_FEED = ord("b"), ord("f")

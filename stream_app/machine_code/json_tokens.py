@@ -16,8 +16,8 @@ import numpy as np
 
 from stream_app.machine_code.compiler import byte_at, compiled, low_zero_bytes, word_at, word_of
 from stream_app.machine_code.json_bytes import (
-    ARRAY_BEGIN,
     ARRAY_END,
+    ARRAY_START,
     ASCII_END,
     BACKSLASH,
     BACKSPACE,
@@ -31,13 +31,13 @@ from stream_app.machine_code.json_bytes import (
     ESCAPED_LINE_FEED,
     ESCAPED_RETURN,
     ESCAPED_TAB,
-    FALSE_BEGIN,
+    FALSE_START,
     FORM_FEED,
     LINE_FEED,
     MINUS,
     NINE,
-    OBJECT_BEGIN,
     OBJECT_END,
+    OBJECT_START,
     PLUS,
     POINT,
     QUOTE,
@@ -187,25 +187,25 @@ def _escaped_byte(letter: int) -> int:
 @compiled
 def character_end(position: int) -> int:  # noqa: C901 - a branch for each row of the standard
     """Return the position after a multi-byte character of UTF-8."""
-    first, second = byte_at(position), byte_at(position + 1)
-    if first < 0xC2 or first > 0xF4:
+    first_byte, second_byte = byte_at(position), byte_at(position + 1)
+    if first_byte < 0xC2 or first_byte > 0xF4:
         return DECLINED
-    if first < 0xE0:
-        return position + 2 if second & CONTINUATION_MASK == CONTINUATION else DECLINED
+    if first_byte < 0xE0:
+        return position + 2 if second_byte & CONTINUATION_MASK == CONTINUATION else DECLINED
     if byte_at(position + 2) & CONTINUATION_MASK != CONTINUATION:
         return DECLINED
     lowest, highest = 0x80, 0xBF
-    if first == 0xE0:
+    if first_byte == 0xE0:
         lowest = 0xA0
-    elif first == 0xED:  # unpaired UTF-16 surrogates
+    elif first_byte == 0xED:  # unpaired UTF-16 surrogates
         highest = 0x9F
-    elif first == 0xF0:
+    elif first_byte == 0xF0:
         lowest = 0x90
-    elif first == 0xF4:
+    elif first_byte == 0xF4:
         highest = 0x8F
-    if second < lowest or second > highest:
+    if second_byte < lowest or second_byte > highest:
         return DECLINED
-    if first < 0xF0:
+    if first_byte < 0xF0:
         return position + 3
     return position + 4 if byte_at(position + 3) & CONTINUATION_MASK == CONTINUATION else DECLINED
 
@@ -249,7 +249,7 @@ def word_end(position: int) -> int:
     word = word_at(position) & _FOUR_BYTES
     if word in (_NULL, _TRUE):
         return position + 4
-    if byte_at(position) == FALSE_BEGIN and word_at(position + 1) & _FOUR_BYTES == _FALSE:
+    if byte_at(position) == FALSE_START and word_at(position + 1) & _FOUR_BYTES == _FALSE:
         return position + 5
     return DECLINED
 
@@ -284,10 +284,10 @@ def value_end(position: int, limit: int) -> int:  # noqa: C901, PLR0912 - a stat
     bit = np.uint64(1)
     while position < limit:
         byte = byte_at(position)
-        if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
+        if byte in (OBJECT_START, ARRAY_START):
             if depth == DEPTH_MAX:
                 return DECLINED
-            is_object = byte == OBJECT_BEGIN
+            is_object = byte == OBJECT_START
             position = blank_end(position + 1, limit)
             if byte_at(position) != (OBJECT_END if is_object else ARRAY_END):
                 object_bits, depth = object_bits << bit | np.uint64(is_object), depth + 1

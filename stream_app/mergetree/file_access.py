@@ -42,7 +42,7 @@ class WrittenFiles:
             partition=partition,
             bucket=bucket,
             total_buckets=total_buckets,
-            added=self.data,
+            added_files=self.data,
             changelog=self.changelog,
             index_entries=self.index_entries,
         )

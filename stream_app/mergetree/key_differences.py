@@ -35,33 +35,33 @@ class Differences:
     Attributes:
         batch: the rows of both sides, one or two for each key, with the column `_SIDE`.
         order: the batch's row numbers, sorted by key.
-        added: the rows whose key only the second side has.
-        removed: the rows whose key only the first side has.
-        older, newer: the first and the second side's row of each key that both have.
+        added_indices: the rows whose key only the second side has.
+        removed_indices: the rows whose key only the first side has.
+        older_indices, newer_indices: the first and the second side's row of each key of both sides.
     """
 
     batch: pa.RecordBatch
     order: Int64s
-    added: Int64s
-    removed: Int64s
-    older: Int64s
-    newer: Int64s
+    added_indices: Int64s
+    removed_indices: Int64s
+    older_indices: Int64s
+    newer_indices: Int64s
 
     @property
-    def changed(self) -> Int64s:
+    def changed_indices(self) -> Int64s:
         """The second side's rows whose values differ from the first side's."""
-        return self.newer[~self.same_values()]
+        return self.newer_indices[~self.same_values()]
 
     def same_values(
         self, ignored_columns: Collection[str] = (), *, as_numbers: bool = False
     ) -> Bools:
-        """Return which keys of both sides have equal values in both rows: bool [len(older)].
+        """Return which keys of both sides have equal values in both rows: bool [m].
 
         Args:
             ignored_columns: columns that are not compared.
             as_numbers: whether NaN differs from NaN and -0.0 equals 0.0, as in Paimon's changelogs.
         """
-        is_same = np.ones(len(self.older), np.bool_)
+        is_same = np.ones(len(self.older_indices), np.bool_)
         for name in self.batch.schema.names:
             if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored_columns:
                 continue
@@ -69,7 +69,8 @@ class Differences:
             is_nested = pa.types.is_nested(column.type)
             column = column if as_numbers or is_nested else _float_bits(column)
             older_values, newer_values = (
-                column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
+                column.take(pa.array(self.order[rows]))
+                for rows in (self.older_indices, self.newer_indices)
             )
             if is_nested:
                 is_same &= same_values(older_values, newer_values)
@@ -81,8 +82,8 @@ class Differences:
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
         """Return added and changed rows in key order; `keep_deletes` adds removed rows as -D."""
-        removed = self.removed if keep_deletes else self.removed[:0]
-        row_indices = np.concatenate((self.added, self.changed, removed))
+        removed = self.removed_indices if keep_deletes else self.removed_indices[:0]
+        row_indices = np.concatenate((self.added_indices, self.changed_indices, removed))
         row_kinds = self._kinds()[row_indices]
         row_kinds[len(row_indices) - len(removed) :] = int(RowKind.DELETE)
         return self._take(row_indices, row_kinds)
@@ -93,16 +94,18 @@ class Differences:
         Args:
             updates: the mask of the keys on both sides whose update is included; None: all.
         """
-        older, newer = self.older, self.newer
+        older, newer = self.older_indices, self.newer_indices
         if updates is not None:
             older, newer = older[updates], newer[updates]
-        row_indices = np.concatenate((self.added, self.removed, older, newer))
-        sizes = [len(self.added), len(self.removed), len(older), len(newer)]
+        row_indices = np.concatenate((self.added_indices, self.removed_indices, older, newer))
+        sizes = [len(self.added_indices), len(self.removed_indices), len(older), len(newer)]
         row_kinds = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
         kinds = np.repeat(np.array([int(kind) for kind in row_kinds], np.int8), sizes)
         # The two rows of a key are neighbours in `order`, so both get the index of the first.
         first_indices = np.minimum(older, newer)
-        sort_keys = np.concatenate((self.added, self.removed, first_indices, first_indices))
+        sort_keys = np.concatenate(
+            (self.added_indices, self.removed_indices, first_indices, first_indices)
+        )
         return self._take(row_indices, kinds, sort_keys=sort_keys)
 
     def _kinds(self) -> npt.NDArray[np.int8]:
@@ -153,8 +156,8 @@ def rows_of_keys(
     names = list(layout.key_names)
     key_layout = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
     differences = batch_differences(key_layout, keys.select(names), rows.select(names))
-    row_indices = differences.order[differences.newer] - keys.num_rows
-    key_indices = differences.order[differences.removed]
+    row_indices = differences.order[differences.newer_indices] - keys.num_rows
+    key_indices = differences.order[differences.removed_indices]
     return rows.take(pa.array(row_indices)), keys.take(pa.array(key_indices))
 
 
@@ -180,10 +183,10 @@ def _compare(window: MergeWindow, layout: KeyValueLayout) -> Differences:
     return Differences(
         batch=batch,
         order=order,
-        added=np.flatnonzero(is_alone & is_after),
-        removed=np.flatnonzero(is_alone & ~is_after),
-        older=pairs + is_after[pairs],
-        newer=pairs + (~is_after[pairs]),
+        added_indices=np.flatnonzero(is_alone & is_after),
+        removed_indices=np.flatnonzero(is_alone & ~is_after),
+        older_indices=pairs + is_after[pairs],
+        newer_indices=pairs + (~is_after[pairs]),
     )
 
 

@@ -39,7 +39,7 @@ class MergeWindow:
         return self.is_last
 
     def key_starts(self, layout: KeyValueLayout) -> Int64s:
-        """Return the beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
+        """Return the start of each key's rows in the order, as segments for NumPy's `reduceat`.
 
         Returns:
             int64 [keys], ascending from 0; empty if the window has no rows.

@@ -29,6 +29,10 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sorted_run import SortedRun
 
+_NO_RANK = np.iinfo(np.int64).max
+_INDEX_BITS = 32
+"""The bits of a rank below the level, for the index of a row in its window."""
+
 
 class RunCursor:
     """The read position in one run: its current batch, and the rows of it that are consumed."""
@@ -123,9 +127,6 @@ def merge_windows(
 
 
 _LEVEL = "_LEVEL"
-_NO_RANK = np.iinfo(np.int64).max
-_INDEX_BITS = 32
-"""The bits of a rank below the level, for the index of a row in its window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+POSTPONED = -2
+"""The number of ``bucket-postpone``, a folder of rows that a compaction moves to their buckets."""
+NOT_FIXED = -1
+"""The option ``bucket`` of a table that has no fixed number of buckets."""
+
 
 class BucketId(NamedTuple):
     """The identity of a bucket in a table.
@@ -15,10 +20,3 @@ class BucketId(NamedTuple):
 
     partition: bytes
     bucket: int
-
-
-POSTPONED = -2
-"""The number of ``bucket-postpone``, a folder of rows that a compaction moves to their buckets."""
-
-NOT_FIXED = -1
-"""The option ``bucket`` of a table that has no fixed number of buckets."""

@@ -162,7 +162,7 @@ class IcebergMetadata:
 
     Attributes:
         version: N, and the sequence number of its latest snapshot.
-        schemas: as JSON, by their number.
+        schemas: number of a schema → its JSON.
         partition_fields: name and field id of each partition key.
         snapshots: oldest first; the last one is the current one.
         tags: name → number of a snapshot in `snapshots`.
@@ -184,6 +184,6 @@ class IcebergMetadata:
     next_row_id: int = 0
 
     @property
-    def current(self) -> IcebergSnapshot:
+    def current_snapshot(self) -> IcebergSnapshot:
         """The latest snapshot."""
         return self.snapshots[-1]

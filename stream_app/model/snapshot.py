@@ -9,6 +9,25 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+SOURCE_END_PROPERTY = "stream_app.source-end"
+"""Key of a snapshot's property: where the epoch ends, in the source's own words."""
+SOURCE_TIME_PROPERTY = "stream_app.source-time"
+"""Key of a snapshot's property: the time of the newest message of its epoch, in ms since 1970."""
+SECONDS_PROPERTY = "stream_app.seconds"
+"""Key of a snapshot's property: seconds of the parts of its epoch before the commit, as JSON."""
+PACE_PROPERTY = "stream_app.pace"
+"""Key of a snapshot's property: the length that its job chose for epochs, with the reason."""
+REPLAY_PROPERTY = "stream_app.replay"
+"""Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
+KEY_SHARES_PROPERTY = "stream_app.key-shares"
+"""Key of a snapshot's property: by how many key shares its rows found their buckets."""
+ROW_SUM_PROPERTY = "stream_app.row-sum"
+"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carry_sums`)."""
+PROOF_PROPERTY = "stream_app.proof"
+"""Key of a snapshot's property: when the table was equal to its source."""
+BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
+"""The identifier of commits that belong to no stream."""
+
 
 class CommitKind(enum.Enum):
     """The kind of a snapshot's commit, by which readers of changes select snapshots."""
@@ -28,35 +47,8 @@ class VersionKind(enum.Enum):
     """A changelog that outlives its snapshot."""
 
 
-SOURCE_END_PROPERTY = "stream_app.source-end"
-"""Key of a snapshot's property: where the epoch ends, in the source's own words."""
-
-SOURCE_TIME_PROPERTY = "stream_app.source-time"
-"""Key of a snapshot's property: the time of the newest message of its epoch, in ms since 1970."""
-
-SECONDS_PROPERTY = "stream_app.seconds"
-"""Key of a snapshot's property: seconds of the parts of its epoch before the commit, as JSON."""
-
-PACE_PROPERTY = "stream_app.pace"
-"""Key of a snapshot's property: the length that its job chose for epochs, with the reason."""
-
-REPLAY_PROPERTY = "stream_app.replay"
-"""Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
-
-KEY_SHARES_PROPERTY = "stream_app.key-shares"
-"""Key of a snapshot's property: by how many key shares its rows found their buckets."""
-
-ROW_SUM_PROPERTY = "stream_app.row-sum"
-"""Key of a snapshot's property: the checksum of all rows (`planning.commit.carry_sums`)."""
-
-PROOF_PROPERTY = "stream_app.proof"
-"""Key of a snapshot's property: when the table was equal to its source."""
-
 TRUNCATE = "TRUNCATE"
 """The operation of a snapshot that deletes all rows of partitions, or of the table."""
-
-BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
-"""The identifier of commits that belong to no stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

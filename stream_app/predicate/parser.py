@@ -150,13 +150,13 @@ class _Parser(TokenCursor):
 
     def parse_all(self) -> Predicate:
         predicate = self._condition()
-        if self.next.kind is not TokenKind.END:
+        if self.next_token.kind is not TokenKind.END:
             raise self.expected_error("AND, OR or the end")
         return predicate
 
     def whole_value(self) -> DataField:
         column = self._column()
-        if self.next.kind is not TokenKind.END:
+        if self.next_token.kind is not TokenKind.END:
             raise self.expected_error("the end")
         return column
 
@@ -194,7 +194,7 @@ class _Parser(TokenCursor):
         if self._test_count > _TESTS_MAX:
             raise self.expected_error(f"at most {_TESTS_MAX} comparisons (IN takes more values)")
         column = self._column()
-        if self.next.key in _OPERATORS:
+        if self.next_token.key in _OPERATORS:
             return self._comparison(column, _OPERATORS[self.take().key])
         if self.accept("IS"):
             is_negated = self.accept("NOT")
@@ -202,7 +202,7 @@ class _Parser(TokenCursor):
             return Not(IsNull(column)) if is_negated else IsNull(column)
         is_negated = self.accept("NOT")
         tests = {"IN": self._in, "BETWEEN": self._between, "LIKE": self._like}
-        test = tests.get(self.next.key)
+        test = tests.get(self.next_token.key)
         if test is not None:
             self.index += 1
             return Not(test(column)) if is_negated else test(column)
@@ -215,7 +215,7 @@ class _Parser(TokenCursor):
 
     def _column(self) -> DataField:
         """Take a column, an inner value, or a call; it is STRING if no column is judged."""
-        token = self.next
+        token = self.next_token
         if token.text in self.functions and self.tokens[self.index + 1].key == "(":
             return self._call(self.functions[self.take().text], token)
         if token.kind is TokenKind.QUOTED:
@@ -256,7 +256,7 @@ class _Parser(TokenCursor):
         """Parse the path to a field, element or value; without a path, the column itself."""
         path: list[Step] = [column.name]
         name = column.name
-        while self.next.key in (".", "["):
+        while self.next_token.key in (".", "["):
             root = column.data_type.root
             if root is TypeRoot.ROW and self.accept("."):
                 column = self._field(name, column.data_type)
@@ -293,12 +293,12 @@ class _Parser(TokenCursor):
         assert data_type.element is not None
         element = replace(column, data_type=data_type.element.as_nullable())
         if data_type.key is None:
-            token = self.next
+            token = self.next_token
             if not token.text.isdecimal() or int(token.text) > _INDEX_MAX:
                 raise self.expected_error(f"the number of an element, from 0 to {_INDEX_MAX}")
             return Element(int(self.take().text)), element
         key = replace(column, data_type=data_type.key)
-        key_token = self.next
+        key_token = self.next_token
         fitted = self._use_literal(key, lambda literal: fitted_literal(literal, key.data_type))
         if not fitted.is_exact:
             problem = f"expected a key of type {data_type.key.as_nullable()}, found {key_token}"
@@ -341,29 +341,29 @@ class _Parser(TokenCursor):
             self.index -= 1
             data_type = column.data_type.as_nullable()
             raise self.expected_error(f"another test than LIKE for a column of type {data_type}")
-        if self.next.kind is not TokenKind.TEXT:
+        if self.next_token.kind is not TokenKind.TEXT:
             raise self.expected_error("a 'pattern'")
         return Matches(column, like_pattern(_unquote(self.take().text)))
 
     def _use_literal(self, column: DataField, use: Callable[[Literal], _T]) -> _T:
         """Consume a literal and use it; the error points at a literal that does not fit."""
-        first_token = self.next
+        first_token = self.next_token
         literal = self._literal(column)
         if not self.judges_columns:
             literal = Literal(LiteralKind.TEXT, "")  # any literal fits, and is not evaluated
         try:
             return use(literal)
         except ValueError as problem:
-            text = self.text[first_token.position : self.next.position].strip()
+            text = self.text[first_token.position : self.next_token.position].strip()
             raise self.error_at(first_token.position, f"expected {problem}, found {text}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
-        if self.next.key in ("+", "-"):
+        if self.next_token.key in ("+", "-"):
             sign = self.take().text
-            if self.next.kind is not TokenKind.NUMBER:
+            if self.next_token.kind is not TokenKind.NUMBER:
                 raise self.expected_error("a number")
-        token = self.next
+        token = self.next_token
         if token.key in TYPED_LITERALS and self.tokens[self.index + 1].kind is TokenKind.TEXT:
             self.index += 2
             return Literal(LiteralKind(token.key), _unquote(self.tokens[self.index - 1].text))

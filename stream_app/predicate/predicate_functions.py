@@ -265,7 +265,7 @@ def _counts(mask: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return counts
 
 
-FUNCTIONS: Mapping[str, ConditionFunction] = {
+CONDITION_FUNCTIONS: Mapping[str, ConditionFunction] = {
     "variant_get": partial(_variant_get, fails=True),
     "try_variant_get": partial(_variant_get, fails=False),
     "array_contains": _array_contains,

@@ -103,19 +103,19 @@ class TokenCursor:
     index: int = field(init=False, default=0)
 
     @property
-    def next(self) -> Token:
+    def next_token(self) -> Token:
         """The next token, which is not consumed."""
         return self.tokens[self.index]
 
     def take(self) -> Token:
         """Consume the next token."""
-        token = self.next
+        token = self.next_token
         self.index += 1
         return token
 
     def accept(self, key: str) -> bool:
         """Consume the next token if it is this keyword or sign."""
-        if self.next.key != key:
+        if self.next_token.key != key:
             return False
         self.index += 1
         return True
@@ -131,7 +131,9 @@ class TokenCursor:
 
     def expected_error(self, expectation: str) -> UsageError:
         """Return the error that names what the parser expected instead of the next token."""
-        return self.error_at(self.next.position, f"expected {expectation}, found {self.next}")
+        return self.error_at(
+            self.next_token.position, f"expected {expectation}, found {self.next_token}"
+        )
 
     def error_at(self, position: int, problem: str, fix: str = "") -> UsageError:
         """Return the error at a position of the text."""

@@ -23,7 +23,11 @@ from stream_app.cdc.bad_reasons import reason_kind
 from stream_app.errors import CorruptFileError, SparkOnlyError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.store_registry import STORE_LOCATIONS, can_open, file_io_of
-from stream_app.quarantine.quarantine_line import fields_of, is_quarantine_file, is_replaced_file
+from stream_app.quarantine.quarantine_line import (
+    fields_of_line,
+    is_quarantine_file,
+    is_replaced_file,
+)
 
 _MARK = "mark-"
 COUNTED_MAX = 1_000_000
@@ -163,8 +167,9 @@ class Quarantine:
         Of several copies of a record it yields the first.
 
         Args:
-            committed_users: as in `unresolved_records`; without them, the records of a replay count
-                as unresolved until `write_snapshots` has found its commit.
+            committed_users: the commit users that have a commit in the table. Without them, the
+                records of a replay count as unresolved until `write_snapshots` has found its
+                commit.
         """
         resolved_identities, yielded_hashes = self._resolved_identities(committed_users), set[int]()
         for record in self.records(newest_first=newest_first):
@@ -242,7 +247,7 @@ class Quarantine:
 
     def _record(self, name: str, line: bytes) -> QuarantinedRecord:
         try:
-            return QuarantinedRecord(file=name, **fields_of(line))
+            return QuarantinedRecord(file=name, **fields_of_line(line))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
                 f"a line is not a record of a quarantine ({error!r}): {line[:80]!r}",

@@ -43,7 +43,7 @@ def lines_of(bad_records: pa.Table) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def fields_of(line: bytes) -> dict[str, Any]:
+def fields_of_line(line: bytes) -> dict[str, Any]:
     """Return the fields of a line's record; key and value are bytes.
 
     Raises:

@@ -21,7 +21,7 @@ from stream_app.errors import SchemaMismatchError
 from stream_app.fileio.counted_file_io import CountedFileIO, RequestCounter, counting_file_io
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
+from stream_app.filestore.data.data_file_reader import READ_BATCH_ROWS, DataFileReader
 from stream_app.filestore.data.part_filter import PartFilter
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
@@ -246,14 +246,14 @@ class FileStoreTable:
         *,
         columns: RowType | None = None,
         system_columns: Container[str] = SYSTEM_COLUMNS,
-        batch_rows_max: int = BATCH_ROWS,
+        batch_rows_max: int = READ_BATCH_ROWS,
         part_filter: PartFilter | None = None,
     ) -> BucketFiles:
         """Return the access to a bucket's files, which makes readers and writers.
 
         Args:
             columns: the columns to read; None: all.
-            system_columns: as `layout`; unused in tables that do not merge by key.
+            system_columns: columns in front of the key; unused in tables that do not merge by key.
             part_filter: chooses the parts of files to read; None: all.
         """
         read_columns = self.schema.fields if columns is None else columns
@@ -277,7 +277,7 @@ class FileStoreTable:
     def discard(self, changes: Iterable[BucketChange]) -> None:
         """Delete the files of changes that no snapshot names or will name."""
         for change in changes:
-            for file in change.written:
+            for file in change.written_files:
                 for path in self.paths.files_of(*change.bucket_id, file):
                     self.file_io.delete(path)
             for entry in change.written_index:

@@ -31,7 +31,7 @@ class NameNumbers:
         names = [name.encode() for name in self._numbers]
         ends = list(accumulate(map(len, names), initial=0))
         size = number_size(max(ends[-1], len(names)))
-        head = bytes((layout.VERSION | size - 1 << 6,)) + _pack([len(names)], size)
+        head = bytes((layout.ENCODING_VERSION | size - 1 << 6,)) + _pack([len(names)], size)
         return head + _pack(ends, size) + b"".join(names)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from stream_app.variants import scalars
 from stream_app.variants.containers import NameNumbers, array_of, object_of
-from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
+from stream_app.variants.layout import SIZE_MAX, VARIANT_NESTING_MAX
 
 _DIGITS = re.compile(r"-?[0-9.]+")
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -65,7 +65,7 @@ def _encode(document: Any, names: NameNumbers, depth: int) -> bytes:
     Raises:
         ValueError: it nests too deeply, or has a name that UTF-8 cannot encode.
     """
-    if depth > NESTING_MAX:
+    if depth > VARIANT_NESTING_MAX:
         raise ValueError("it nests too deeply")
     match document:
         case _Members():

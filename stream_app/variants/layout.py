@@ -41,10 +41,10 @@ SCALAR_SIZES = {
 SHORT_TEXT_MAX = 63
 SMALL_COUNT_MAX = 255
 """Containers of more members have a count of four bytes."""
-VERSION = 1
+ENCODING_VERSION = 1
 SIZE_MAX = 128 << 20
 """Bytes of a value and of its metadata; readers refuse more."""
-NESTING_MAX = 200
+VARIANT_NESTING_MAX = 200
 """Levels of a value. Functions here call themselves at each level."""
 
 

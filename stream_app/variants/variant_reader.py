@@ -12,15 +12,14 @@ from decimal import Decimal
 
 from stream_app.variants import layout
 
+Scalar = None | bool | int | float | Decimal | str | bytes
+
 
 class MalformedVariantError(ValueError):
     """The bytes are not a valid VARIANT."""
 
     def __init__(self) -> None:
         super().__init__("bytes of a VARIANT are damaged")
-
-
-Scalar = None | bool | int | float | Decimal | str | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +91,13 @@ class Variant:
         count = _unsigned_at(self.metadata, 1, size)
         if number >= count:
             raise MalformedVariantError
-        begin, end = (
+        start, end = (
             _unsigned_at(self.metadata, 1 + (number + index) * size, size) for index in (1, 2)
         )
         names = 1 + (count + 2) * size
-        if not begin <= end <= len(self.metadata) - names:
+        if not start <= end <= len(self.metadata) - names:
             raise MalformedVariantError
-        return _decode_text(self.metadata[names + begin : names + end])
+        return _decode_text(self.metadata[names + start : names + end])
 
     def scalar(self) -> Scalar:
         """Return the value of a scalar; a date or time is its number, and a UUID its bytes."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.fileio.store_registry import file_io_of
 from tests.support.pages.browser import CHROMIUM, HANG_MS, TOKEN, order
@@ -44,7 +44,7 @@ def orders(tmp_path: Path) -> SmallTable:
 def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page]:
     """A page at the server of a warehouse; what its console complains of fails the test."""
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, orders.table.clock)
-    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+    with serving_pages(site, "127.0.0.1", 0, TOKEN) as address:
         shown = chromium.new_page(base_url=address, viewport={"width": 1280, "height": 900})
         shown.set_default_timeout(HANG_MS)
         complaints: list[str] = []

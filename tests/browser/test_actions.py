@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.web.job_site import JobSite
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.messages.database_topic import creates
 from tests.support.pages.browser import HANG_MS, TOKEN
@@ -42,7 +42,7 @@ def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
     in_the_way = block_table(job, "invoices")
     job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))
     site = JobSite(shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda _: None)
-    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+    with serving_pages(site, "127.0.0.1", 0, TOKEN) as address:
         page = chromium.new_page(base_url=address, viewport={"width": 390, "height": 800})
         page.set_default_timeout(HANG_MS)
         page.goto("/")

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
@@ -81,7 +81,7 @@ class BadGateway(BaseHTTPRequestHandler):
 
 def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: SmallTable) -> None:
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, StandingClock())
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         page = chromium.new_page(base_url=address)
         page.set_default_timeout(HANG_MS)
         page.goto("/tables/shop.orders")
@@ -94,7 +94,7 @@ def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: S
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
         assert proxy.is_asked.wait(HANG_MS / 1000)  # type: ignore[attr-defined]
         proxy.shutdown()
-    with serving(site, "127.0.0.1", port):
+    with serving_pages(site, "127.0.0.1", port):
         latest = orders.table.snapshots.latest_id()
         expect(page.locator(".facts")).to_contain_text(f"snapshot {latest}")
         expect(page.locator("#live")).to_have_text("live")
@@ -263,7 +263,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
         shown_job(job.config), job.checkpoint, job.clock, history,
         ask_ends=lambda _: {"all": {"0": len(job.sent) + 9}},
     )  # fmt: skip
-    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+    with serving_pages(site, "127.0.0.1", 0, TOKEN) as address:
         shown = chromium.new_page(base_url=address)
         shown.set_default_timeout(HANG_MS)
         for width, scheme in ((375, "dark"), (1280, "light")):

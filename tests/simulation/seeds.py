@@ -102,10 +102,10 @@ def _with_others(
         for actor in actors
         if rng.random() < (0.3 if actor in RARE else 0.6)
     ]
-    begin = len(step.actions)
+    start = len(step.actions)
     actions = tuple(
         Action(f"{step.name}a{number}", actor, verb)
-        for number, (actor, verb) in enumerate(planned, begin)
+        for number, (actor, verb) in enumerate(planned, start)
     )
     faults: tuple[tuple[str, Fault], ...] = ()
     if actions and not is_calm and rng.random() < 0.4:

@@ -7,7 +7,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from tests.simulation.scenario import Scenario
-from tests.simulation.world import BEGIN_MS, World
+from tests.simulation.world import START_MS, World
 
 
 def new_table(tried: Scenario, world: World) -> FileStoreTable:
@@ -18,7 +18,7 @@ def new_table(tried: Scenario, world: World) -> FileStoreTable:
         primary_keys=tried.key,
         partition_keys=partition_keys,
         options={**tried.options, "stream-app.row-checksum": "true"},
-        time_ms=BEGIN_MS,
+        time_ms=START_MS,
     )
     assert SchemaManager(world.files, "/t").create(schema)
     return FileStoreTable("/t", schema, world.files, world.clock)

@@ -27,7 +27,7 @@ from tests.simulation.scenario import COMMITTING, Action, Round, Scenario, Verb
 from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
 from tests.simulation.simulated_table import new_table
-from tests.simulation.world import BEGIN_MS, World
+from tests.simulation.world import START_MS, World
 from tests.support.tables.merge_read import MergeRead
 
 RIVAL_KEYS = 100
@@ -277,7 +277,7 @@ class Simulation:
             for job in self.jobs.values():
                 job.kill()
             # Whatever the time was when they were written.
-            self._at_last(lambda: self.upkeep.sweep(2 * BEGIN_MS))
+            self._at_last(lambda: self.upkeep.sweep(2 * START_MS))
         self.oracle.look_at_all(self._seen())
         self.oracle.check_kept()
         # A tag may go while an expiry looks at it. What it leaves is not an orphan to a sweeper as

@@ -33,7 +33,7 @@ from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.files.memory_file_io import MemoryFileIO
 
-BEGIN_MS = 1_767_225_600_000  # 2026-01-01
+START_MS = 1_767_225_600_000  # 2026-01-01
 OUTAGE_OPERATIONS = 6
 """The operations that fail after the first one.
 
@@ -161,7 +161,7 @@ class World:
         raise CrashError
 
     def lose_power(self) -> None:
-        """All processes are gone, and what was not synced is as it happens to be."""
+        """End all processes, and leave a random part of each file that was not synced."""
         self.lost_power += 1
         for process in self.processes:
             process.killed = True
@@ -252,7 +252,7 @@ class SimulatedClock(Clock):
     """
 
     world: World
-    millis: int = BEGIN_MS
+    millis: int = START_MS
     jump_ms: int = 0
 
     def now_ms(self) -> int:

@@ -64,15 +64,15 @@ class ShopTopic:
         finally:
             consumer.close()
 
-    def values(self, begin: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
+    def values(self, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
         """Values between two places, each partition in its order."""
-        left = {p: offset - begin.get(p, 0) for p, offset in end.items()}
+        left = {p: offset - start.get(p, 0) for p, offset in end.items()}
         left = {partition: count for partition, count in left.items() if count}
         consumer = self._consumer()
         try:
             consumer.assign(self._places(left))
             for place in self._places(left):
-                consumer.seek(place, begin.get(place.partition, 0))
+                consumer.seek(place, start.get(place.partition, 0))
             while left:
                 polled = consumer.poll(timeout_ms=_WAIT_MS)
                 if not polled:

@@ -32,7 +32,7 @@ Offsets = Mapping[int, int]
 class Topic(Protocol):
     """The messages that the table is made from."""
 
-    def values(self, begin: Offsets, end: Offsets) -> Iterator[bytes | None]:
+    def values(self, start: Offsets, end: Offsets) -> Iterator[bytes | None]:
         """Values between two places, each partition in its order."""
         ...
 
@@ -60,7 +60,7 @@ class SoakCheck:
     applied: dict[int, int] = field(default_factory=dict)
     _model: TopicModel = field(default_factory=TopicModel)
     _window: TopicModel = field(default_factory=TopicModel)
-    _window_begin: int = 0
+    _window_start: int = 0
 
     def check(self, crashes: Sequence[tuple[float, float]]) -> None:
         """Look at everything; nobody may write to the table meanwhile.
@@ -85,7 +85,7 @@ class SoakCheck:
         """Paimon's own reader gets what the topic says, after `check` has looked at the same."""
         try:
             rows = [read_row(row) for row in java.read(self.location)]
-            plans = java.changelog(self.location, from_snapshot=self._window_begin + 1)
+            plans = java.changelog(self.location, from_snapshot=self._window_start + 1)
         except PaimonError as error:
             self.complain(f"Paimon's Java reader fails: {error}")
             return
@@ -137,14 +137,14 @@ class SoakCheck:
             elif kind == "-D":
                 replayed.pop((row["dt"], row["id"]), None)
         self._compare("the replayed changelog", replayed, latest)
-        self._window, self._window_begin = TopicModel(), number
+        self._window, self._window_start = TopicModel(), number
         self._window.apply(self.topic.values(first, last))
         self._compare_changes("the changelog", changes)
 
     def _compare_changes(self, subject: str, changes: Sequence[tuple[str, Row]]) -> None:
         if changes_by_key(changes) != self._window.changes:
             self.complain(
-                f"{subject} from snapshot {self._window_begin} on has {len(changes)} changes, "
+                f"{subject} from snapshot {self._window_start} on has {len(changes)} changes, "
                 f"the topic {self._window.change_count}, or others"
             )
 
@@ -170,7 +170,7 @@ class SoakCheck:
         strange = sorted(
             name
             for name, written in self.orphans.items()
-            if not any(begin <= written <= end for begin, end in crashes)
+            if not any(start <= written <= end for start, end in crashes)
         )
         if strange:
             self.complain(f"{len(strange)} orphans are of no crash: {strange[:3]}")
@@ -207,7 +207,7 @@ def _by_key(check: SoakCheck, rows: Iterable[Row]) -> dict[Key, Row]:
     return by_key
 
 
-def _changelog(table: Any, begin: int, end: int) -> Iterator[tuple[str, Row]]:
-    for batch in table.changelog(start="from-snapshot", snapshot=begin, end=end):
+def _changelog(table: Any, start: int, end: int) -> Iterator[tuple[str, Row]]:
+    for batch in table.changelog(start="from-snapshot", snapshot=start, end=end):
         for row in batch.rows.to_pylist():
             yield row.pop("rowkind"), row

@@ -31,15 +31,15 @@ EPOCHS, MESSAGES = 5, 30
 class Messages(list[bytes]):
     """A topic of one partition."""
 
-    def values(self, begin: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
-        yield from islice(self, begin.get(0, 0), end[0])
+    def values(self, start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[bytes | None]:
+        yield from islice(self, start.get(0, 0), end[0])
 
 
 def sold() -> Messages:
     return Messages(value for _, value in Shop(Random(3)).changes(EPOCHS * MESSAGES))
 
 
-def written(path: Path, messages: Sequence[bytes]) -> SoakCheck:
+def write_table(path: Path, messages: Sequence[bytes]) -> SoakCheck:
     """A table as the job makes it of these messages."""
     table = small_table(
         path,
@@ -66,7 +66,7 @@ def written(path: Path, messages: Sequence[bytes]) -> SoakCheck:
 @pytest.fixture(scope="module")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("soak") / "shop.db" / "orders"
-    written(path, sold())
+    write_table(path, sold())
     return path
 
 
@@ -123,7 +123,7 @@ def test_a_lost_row_and_its_lost_change_are_found(tmp_path: Path) -> None:
     last = last_insert(messages)
     lost: list[Any] = list(messages)
     lost[last] = None
-    check = replace(written(tmp_path / "orders", lost), topic=messages)
+    check = replace(write_table(tmp_path / "orders", lost), topic=messages)
     complaint = wrong(check)
     assert "the table lacks 1 rows" in complaint
     assert "the changelog from snapshot 1 on has" in complaint
@@ -134,7 +134,7 @@ def test_a_row_too_many_is_found(tmp_path: Path) -> None:
     last = last_insert(messages)
     values_by_key: list[Any] = list(messages)
     values_by_key[last] = None
-    check = replace(written(tmp_path / "orders", messages), topic=Messages(values_by_key))
+    check = replace(write_table(tmp_path / "orders", messages), topic=Messages(values_by_key))
     assert "has 1 too many" in wrong(check)
 
 
@@ -145,7 +145,7 @@ def test_a_changed_value_is_found(tmp_path: Path) -> None:
     document = json.loads(other[last])
     document["after"]["customer"] = "Nobody"
     other[last] = json.dumps(document).encode()
-    check = replace(written(tmp_path / "orders", other), topic=messages)
+    check = replace(write_table(tmp_path / "orders", other), topic=messages)
     assert "and 1 others" in wrong(check)
 
 

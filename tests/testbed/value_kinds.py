@@ -95,8 +95,8 @@ def _moment(fraction: int, *, first: int = 1900, years: int = 200) -> Callable[[
     def make(random: Random) -> dt.datetime:
         seconds = random.randrange(years * 365 * 86_400)
         micros = random.randrange(10**fraction) * 10 ** (6 - fraction)
-        begin = dt.datetime(first, 1, 2)  # noqa: DTZ001 - of columns without a zone
-        return begin + dt.timedelta(seconds=seconds, microseconds=micros)
+        start = dt.datetime(first, 1, 2)  # noqa: DTZ001 - of columns without a zone
+        return start + dt.timedelta(seconds=seconds, microseconds=micros)
 
     return make
 

@@ -138,8 +138,8 @@ class Workload:
     def _insert(self, table: SourceTable, count: int) -> None:
         names = [*table.key_names, *(column.name for column in table.columns)]
         row = f"({', '.join(['%s'] * len(names))})"
-        for begin in range(0, count, 50):
-            row_count = min(50, count - begin)
+        for start in range(0, count, 50):
+            row_count = min(50, count - start)
             parameters: list[Any] = []
             for number in range(table.used, table.used + row_count):
                 parameters += [*table.key_of(number), *map(self._value, table.columns)]

@@ -12,6 +12,8 @@ from tests.tidy.project_files import modules, tree_of
 
 CALLS_MAX = 10
 """Calls of NumPy and `pyarrow.compute` in a function that needs no drawing to be read."""
+STEPS_MAX = 30
+"""Such calls, selections by an index, and operators, in a function that needs no drawing."""
 
 COMPUTING = frozenset({"numpy", "pyarrow.compute"})
 EXAMPLES = ("tests/unit/test_worked_examples.py", "tests/unit/test_worked_texts.py")
@@ -46,6 +48,16 @@ def test_dense_functions_are_seen(calls: int, is_dense: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("step", "is_dense"),
+    [("x = x[i]", True), ("x = x & i", True), ("x = ~x", True), ("x[0]", False), ("x + 1", False)],
+)
+def test_selections_and_operators_are_seen(step: str, is_dense: bool) -> None:
+    lines = ["x = np.array(x)", *[step] * STEPS_MAX]
+    module = f"import numpy as np\ndef f(x, i):\n    {'; '.join(lines)}\n"
+    assert [function.name for function in dense_functions(ast.parse(module))] == ["f"] * is_dense
+
+
+@pytest.mark.parametrize(
     ("docstring", "is_drawn"),
     [("Rows.\n\n    Four::\n\n        [1, 2]\n    ", True), ("Four rows.", False)],
 )
@@ -57,13 +69,31 @@ def test_drawings_are_seen(docstring: str, is_drawn: bool) -> None:
 
 
 def dense_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Functions and methods with more calls than a reader follows without an example."""
+    """Functions and methods with more steps than a reader follows without an example."""
     aliases = computing_aliases(tree)
     for node in ast.walk(tree) if aliases else ():
         if isinstance(node, ast.FunctionDef):
-            calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-            if sum(begins_with(call.func, aliases) for call in calls) > CALLS_MAX:
+            parts = [part for line in node.body for part in ast.walk(line)]
+            calls = [part for part in parts if isinstance(part, ast.Call)]
+            call_count = sum(begins_with(call.func, aliases) for call in calls)
+            step_count = call_count + sum(map(is_step, parts))
+            if call_count > CALLS_MAX or (call_count and step_count > STEPS_MAX):
                 yield node
+
+
+def is_step(part: ast.AST) -> bool:
+    """Return whether a part of a function selects or combines values that may be arrays.
+
+    A constant index or operand is of a list, a tuple or a counter more often than of an array.
+    """
+    match part:
+        case ast.Subscript(slice=ast.Constant()):
+            return False
+        case ast.BinOp(left=ast.Constant()) | ast.BinOp(right=ast.Constant()):
+            return False
+        case ast.Subscript() | ast.BinOp() | ast.UnaryOp(op=ast.Invert()):
+            return True
+    return False
 
 
 def computing_aliases(tree: ast.Module) -> set[str]:

@@ -19,6 +19,9 @@ EMPTY = frozenset(
 )
 """They say how a value came about, not what it is: `files`, `row`, `schema` say that."""
 
+VERBS = frozenset({"begin", "begins"})
+"""A job begins an epoch; the first position of a range is its `start`."""
+
 EMPTY_PARTS = frozenset({"found", "told"})
 """Words that say as little within a name: `is_shown` says more than `is_told`."""
 
@@ -38,6 +41,12 @@ PLURALS_STORED = frozenset(
 )
 """Numbers whose names are keys of files."""
 
+SEAMS = frozenset(
+    ["OPTIONS", "WORD", "change_times", "describe", "main", "survey", "text", "versions"]
+)
+"""Names that several modules define on purpose: options and facts of each format, programs,
+bytes of a machine word, and the `text` of Thrift beside those that stand behind their module."""
+
 NUMBER_WORDS = frozenset({"max", "min", "num", "total"})
 """First words that say that a number follows, as in Paimon's `num_levels`."""
 
@@ -56,6 +65,25 @@ def test_no_class_name_is_defined_twice() -> None:
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in places.items() if count > 1] == []
+
+
+def test_imported_functions_and_constants_are_defined_once() -> None:
+    """A name that no module imports is of its module alone, such as the `run` of a command."""
+    trees = [tree_of(name) for name in modules("stream_app")]
+    places = Counter(name for tree in trees for name in set(public_definitions(tree)))
+    imported = {name for tree in trees for name in imported_names(tree)}
+    several = {name for name, count in places.items() if count > 1 and name in imported}
+    assert several == SEAMS, "name it by what it is, or import it"
+
+
+def test_definitions_and_imports_are_seen() -> None:
+    tree = ast.parse(
+        "from stream_app.model.row import MAX, one_row as a_row\nfrom os import path\n"
+        "def f(): pass\ndef _g(): pass\nLIMIT: int = 3\n_SIZE = SIZE = 4\nKey = TypeVar('Key')\n"
+        "class Row: pass"
+    )
+    assert list(public_definitions(tree)) == ["f", "LIMIT", "SIZE"]
+    assert list(imported_names(tree)) == ["MAX", "one_row"]
 
 
 def test_aliases_of_types_are_defined_once() -> None:
@@ -91,7 +119,7 @@ def test_values_have_no_empty_names(storey: str) -> None:
         if _storey(module) == storey
         for name in values(tree_of(module))
     )
-    assert not EMPTY & names.keys(), "name the value by what it is, such as files or row"
+    assert not (EMPTY | VERBS) & names.keys(), "name the value by what it is, such as files or row"
 
 
 def test_no_value_but_a_field_is_called_of() -> None:
@@ -220,6 +248,33 @@ def other_names(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield name
+
+
+def public_definitions(tree: ast.Module) -> Iterator[str]:
+    """Names of a module's functions and constants; no aliases of types, and no classes."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name):
+                names = [name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                continue
+        for name in names:
+            is_type = name[:1].isupper() and not name.isupper()
+            if not name.startswith("_") and not is_type:
+                yield name
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """Names that a module imports from the product's modules."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=aliases):
+                if module.startswith("stream_app"):
+                    yield from (alias.name for alias in aliases)
 
 
 def type_aliases(tree: ast.Module) -> Iterator[str]:

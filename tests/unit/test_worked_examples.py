@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import cast
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,10 +14,11 @@ from stream_app.cdc.columns.byte_patterns import byte_pattern
 from stream_app.cdc.debezium.decoding.image_heads import find_heads
 from stream_app.cdc.debezium.decoding.known_frames import KnownFrames
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE, plan_rows
-from stream_app.format.binary_row_columns import encode_columns
+from stream_app.format.binary_row_columns import Words, encode_columns
 from stream_app.format.bucket_hash import bucket_of, hash_rows
 from stream_app.format.curve_order import hilbert_order, z_order
 from stream_app.format.deletion_vector import DeletionVector
+from stream_app.format.file_index.xx_hash import _mix_rest
 from stream_app.mergetree.key_value_batch import (
     KeyValueLayout,
     batches_of_whole_keys,
@@ -24,17 +28,31 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.lookup.key_lookup import rows_with_keys
 from stream_app.mergetree.merge_engines.aggregates.collected import collect_elements
 from stream_app.mergetree.merge_engines.aggregates.combined_values import combine_segments
+from stream_app.mergetree.merge_engines.aggregates.elements import NestedColumn
+from stream_app.mergetree.merge_engines.aggregates.limited_elements import (
+    SegmentElements,
+    _in_rounds,
+    merge_maps_by_time,
+)
 from stream_app.mergetree.merge_engines.aggregates.listagg import join_texts
 from stream_app.mergetree.merge_engines.aggregates.segment_changes import ChangeOp, SegmentChanges
 from stream_app.mergetree.merge_engines.key_segments import KeySegments
 from stream_app.mergetree.merge_engines.partial_update import grouped_changes
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import cut_between_keys
+from stream_app.mergetree.write.history_versions import HistoryRule, _timelines
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.merge.merge_rules import ColumnAggregate, MergeRules, SequenceGroup
 from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.table.key_index.placed_changes import NOWHERE, KeyChanges, place_changes
+from stream_app.table.key_index.table_key_reader import (
+    BUCKET_CODE,
+    HASH_COLUMN,
+    IS_LIVE,
+    _newest_in_each_bucket,
+)
 
 SCHEMA = pa.schema(
     [("_SEQUENCE_NUMBER", pa.int64()), ("_VALUE_KIND", pa.int8()), ("k", pa.int32())]
@@ -99,7 +117,7 @@ def test_rows_of_four_records() -> None:
     has_after = np.array([True, True, False, True])
     ops = np.array([CREATE, UPDATE, DELETE, UPDATE], np.uint8)
     plan = plan_rows(ops, has_before, has_after, True)
-    assert plan.record_index.tolist() == [0, 1, 1, 2, 3]
+    assert plan.record_indices.tolist() == [0, 1, 1, 2, 3]
     assert plan.row_kinds.tolist() == [
         RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE,
         RowKind.UPDATE_AFTER,
@@ -211,13 +229,103 @@ def test_changes_of_a_key_that_begins_with_a_delete() -> None:
 def test_partitions_of_keys_that_settle() -> None:
     changes = KeyChanges(
         key_numbers=np.array([0, 0, 1, 1]),
-        partition=np.array([8, 8, 8, 9]),
-        adds=np.array([True, False, True, True]),
-        ends=np.array([False, True, False, False]),
-        before=np.array([7, NOWHERE]),
+        partitions=np.array([8, 8, 8, 9]),
+        is_removal=np.array([False, True, False, False]),
+        partitions_before=np.array([7, NOWHERE]),
     )
     stays = place_changes(changes, OlderRowRule.STAYS)
     assert stays.change_numbers.tolist() == [0, 1, 2, 3]
-    assert stays.partition.tolist() == [7, 7, 8, 8]
-    assert stays.after.tolist() == [NOWHERE, 8]
+    assert stays.partitions.tolist() == [7, 7, 8, 8]
+    assert stays.partitions_after.tolist() == [NOWHERE, 8]
     assert place_changes(changes, OlderRowRule.SKIPS).change_numbers.tolist() == [2]
+
+
+def test_the_last_bytes_of_texts_are_read_as_drawn() -> None:
+    starts, lengths = np.array([0, 100, 200, 300]), np.array([45, 13, 6, 2])
+    words = RecordedWords([])
+    _mix_rest(np.zeros(4, np.uint64), cast(Words, words), starts, lengths)
+    assert words.positions == [
+        [32, 100], [], [], [40, 108, 200], [44, 112, 204, 300], [205, 301], [],
+    ]  # fmt: skip
+
+
+@dataclass
+class RecordedWords:
+    """Words that are all 0, and the positions that were read."""
+
+    positions: list[list[int]]
+
+    def __getitem__(self, positions: Int64s) -> Words:
+        self.positions.append(positions.tolist())
+        return np.zeros(len(positions), np.uint64)
+
+
+def test_the_newest_rows_of_keys_in_buckets() -> None:
+    keys = [5, 5, 5, 6, 7, 7]
+    batch = pa.record_batch(
+        {
+            HASH_COLUMN: pa.array(keys, pa.int32()),
+            BUCKET_CODE: pa.array([0, 0, 1, 0, 0, 1], pa.int32()),
+            "_KEY_SNAPSHOT_NUMBER": [1, 2, 1, 1, 1, 2],
+            "_SEQUENCE_NUMBER": [0] * 6,
+            IS_LIVE: [True, False, True, True, False, False],
+            "k": keys,
+        }
+    )
+    assert _newest_in_each_bucket(batch, 5).tolist() == [3, 2, 4, 5]
+
+
+def test_values_that_are_folded_in_rounds() -> None:
+    timed = pa.struct([("text", pa.string()), ("time", pa.int32())])
+    maps = pa.array(
+        [
+            {"a": {"text": "x", "time": 1}},
+            {"a": {"text": "y", "time": 3}, "b": {"text": "z", "time": 1}},
+            {"a": {"text": "w", "time": 2}, "b": None},
+        ],
+        pa.map_(pa.string(), timed),
+    )
+    changes = SegmentChanges(np.arange(3), np.array([0]))
+    merged = merge_maps_by_time(maps, changes, ColumnAggregate(function="merge_map_with_keytime"))
+    assert isinstance(merged, pa.Array)
+    assert merged.to_pylist() == [[("a", {"text": "y", "time": 3})]]
+    texts = pa.array([["a"], ["b", "c"], ["d"]])
+    rounds = _in_rounds(
+        NestedColumn.of_column(texts),
+        SegmentChanges(np.arange(3), np.array([0, 2])),
+        SegmentElements.merge_with,
+        lambda present, _: present,
+    )
+    assert isinstance(rounds, pa.Array)
+    assert rounds.to_pylist() == [["a", "b", "c"], ["d"]]
+
+
+def test_the_versions_of_a_key() -> None:
+    schema = pa.schema(
+        [
+            *SCHEMA, pa.field("start", pa.int64()), pa.field("end", pa.int64()),
+            pa.field("is_current", pa.bool_()), pa.field("value", pa.string()),
+        ]
+    )  # fmt: skip
+    columns = HistoryColumns(
+        sequence="ts",
+        valid_from="start",
+        valid_to="end",
+        is_current="is_current",
+        untracked_columns=frozenset(),
+    )
+    layout = KeyValueLayout(schema=schema, key_names=("k", "start"))
+    states = pa.record_batch(
+        [
+            [1, -1, 2, 3, 4], [0, 0, 0, 0, int(RowKind.DELETE)], [5] * 5, [10, 20, 20, 30, 40],
+            pa.nulls(5, pa.int64()), pa.nulls(5, pa.bool_()), ["A", "B", "C", "C", None],
+        ],
+        schema=schema,
+    )  # fmt: skip
+    versions, to_hide = _timelines(states, HistoryRule(columns, layout, keeps_earlier=False))
+    shown = versions.select(["start", "end", "value"]).to_pydict()
+    assert shown == {"start": [10, 20], "end": [20, 40], "value": ["A", "C"]}
+    assert to_hide.select(["start", "value"]).to_pydict() == {
+        "start": [20, 30],
+        "value": ["C", "C"],
+    }

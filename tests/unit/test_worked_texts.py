@@ -14,7 +14,9 @@ from stream_app.cdc.computed.time_functions import instants_of
 from stream_app.cdc.debezium.bson.array_texts import arrays_as_texts
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
 from stream_app.cdc.json_records.origin_fields import parse_times_ms
+from stream_app.cdc.plain.cloud_events import _DATA
 from stream_app.cdc.transactions import MessageKind
+from stream_app.cdc.wire.event_data import _unwrap_together
 from stream_app.format.binary_row_columns import encode_columns, text_words
 from stream_app.format.bucket_hash import murmur_hashes
 from stream_app.format.casting.from_text import text_to_integer
@@ -99,7 +101,7 @@ def test_markers_count_the_changes_of_transactions_as_drawn() -> None:
     transactions = debezium_transactions(pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA))
     kinds = [MessageKind.BEGIN, MessageKind.CHANGE, MessageKind.END, MessageKind.END]
     assert transactions.kinds.tolist() == kinds
-    assert transactions.end_markers.message_index.tolist() == [2, 3]
+    assert transactions.end_markers.message_indices.tolist() == [2, 3]
     assert transactions.end_markers.owners.tolist() == [0, 0, 1]
     assert transactions.end_markers.tables.to_pylist() == ["s.a", "s.b", "s.a"]
     assert transactions.end_markers.counts.tolist() == [1, 2, 3]
@@ -113,3 +115,16 @@ def test_texts_are_hashed_as_drawn() -> None:
     """The first number is `hash('Spark')` of Spark, whose function is the same."""
     hashes = murmur_hashes(text_words(pa.array(["Spark", "", "kafka io", "abc"])))
     assert hashes.tolist() == [228093765, 142593372, 1548311382, 1322437556]
+
+
+def test_events_that_are_read_in_columns_as_drawn() -> None:
+    values = pa.array(
+        [
+            b'{"specversion":"1.0","data":{"a":1}}',
+            b'{"specversion":"1.0","data":{"a":1},"b":2}',
+            b'{"data":{"a":1},"specversion":"1.0"}',
+            b'{"specversion":"1.0","data_base64":"eyJhIjoxfQ=="}',
+        ]
+    )
+    indices, messages = _unwrap_together(values, _DATA)
+    assert (indices.tolist(), messages.to_pylist()) == ([0], [b'{"a":1}'])

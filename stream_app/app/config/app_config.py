@@ -38,7 +38,7 @@ from stream_app.app.config.values import (
     WrongValueError,
     free_text,
 )
-from stream_app.catalog.catalog_options import option_problems
+from stream_app.catalog.catalog_options import catalog_option_problems
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import (
     STORE_OPTIONS,
@@ -48,6 +48,26 @@ from stream_app.fileio.store_registry import (
 from stream_app.model.near_names import nearest_names, unknown_name
 from stream_app.model.schema.data_type import RowType
 from stream_app.planning.sync.table_share import TableShare
+
+_SECTIONS = {
+    "source": SourceConfig,
+    "table": TableConfig,
+    "sync": SyncConfig,
+    "expectations": ExpectationsConfig,
+    "stream": StreamConfig,
+}
+FREE_SECTIONS = ("catalog", "file-system", "spark")
+"""Sections whose keys Paimon's catalogs, the file systems and Spark declare."""
+KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
+    **{name: keys_of(section) for name, section in _SECTIONS.items()},
+    **{name: {} for name in FREE_SECTIONS},
+}
+REMOVED_KEYS = {
+    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
+    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
+}
+KEY_FAMILIES = {name: families_of(section) for name, section in _SECTIONS.items()}
+"""Section → prefix of keys → the family of these keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,27 +127,6 @@ class AppConfig:
         if isinstance(value, enum.Enum):
             return value.value
         return self._without_secrets(value) if isinstance(value, Mapping) else value
-
-
-_SECTIONS = {
-    "source": SourceConfig,
-    "table": TableConfig,
-    "sync": SyncConfig,
-    "expectations": ExpectationsConfig,
-    "stream": StreamConfig,
-}
-FREE_SECTIONS = ("catalog", "file-system", "spark")
-"""Sections whose keys Paimon's catalogs, the file systems and Spark declare."""
-KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
-    **{name: keys_of(section) for name, section in _SECTIONS.items()},
-    **{name: {} for name in FREE_SECTIONS},
-}
-REMOVED_KEYS = {
-    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
-    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
-}
-PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""Section → prefix of keys → the family of these keys."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
@@ -218,7 +217,7 @@ def _store_setting(
     if section in FREE_SECTIONS:
         section_values[key] = free_text(setting)
         return
-    for prefix, family in PREFIXES.get(section, {}).items():
+    for prefix, family in KEY_FAMILIES.get(section, {}).items():
         if key.startswith(prefix):
             name = key.removeprefix(prefix)
             section_values.setdefault(family.name, {})[name] = family.convert(setting, name)
@@ -232,7 +231,7 @@ def _unknown_key(section: str, key: str) -> str:
     """Return the problem of an unknown key, with the key that was probably meant, or all keys."""
     if replacement := REMOVED_KEYS.get(f"{section}.{key}"):
         return f"was removed: {replacement}"
-    names = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    names = [*KEYS[section], *(f"{prefix}…" for prefix in KEY_FAMILIES.get(section, {}))]
     suggestion = _suggestion(section, key, names)
     if suggestion is None:
         return f"unknown key {key!r}; known: {', '.join(names)}"
@@ -241,9 +240,9 @@ def _unknown_key(section: str, key: str) -> str:
 
 def _suggestion(section: str, key: str, names: Sequence[str]) -> str | None:
     """Return the key that was probably meant, in this section or another one; else None."""
-    begin, dot, rest = key.partition(".")
-    heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near_heads := nearest_names(begin, heads)):
+    head, dot, rest = key.partition(".")
+    heads = [prefix.rstrip(".") for prefix in KEY_FAMILIES.get(section, {})]
+    if dot and (near_heads := nearest_names(head, heads)):
         return f"{near_heads[0]}.{rest}"
     nearest_keys = nearest_names(key, names)
     elsewhere = [f"{name}.{key}" for name, keys in KEYS.items() if name != section and key in keys]
@@ -281,7 +280,7 @@ def _joint_problems(config: AppConfig, given_keys: Collection[str]) -> Iterator[
 
 def _catalog_problems(job_tables: JobTables) -> Iterator[tuple[str, str]]:
     options, section = job_tables.catalog, job_tables.section
-    for key, problem in option_problems(options):
+    for key, problem in catalog_option_problems(options):
         yield f"catalog.{key}", problem
     warehouse = options.get("warehouse", section.warehouse)
     if options and warehouse != section.warehouse:

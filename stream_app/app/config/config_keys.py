@@ -1,7 +1,7 @@
-"""Declares the keys of the configuration's sections, each with its converter, default and meaning.
+"""Declares a section's field as a key of the configuration, with converter, default and meaning.
 
-A field of a section's class is a key. The declarations generate docs/reference/options.md, and
-`app_config` reads a configuration by them.
+The sections' classes call `config_key` and `config_key_family`. A test generates
+docs/reference/options.md from the declarations, and `app_config` reads a configuration by them.
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class TopicReader(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConfig:
-    """Section ``[source]``.
-
-    The declaration of a key has its meaning.
+    """Section ``[source]``: the topics or the database that the job reads, and their format.
 
     Attributes:
         lowers_names: whether columns have the source's names converted to lower case, according to

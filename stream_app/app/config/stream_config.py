@@ -15,7 +15,7 @@ from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.planning.sync.table_share import TableShare
 
-ENVIRONMENT = "environment"
+ENVIRONMENT_ADDRESS = "environment"
 """The value of an address that the client library takes from its own variables."""
 
 
@@ -60,10 +60,7 @@ def share_text(setting: Setting) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
-    """Section ``[stream]``.
-
-    The declaration of a key has its meaning.
-    """
+    """Section ``[stream]``: the job's checkpoint, its epochs, and the channels that report it."""
 
     checkpoint: str = config_key(
         values.folder,
@@ -194,14 +191,14 @@ class StreamConfig:
         values.text, None, is_secret=True, meaning="The secret that signs notices."
     )
     otlp_endpoint: str | None = config_key(
-        values.web_address(ENVIRONMENT),
+        values.web_address(ENVIRONMENT_ADDRESS),
         None,
         meaning="The address of an OpenTelemetry collector for traces of epochs, such as "
         "`http://collector:4318`. `environment`: OpenTelemetry's variables name it; absent: "
         "the job sends none ([OpenTelemetry](operate/monitoring.md#opentelemetry)).",
     )
     openlineage_url: str | None = config_key(
-        values.web_address(ENVIRONMENT),
+        values.web_address(ENVIRONMENT_ADDRESS),
         None,
         meaning="The address of a lineage service, such as `http://marquez:5000`. "
         "`environment`: the client's own variables and file name it; absent: the job sends "

@@ -16,7 +16,7 @@ from stream_app.app.config import values
 from stream_app.app.config.config_keys import config_key, config_key_family
 from stream_app.app.config.values import Setting, WrongValueError
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING
-from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS, TRUNCATE_OPTION
+from stream_app.cdc.json_records.json_options import SOURCE_COLUMN_OPTIONS, TRUNCATE_OPTION
 from stream_app.model.near_names import unknown_name
 from stream_app.model.source.mapping_options import (
     InexactTimes,
@@ -31,7 +31,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 
 TABLE_FORMAT_KEYS = {
     option.key: values.one_of(*option.only) if option.only else values.text
-    for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
+    for option in (*SOURCE_COLUMN_OPTIONS, TRUNCATE_OPTION)
     if option.key not in (TYPE_MAPPING, INEXACT, JSON_AS)
 }
 """Options of the format that can be set for one table."""
@@ -86,10 +86,7 @@ def table_setting(setting: Setting, key: str) -> TableSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncConfig:
-    """Section ``[sync]``.
-
-    The declaration of a key has its meaning.
-    """
+    """Section ``[sync]``: the tables of a job of many tables, and how they follow the source."""
 
     warehouse: str = config_key(
         values.text,

@@ -20,7 +20,7 @@ from stream_app.cdc.column_drift import (
     DriftKind,
     parse_aliases,
 )
-from stream_app.cdc.json_records.json_options import TRUNCATE
+from stream_app.cdc.json_records.json_options import TRUNCATE_KEY
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.errors import UsageError
 from stream_app.model.options.bucket_options import PARTITION_LOOKUP
@@ -133,7 +133,7 @@ def _table_problems(
     option_keys = {option.key for option in declaration.options}
     for name in sync_config.named_tables():
         table_options = sync_config.format_options_of(name)
-        for key in table_options.keys() - option_keys - {TRUNCATE}:
+        for key in table_options.keys() - option_keys - {TRUNCATE_KEY}:
             yield (
                 f"sync.tables.{name}.{key}",
                 f"source.format = {declaration.name!r} has no such option",

@@ -36,10 +36,7 @@ _HISTORY = "options.history"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
-    """Section ``[table]``, whose `options` are Paimon's.
-
-    The declaration of a key has its meaning.
-    """
+    """Section ``[table]``: the table of a job of one table; its `options` are Paimon's."""
 
     warehouse: str = config_key(
         values.text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from stream_app.app.config.app_config import FREE_SECTIONS, KEYS, PREFIXES, AppConfig
+from stream_app.app.config.app_config import FREE_SECTIONS, KEY_FAMILIES, KEYS, AppConfig
 from stream_app.app.config.values import milliseconds
 from stream_app.app.text.listing import age_text
 from stream_app.message_format_registry import FORMATS
@@ -42,7 +42,7 @@ def _prefix(format_section: str, section: str, name: str) -> str | None:
     """Return the key prefix of a family of options, or None if the field holds one value."""
     if name == "format_options":
         return f"{format_section}."
-    families = PREFIXES.get(section, {})
+    families = KEY_FAMILIES.get(section, {})
     return next((prefix for prefix, family in families.items() if family.name == name), None)
 
 

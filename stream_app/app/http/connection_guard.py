@@ -101,7 +101,7 @@ def listener_to_close(stages: Mapping[_T, WaitStage], limit: int) -> _T | None:
 
 @dataclass(slots=True)
 class Guard:
-    """The guard of one port.
+    """The limits of one port's connections, which closes the slow ones.
 
     Attributes:
         name: the port's name in log lines.

@@ -17,6 +17,8 @@ from stream_app.table.compact.compaction_report import CompactionReport, reports
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
+_SNAPSHOTS_READ = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRow:
@@ -77,9 +79,6 @@ def compactions_of(
         else:
             rows += [_recorded_row(snapshot, report) for report in reports]
     return sorted(rows, key=lambda row: (row.partition, row.bucket))
-
-
-_SNAPSHOTS_READ = 20
 
 
 def policy_rules(table: FileStoreTable, latest_snapshot: Snapshot | None) -> str | None:

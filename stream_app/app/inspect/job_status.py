@@ -177,7 +177,7 @@ class JobStatus:
         held_table = job_state.held_tables.get(name)
         if held_table is None:
             return TableStatus(table=name, state=state, reason=reason), TableFacts()
-        lag = _lag(held_table.begin, ends_of(name))
+        lag = _lag(held_table.start, ends_of(name))
         reason, state = held_table.reason, JobTableState.HELD
         return TableStatus(table=name, state=state, lag=lag, reason=reason), TableFacts()
 
@@ -216,7 +216,7 @@ class JobStatus:
                 offsets_by_table[name] = (
                     _read_offsets(job_offsets, job_epoch)
                     if held_table is None
-                    else held_table.begin
+                    else held_table.start
                 )
         return offsets_by_table
 
@@ -230,7 +230,7 @@ class JobStatus:
         read_offsets = _read_offsets(self._job_offsets(job_state), job_epoch)
         if held_table is not None:
             state = JobTableState.HELD if held_table.has_failed else JobTableState.WAITING
-            read_offsets = held_table.begin
+            read_offsets = held_table.start
         status = TableStatus(
             table=name,
             state=state,

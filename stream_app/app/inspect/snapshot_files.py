@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stream_app.app.text.text_table import NULL
+from stream_app.app.text.text_table import NULL_TEXT
 from stream_app.app.text.value_text import row_values_texts
 from stream_app.errors import UsageError
 from stream_app.format.binary_row import deserialize_row
@@ -89,5 +89,5 @@ def key_text(data: bytes, key_type: RowType) -> str:
     """Return the text of a serialized key: ``7``, or ``(a, 7)`` for several columns."""
     types = [data_type.as_nullable() for data_type in key_type.types]
     values = row_values_texts(deserialize_row(data, types), types)
-    texts = [NULL if value is None else value for value in values]
+    texts = [NULL_TEXT if value is None else value for value in values]
     return "".join(texts) if len(texts) < 2 else f"({', '.join(texts)})"

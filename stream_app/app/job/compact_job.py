@@ -205,14 +205,15 @@ class CompactionRun:
         if not table.kind_traits.postpones:
             return
         waiting_buckets = choice.buckets(table, table.snapshots.latest(), postponed=True)
-        moved = move_postponed(table, {partition for partition, _ in waiting_buckets})
-        if moved is None:
+        moved_rows = move_postponed(table, {partition for partition, _ in waiting_buckets})
+        if moved_rows is None:
             return
-        if (conflict := moved.outcome.conflict) is not None:
+        if (conflict := moved_rows.outcome.conflict) is not None:
             _LOG.warning("postponed rows of %s stay where they are: %s", table.label, conflict)
             return
         self._print(
-            f"postponed: {moved.row_count:,} rows of {moved.file_count} files have their buckets"
+            f"postponed: {moved_rows.row_count:,} rows of {moved_rows.file_count} files "
+            "have their buckets"
         )
 
     def _load_changed_buckets(self) -> set[BucketId]:

@@ -73,6 +73,6 @@ def sort_partitions(settings: CompactionSettings, executor: CompactExecutor) -> 
 def _sizes(change: BucketChange) -> str:
     before, after = (
         f"{count_text(len(files), 'file')} ({size_text(sum(file.file_size for file in files))})"
-        for files in (change.removed, change.added)
+        for files in (change.removed_files, change.added_files)
     )
     return f"{before} → {after}"

@@ -192,7 +192,7 @@ def source_reader_of(
 
     Args:
         reader_settings: settings of the native reader, or None if Spark reads the source.
-        driver_messages_max: see `DriverEpochRunner.messages_max`.
+        driver_messages_max: the most messages of an epoch that the driver runs; 0 if it runs none.
         load: a first load from a database, whose epochs run before those of the topics.
 
     Raises:

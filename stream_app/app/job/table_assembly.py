@@ -34,7 +34,9 @@ class RoundSetup(NamedTuple):
 
     Attributes:
         tables_class: decides what the error of a table ends.
-        newcomer_creator, read_statements: see `RoundRunner`.
+        newcomer_creator: creates tables that appear; None if no table may appear.
+        read_statements: gets messages that may carry statements of the source; None if the job
+            reads none.
     """
 
     feeds: list[TableFeed]

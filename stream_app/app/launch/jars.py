@@ -42,6 +42,12 @@ MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
 _LINES_SHOWN = 15
 _SOURCE_TREE = Path(__file__).resolve().parents[3]
+# `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
+_IVY_SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" usepoms="POMS"/></resolvers>
+</ivysettings>
+"""
 
 
 def spark_kafka_jars(spark_version: str) -> list[Path]:
@@ -216,14 +222,6 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staging: Path) -> tuple[int, str]:
 
 def _print(text: str) -> None:
     print(f"stream_app: {text}", file=sys.stderr, flush=True)
-
-
-# `ibiblio` without a root means the central repository, whose address Ivy knows by itself.
-_IVY_SETTINGS = """<ivysettings>
-  <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true" usepoms="POMS"/></resolvers>
-</ivysettings>
-"""
 
 
 def _ivy_module(jar_set: JarSet) -> str:

@@ -32,7 +32,7 @@ from stream_app.app.source.jdbc_table import JdbcTable, read_table, with_enums
 from stream_app.app.table_setup.comparable_rows import why_incomparable
 from stream_app.app.table_setup.format_setup import format_setup
 from stream_app.app.table_setup.table_pipeline import row_settings
-from stream_app.cdc.json_records.json_options import COLUMN_OPTIONS
+from stream_app.cdc.json_records.json_options import SOURCE_COLUMN_OPTIONS
 from stream_app.cdc.lower_case_names import lower_case_table
 from stream_app.cdc.pipeline import Pipeline, StepPlace
 from stream_app.checkpoint.load_plan import KeyValues, LoadPart
@@ -280,7 +280,7 @@ def database_of(source_config: SourceConfig) -> JdbcUrl:
 def load_format(job_tables: JobTables, table: FileStoreTable) -> Pipeline:
     """Return the pipeline for messages that the database generates, with the job's steps."""
     settings = row_settings(job_tables, table)
-    column_options = {option.key for option in COLUMN_OPTIONS}
+    column_options = {option.key for option in SOURCE_COLUMN_OPTIONS}
     options = {
         key: text
         for key, text in settings.source_config.format_options.items()

@@ -23,7 +23,7 @@ from stream_app.app.observe.metrics.collectors import (
     compaction_numbers,
     expiry_numbers,
 )
-from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.endpoint import serving_metrics
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.table_setup.compaction_settings import CompactionSettings
 from stream_app.fileio.counted_file_io import RequestCounter
@@ -81,7 +81,7 @@ def compaction_observers(
     registry, clock, label = CollectorRegistry(), settings.table.clock, settings.table.label
     stream_config = settings.stream_config
     with (
-        serving(registry, settings.metrics_port, None, stream_config.metrics_address),
+        serving_metrics(registry, settings.metrics_port, None, stream_config.metrics_address),
         configured_listeners(
             stream_config,
             f"compact {label}",

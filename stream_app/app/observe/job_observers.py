@@ -14,13 +14,13 @@ from pathlib import Path
 
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.secrets import Secrets, hiding_stream
-from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
+from stream_app.app.config.stream_config import ENVIRONMENT_ADDRESS, StreamConfig
 from stream_app.app.launch.optional_packages import openlineage_module
 from stream_app.app.observe.channels.configured_listeners import configured_listeners
 from stream_app.app.observe.channels.group_offset_committer import group_listeners
 from stream_app.app.observe.channels.listener import JobListener
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.observe.metrics.health import POLL_S, JobHealth
+from stream_app.app.observe.metrics.health import OFFSET_REPORT_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.proof_watch import ProofWatch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
@@ -75,7 +75,7 @@ def job_observers(
 
     Args:
         secrets: texts that no observer may show.
-        events_file: see `JobObservers`.
+        events_file: the file that gets a JSON line for each epoch and commit; None: no file.
 
     Raises:
         UsageError: the port is taken, or a package is missing.
@@ -84,7 +84,7 @@ def job_observers(
     metrics = JobMetrics(
         name,
         clock,
-        look_s=stream_config.pause_s + POLL_S,
+        look_s=stream_config.pause_s + OFFSET_REPORT_S,
         folders=_local_folders(job_tables.section.warehouse, stream_config),
     )
     metrics.source.note_start(name)
@@ -100,7 +100,7 @@ def job_observers(
             # A server's modules are a twentieth of what a driver imports.
             endpoint = importlib.import_module("stream_app.app.observe.metrics.endpoint")
             port, address = stream_config.metrics_port, stream_config.metrics_address
-            stack.enter_context(endpoint.serving(metrics.registry, port, health, address))
+            stack.enter_context(endpoint.serving_metrics(metrics.registry, port, health, address))
         lineage_listeners = _lineage_listeners(job_tables, stream_config, secrets, clock)
         listeners = stack.enter_context(
             configured_listeners(
@@ -138,7 +138,9 @@ def _lineage_listeners(
         yield ()
         return
     sender = openlineage_module().LineageSender(
-        url=None if stream_config.openlineage_url == ENVIRONMENT else stream_config.openlineage_url,
+        url=None
+        if stream_config.openlineage_url == ENVIRONMENT_ADDRESS
+        else stream_config.openlineage_url,
         namespace=stream_config.openlineage_namespace,
         is_batch=stream_config.is_available_now,
         job_tables=job_tables,

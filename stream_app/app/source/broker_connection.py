@@ -32,7 +32,7 @@ from stream_app.kafka.security_options import security_options
 from stream_app.model.job_epoch import Offsets
 from stream_app.model.near_names import nearest_names
 
-TIMEOUT_S = 15.0
+BROKER_TIMEOUT_S = 15.0
 _SHARE_MIN_S = 0.5
 """The minimum time that each server gets for a connection."""
 _NEAR_TOPICS_MAX = 5
@@ -119,7 +119,7 @@ class BrokerConnection:
         bootstrap: str,
         kafka_options: Mapping[str, str],
         *,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float = BROKER_TIMEOUT_S,
         clock: Clock | None = None,
         section: str = "source",
     ) -> None:
@@ -187,7 +187,7 @@ class BrokerConnection:
             for name, topic in sorted(topics.items())
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
+    def start_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[KafkaPartition, int]:
         """Return (topic, partition) → the offset of its oldest record."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
@@ -352,7 +352,7 @@ def _name_list(names: Sequence[str]) -> str:
 
 def reachable_servers(
     bootstrap: str,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float = BROKER_TIMEOUT_S,
     clock: Clock | None = None,
     section: str = "source",
 ) -> list[str]:

@@ -88,9 +88,9 @@ def messages_at_both_ends(
     """
     deadline = time.monotonic() + _TIMEOUT_S
     with SourceConnection(source_config) as connection:
-        begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
+        starts, ends = connection.start_offsets(topics), connection.end_offsets(topics)
     by_topic: dict[str, list[pa.RecordBatch]] = {}
-    for batch in sampled_messages(source_config, _both_ends(begins, ends)):
+    for batch in sampled_messages(source_config, _both_ends(starts, ends)):
         by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
         if time.monotonic() > deadline:
             break
@@ -100,13 +100,13 @@ def messages_at_both_ends(
     }
 
 
-def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
+def _both_ends(starts: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetRange]:
     """Return ranges at the beginnings, then at the ends, of some partitions of each topic.
 
     Empty partitions are left out.
     """
     filled_partitions = sorted(
-        partition for partition, end in ends.items() if end > begins[partition]
+        partition for partition, end in ends.items() if end > starts[partition]
     )
     partitions = [
         partition
@@ -114,18 +114,18 @@ def _both_ends(begins: PartitionOffsets, ends: PartitionOffsets) -> list[OffsetR
         for partition in itertools.islice(of_topic, _PARTITIONS_MAX)
     ]
     middles = {
-        partition: min(begins[partition] + _MESSAGES, ends[partition]) for partition in partitions
+        partition: min(starts[partition] + _MESSAGES, ends[partition]) for partition in partitions
     }
-    last_begins = {
+    last_starts = {
         partition: max(middles[partition], ends[partition] - _MESSAGES) for partition in partitions
     }
     return [
         *(
-            OffsetRange(*partition, begins[partition], middles[partition])
+            OffsetRange(*partition, starts[partition], middles[partition])
             for partition in partitions
         ),
         *(
-            OffsetRange(*partition, last_begins[partition], ends[partition])
+            OffsetRange(*partition, last_starts[partition], ends[partition])
             for partition in partitions
         ),
     ]

@@ -45,7 +45,7 @@ def first_offsets_of(source_config: SourceConfig) -> str:
             offsets |= connection.offsets_since(_times(source_config, offsets))
         else:
             if source_config.starting_offsets == "earliest":
-                offsets = connection.begin_offsets(topics)
+                offsets = connection.start_offsets(topics)
             group = source_config.group_id or ""
             committed = connection.group_offsets(group, offsets)
             offsets |= committed

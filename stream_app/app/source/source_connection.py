@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from stream_app.app.config.source_clusters import Cluster
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.broker_connection import (
-    TIMEOUT_S,
+    BROKER_TIMEOUT_S,
     BrokerConnection,
     TopicInfo,
     reachable_servers,
@@ -56,7 +56,7 @@ class SourceConnection:
         SourceError: no broker of a cluster responds.
     """
 
-    def __init__(self, source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, source_config: SourceConfig, *, timeout_s: float = BROKER_TIMEOUT_S) -> None:
         self._clusters: dict[str, tuple[Cluster, BrokerConnection]] = {}
         with ExitStack() as connections:
             for cluster in source_config.kafka_clusters:
@@ -81,9 +81,9 @@ class SourceConnection:
             ).items()
         }
 
-    def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
+    def start_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """Return (topic, partition) → the offset of its oldest record."""
-        return self._of_topics(topics, BrokerConnection.begin_offsets)
+        return self._of_topics(topics, BrokerConnection.start_offsets)
 
     def end_offsets(self, topics: Mapping[str, TopicInfo]) -> _ByPartition:
         """Return (topic, partition) → its end offset, which excludes open transactions."""

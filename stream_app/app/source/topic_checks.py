@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.source.broker_connection import TIMEOUT_S, TopicInfo
+from stream_app.app.source.broker_connection import BROKER_TIMEOUT_S, TopicInfo
 from stream_app.app.source.source_connection import SourceConnection, unaskable_settings
 from stream_app.errors import StreamAppError
 from stream_app.model.job_epoch import Offsets
@@ -20,7 +20,7 @@ _ENDS_TIMEOUT_S = 5.0
 
 
 def checked_topics(
-    source_config: SourceConfig, *, timeout_s: float = TIMEOUT_S
+    source_config: SourceConfig, *, timeout_s: float = BROKER_TIMEOUT_S
 ) -> dict[str, TopicInfo]:
     """Return name → metadata of the topics that the job will read.
 

@@ -35,8 +35,8 @@ Ends = Mapping[KafkaPartition, int]
 class LostOffsets(Protocol):
     """The offsets that a reader wants and that the topics do not have."""
 
-    def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
-        """Record that the topic has deleted the messages before `begin`."""
+    def add_gap(self, kafka_partition: KafkaPartition, start: int) -> None:
+        """Record that the topic has deleted the messages before `start`."""
         ...
 
     def add_early_end(self, kafka_partition: KafkaPartition, last_offset: int, end: int) -> None:
@@ -123,8 +123,8 @@ def topic_messages(
             offset_range = unread_ranges[_partition_of(batch)]
             yield batch
             next_offset = batch.column("offset")[-1].as_py() + 1
-            remaining_count -= next_offset - offset_range.begin
-            unread_ranges[_partition_of(batch)] = replace(offset_range, begin=next_offset)
+            remaining_count -= next_offset - offset_range.start
+            unread_ranges[_partition_of(batch)] = replace(offset_range, start=next_offset)
             progress("offsets", total - remaining_count, total)
         progress("offsets", total, total)
 
@@ -147,23 +147,23 @@ def _ranges(
     bounds = {kafka_partition: reader.bounds(*kafka_partition) for kafka_partition in furthest_ends}
     for ends, lost_offsets in readers:
         for kafka_partition, end in ends.items():
-            begin, last = bounds[kafka_partition]
-            if begin and since_ms is None:
-                lost_offsets.add_gap(kafka_partition, begin)
+            start, last = bounds[kafka_partition]
+            if start and since_ms is None:
+                lost_offsets.add_gap(kafka_partition, start)
             if last < end:
                 lost_offsets.add_early_end(kafka_partition, last, end)
-    first_offsets = {kafka_partition: begin for kafka_partition, (begin, _) in bounds.items()}
+    first_offsets = {kafka_partition: start for kafka_partition, (start, _) in bounds.items()}
     if since_ms is not None:
         # A partition without a message at or after that time has no such offset.
         last_offsets = {kafka_partition: last for kafka_partition, (_, last) in bounds.items()}
         times = dict.fromkeys(furthest_ends, since_ms)
         with SourceConnection(source_config) as connection:
             first_offsets = last_offsets | connection.offsets_since(times)
-    stop_offsets = {
+    end_offsets = {
         kafka_partition: min(end, bounds[kafka_partition][1])
         for kafka_partition, end in furthest_ends.items()
     }
     return [
-        OffsetRange(*kafka_partition, min(first_offsets[kafka_partition], stop), stop)
-        for kafka_partition, stop in sorted(stop_offsets.items())
+        OffsetRange(*kafka_partition, min(first_offsets[kafka_partition], end), end)
+        for kafka_partition, end in sorted(end_offsets.items())
     ]

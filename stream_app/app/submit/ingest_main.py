@@ -90,7 +90,7 @@ def page_of_job(
         return
     token, host, port = token_of(os.environ), stream_config.web_host, stream_config.web_port
     site = JobSite(shown_job, open_checkpoint(), clock, history)
-    with serving_module().serving(
+    with serving_module().serving_pages(
         site, host, port, token, names=stream_config.web_names
     ) as address:
         _LOG.info("the page of the job: %s", address)

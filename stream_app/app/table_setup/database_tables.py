@@ -50,8 +50,9 @@ from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.model.source.source_renames import NO_RENAMES, SourceRenames
 from stream_app.model.source.source_table import SourceTable, merged_source_table
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
+from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import options_for
+from stream_app.planning.sync.shard_differences import shard_differences
 from stream_app.planning.sync.table_assignment import Assignment, TableLimit
 from stream_app.planning.sync.target_tables import (
     GhostTable,

@@ -47,6 +47,7 @@ from stream_app.planning.sync.partition_roots import (
 
 _LOG = logging.getLogger(__name__)
 _NOTICES_MAX = 10
+_READ = "r"
 
 
 def check_first_messages(
@@ -151,9 +152,6 @@ def _warn_if_all_are_left_out(sync_config: SyncConfig, origins: Sequence[Origin]
             "  to fix: match whole names of tables, without database and schema",
             ", ".join(map(str, origins[:_NOTICES_MAX])),
         )
-
-
-_READ = "r"
 
 
 def tables_in_messages(batches: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, TableSample]:

@@ -23,7 +23,7 @@ from stream_app.app.table_setup.format_setup import (
 )
 from stream_app.cdc.column_drift import COLUMN_ALIASES, parse_aliases
 from stream_app.cdc.computed.column_definition import DefinitionError
-from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE_KEY, OnTruncate
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Pipeline, Step, StepPlace
 from stream_app.cdc.pipeline_steps.change_filter import FilterStep, KnownColumns
@@ -132,11 +132,11 @@ class RowSettings:
                 where=where,
                 fix="configure the values that 'stream-app inspect TABLE options' prints",
             )
-        if self.source_config.format_options.get(TRUNCATE) == OnTruncate.APPLY.value:
+        if self.source_config.format_options.get(TRUNCATE_KEY) == OnTruncate.APPLY.value:
             raise UsageError(
-                f"{TRUNCATE} = 'apply' would delete all versions of a history",
+                f"{TRUNCATE_KEY} = 'apply' would delete all versions of a history",
                 where=where,
-                fix=f"set {TRUNCATE} = 'ignore' or 'error'",
+                fix=f"set {TRUNCATE_KEY} = 'ignore' or 'error'",
             )
         writer_columns = self.table_config.made_columns.writer_columns.keys()
         conditions = (expectation.condition for expectation in self.expectations)

@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from rich.cells import cell_len, set_cell_size
 
-NULL = "NULL"
+NULL_TEXT = "NULL"
 _SAMPLE_ROWS = 1000
 _GAP = "  "
 _CUT = "…"
@@ -52,7 +52,7 @@ def text_lines(columns: Sequence[Column], rows: Iterable[TextRow]) -> Iterator[s
 def visible_text(value: str | None) -> str:
     """Return a value with escapes for characters that would move the cursor."""
     if value is None:
-        return NULL
+        return NULL_TEXT
     return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
 
 

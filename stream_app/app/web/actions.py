@@ -32,6 +32,17 @@ from stream_app.table.upkeep.tags import new_tag
 _SPARK_EFFECT = (
     "It is a process of its own, with a Spark of its own: it takes memory beside the job."
 )
+HELD_EXPLANATION = (
+    "The job tries a held table again by itself while the cause may pass, and at each start. If "
+    "only an operator can fix the cause, fix it, then resume the table: here, or by stream-app "
+    "resume."
+)
+TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
+TOKEN_MIN = 16
+"""The minimum length, because a shorter token could be guessed."""
+ACTION_WAIT_S = 5.0
+_RUNS_KEPT, _LINES_KEPT = 5, 200
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +97,6 @@ REPLAY = ActionKind(
 )
 ACTIONS = {action.name: action for action in (RESUME, TAG, COMPACT, COMPACT_FULL, REPLAY)}
 
-HELD_EXPLANATION = (
-    "The job tries a held table again by itself while the cause may pass, and at each start. If "
-    "only an operator can fix the cause, fix it, then resume the table: here, or by stream-app "
-    "resume."
-)
-
 
 def offered_actions(
     state: JobTableState | None, *, can_open: bool, can_replay: bool
@@ -107,14 +112,6 @@ def offered_actions(
     if can_open and can_replay:
         actions.append(REPLAY)
     return actions
-
-
-TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
-TOKEN_MIN = 16
-"""The minimum length, because a shorter token could be guessed."""
-ACTION_WAIT_S = 5.0
-_RUNS_KEPT, _LINES_KEPT = 5, 200
-_LOG = logging.getLogger(__name__)
 
 
 class RunState(StrEnum):

@@ -79,13 +79,13 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     Args:
         tables: the epochs of each table, oldest first.
     """
-    begin_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    start_ms, rate = now_ms - 1000 * _WINDOW_S, 0.0
     for epochs in tables:
         if epochs:
             first_ms = epochs[0].time_ms - round(1000 * epochs[0].durations.seconds)
-            seconds = max(1.0, (now_ms - max(begin_ms, first_ms)) / 1000)
+            seconds = max(1.0, (now_ms - max(start_ms, first_ms)) / 1000)
             rate += (
-                sum(epoch.message_count for epoch in epochs if epoch.time_ms > begin_ms) / seconds
+                sum(epoch.message_count for epoch in epochs if epoch.time_ms > start_ms) / seconds
             )
     return rate
 

@@ -17,7 +17,7 @@ from stream_app.app.inspect.table_status import JobTableState, TableStatus
 from stream_app.app.observe.events.epoch_history import EpochHistory, PastEpoch, TableActivity
 from stream_app.app.ops.replay.job_replay import job_record_replays
 from stream_app.app.ops.replay.later_change_check import ReadRange
-from stream_app.app.ops.replay.record_replay import replay_lines
+from stream_app.app.ops.replay.replay_lines import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.topic_checks import source_ends
 from stream_app.app.table_setup.job_catalog import job_identifier, open_job_table

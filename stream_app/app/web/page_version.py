@@ -17,7 +17,7 @@ from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError
 
-CHECK_INTERVAL_S = 1.0
+PAGE_CHECK_INTERVAL_S = 1.0
 """The number of seconds between two checks of a page's content."""
 _PAUSE_RATIO = 4
 """The pause after a check, as a multiple of its duration, which spares a slow store."""
@@ -56,7 +56,7 @@ class PageVersion:
         async with self._lock:
             start_s = asyncio.get_running_loop().time()
             if start_s - self._checked_s >= max(
-                CHECK_INTERVAL_S / 2, _PAUSE_RATIO * self._duration_s
+                PAGE_CHECK_INTERVAL_S / 2, _PAUSE_RATIO * self._duration_s
             ):
                 content = await run_in_threadpool(self._content)
                 self._value = hashlib.sha256(repr(content).encode()).hexdigest()[:16]

@@ -143,8 +143,9 @@ def multiline_text(text: object) -> str:
 
 
 def _value(text: str) -> Markup:
-    """Return a value on one line; escapes are marked, so that no backslash of a value is taken for
-    one.
+    """Return a value on one line.
+
+    Escapes are marked, so that no backslash of a value is taken for one.
     """
     parts = re.split(f"({CONTROL.pattern})", text)
     marked = (
@@ -177,11 +178,11 @@ def _members(text: str) -> dict[str, str]:
     decoder, members, index = json.JSONDecoder(), dict[str, str](), _end_of_sign(text, "{", 0)
     while True:
         name, index = decoder.raw_decode(text, index)
-        begin = _end_of_sign(text, ":", index)
-        _, index = decoder.raw_decode(text, begin)
+        start = _end_of_sign(text, ":", index)
+        _, index = decoder.raw_decode(text, start)
         if name in members:
             raise ValueError("a name is there twice")
-        members[name] = text[begin:index]
+        members[name] = text[start:index]
         if text[index:].lstrip().startswith("}"):
             return members
         index = _end_of_sign(text, ",", index)
@@ -195,7 +196,7 @@ def _end_of_sign(text: str, sign: str, index: int) -> int:
     return match.end()
 
 
-ENVIRONMENT = _page_environment()
+PAGE_ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
@@ -205,4 +206,4 @@ def escaped(text: str) -> str:
 
 def page(template: str, /, **values: Any) -> str:
     """Render the template of a page."""
-    return ENVIRONMENT.get_template(f"{template}.html").render(**values)
+    return PAGE_ENVIRONMENT.get_template(f"{template}.html").render(**values)

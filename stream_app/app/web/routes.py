@@ -45,7 +45,7 @@ from stream_app.app.web.actions import (
 )
 from stream_app.app.web.drawings.bar_charts import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
-from stream_app.app.web.page_version import CHECK_INTERVAL_S, LiveUpdates, PageVersion
+from stream_app.app.web.page_version import PAGE_CHECK_INTERVAL_S, LiveUpdates, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, state_counts
@@ -53,7 +53,7 @@ from stream_app.app.web.table_page import (
     QUERY_ROWS_MAX,
     MatchingRows,
     changes_of,
-    rows_of,
+    read_matching_rows,
     table_page,
 )
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -190,7 +190,7 @@ class _Routes:
             deadline_s = time.monotonic() + READ_S
             filter_error, matching_rows = None, MatchingRows()
             try:
-                matching_rows = rows_of(
+                matching_rows = read_matching_rows(
                     self.site.open(name), where or None, limit,
                     lambda: time.monotonic() < deadline_s and not client_gone.is_set(),
                 )  # fmt: skip
@@ -342,13 +342,13 @@ class _Routes:
             elif clock_s() - sent_at_s > _SIGN_OF_LIFE_S:
                 sent_at_s = clock_s()
                 yield ": nothing new\n\n"
-            await asyncio.sleep(CHECK_INTERVAL_S)
+            await asyncio.sleep(PAGE_CHECK_INTERVAL_S)
 
 
 async def _set_when_gone(request: Request, client_gone: threading.Event) -> None:
     """Set the event when the browser has gone away."""
     while not await request.is_disconnected():
-        await asyncio.sleep(CHECK_INTERVAL_S)
+        await asyncio.sleep(PAGE_CHECK_INTERVAL_S)
     client_gone.set()
 
 

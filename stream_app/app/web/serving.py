@@ -77,7 +77,7 @@ def serve(
 
 
 @contextmanager
-def serving(
+def serving_pages(
     site: Site,
     host: str,
     port: int,
@@ -88,8 +88,9 @@ def serving(
     """Serve a site within the block, in a thread, and yield the site's address.
 
     Args:
-        token, names: see `serve`.
-        patience_s: see `Actions`.
+        token: the token of actions; None turns actions off.
+        patience_s: seconds for which a request waits for the end of its action.
+        names: further host names that requests may use, as for `serve`.
 
     Raises:
         UsageError: the address or port is not available.

@@ -77,7 +77,7 @@ class TablePage:
         trees: the trees with the most sorted runs; `more_tree_count` more are not shown.
         write_amplification: bytes that appends and compactions of the shown snapshots wrote per
             byte of the appends, or None without appends.
-        space_amplification: see `table_parts.space_amplification`.
+        space_amplification: bytes of all sorted runs per byte of the buckets' oldest runs, or None.
         traits: the kind of table, in few words.
         history: the latest snapshots.
         activity: the current compactions, or None if the table's job runs in another process.
@@ -171,7 +171,7 @@ class _PageClosedError(Exception):
     """The end of a read before it has read all rows."""
 
 
-def rows_of(
+def read_matching_rows(
     table: FileStoreTable,
     where: str | None,
     limit: int,

@@ -193,7 +193,7 @@ def quarantined_kinds(
     """Return the newest unresolved records by kind of reason, the most frequent first.
 
     Args:
-        committed_users: see `Quarantine.iterate_unresolved`.
+        committed_users: the commit users that have a commit in the table.
 
     Raises:
         CorruptFileError: a file in the folder does not belong to a quarantine.
@@ -202,10 +202,10 @@ def quarantined_kinds(
     if folder is None:
         return []
     records = folder.iterate_unresolved(committed_users, newest_first=True)
-    return group_by_kind(list(islice(records, QUARANTINED_READ)))
+    return group_records_by_kind(list(islice(records, QUARANTINED_READ)))
 
 
-def group_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
+def group_records_by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
     """Return records by kind of reason, the most frequent first.
 
     Args:

@@ -25,11 +25,11 @@ from stream_app.catalog.hive.hive_table import (
     TableField,
     database_location,
     follow_schema,
+    hive_table_location,
     is_paimon_table,
     new_database,
     new_partitions,
     new_table_entry,
-    table_location,
 )
 from stream_app.catalog.hive.metastore_client import MetastoreClient, MetastoreMethod
 from stream_app.catalog.hive.metastore_entries import (
@@ -86,11 +86,11 @@ class HiveCatalog(Catalog):
         return sorted(self.client.ask(_GET_ALL_DATABASES).texts(0))
 
     def list_tables(self, database: str) -> list[str]:
-        """See `Catalog.list_tables`."""
+        """See `Catalog.list_tables`; tables that are not Paimon's are left out."""
         names = self.client.ask(_GET_ALL_TABLES, text(database)).texts(0)
         tables: list[Struct] = []
-        for begin in range(0, len(names), _TABLES_PER_CALL):
-            batch = texts(names[begin : begin + _TABLES_PER_CALL])
+        for start in range(0, len(names), _TABLES_PER_CALL):
+            batch = texts(names[start : start + _TABLES_PER_CALL])
             request = nested(Struct({1: text(database), 2: batch}))
             tables += self.client.ask(_GET_TABLES, request).struct(0).structs(1)
         return sorted(table.text(TableField.NAME) for table in tables if is_paimon_table(table))
@@ -110,7 +110,7 @@ class HiveCatalog(Catalog):
         table = table_entry(self.client, identifier)
         if table is None or not is_paimon_table(table):
             return None
-        return self._catalog_table(identifier, table_location(table, self.layout))
+        return self._catalog_table(identifier, hive_table_location(table, self.layout))
 
     def _new_catalog_table(self, identifier: Identifier) -> CatalogTable:
         database = database_entry(self.client, identifier.database)

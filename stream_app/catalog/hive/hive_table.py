@@ -139,7 +139,7 @@ def is_paimon_table(table: Struct) -> bool:
     return [storage.text(number) for number in formats] == [_INPUT_FORMAT, _OUTPUT_FORMAT]
 
 
-def table_location(table: Struct, layout: HiveLayout) -> str:
+def hive_table_location(table: Struct, layout: HiveLayout) -> str:
     """Return the folder of a table."""
     descriptor_location = table.struct(TableField.STORAGE).text(StorageField.LOCATION)
     return layout.location(table.text_map(TableField.PARAMETERS), descriptor_location)
@@ -229,7 +229,7 @@ def new_partitions(
     table: Struct, partitions: Sequence[CatalogPartition], layout: HiveLayout, time_s: int
 ) -> list[Struct]:
     """Return the entries of a table's new partitions."""
-    folder = table_location(table, layout)
+    folder = hive_table_location(table, layout)
     return [
         _partition(table, partition, f"{folder}/{partition.folder}", layout, time_s)
         for partition in partitions

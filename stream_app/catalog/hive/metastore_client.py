@@ -33,6 +33,8 @@ from stream_app.version import install_command
 
 _REFUSAL_MARKS = ("AccessControlException", "Permission denied", "NotAllow", "not authorized")
 """Parts of messages by which a metastore refuses a user."""
+_CALL, _EXCEPTION = 1, 3
+"""The types of messages on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,6 @@ class MetastoreMethod:
 
 
 _SET_UGI = MetastoreMethod("set_ugi")
-_CALL, _EXCEPTION = 1, 3
-"""The types of messages on the wire."""
 
 
 class RefusedError(Exception):

@@ -81,11 +81,11 @@ class JdbcCatalog(Catalog):
 
     @property
     def label(self) -> str:
-        """See `Catalog.label`."""
+        """See `Catalog.label`; the URL of the database, and the catalog's key there."""
         return f"{self.connection_pool.url}#{self.catalog_key}"
 
     def list_databases(self) -> list[str]:
-        """See `Catalog.list_databases`."""
+        """See `Catalog.list_databases`; also those without tables."""
         rows = self.connection_pool.rows(
             "SELECT database_name FROM paimon_tables WHERE catalog_key = ?"
             " UNION SELECT database_name FROM paimon_database_properties WHERE catalog_key = ?",

@@ -43,6 +43,29 @@ _BUSY = (429, 503)
 _SUCCESS = range(200, 300)
 MISSING, EXISTS = 404, 409
 """Statuses that callers handle: a requested object is missing, or one to create exists."""
+_REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
+    400: (
+        UsageError,
+        "rejects the request as invalid",
+        "correct the column, the option, or the name of a database or table in the explanation",
+    ),
+    401: (
+        NoAccessError,
+        "refuses the login",
+        "check 'token' of the catalog, or ask its administrator for another token",
+    ),
+    403: (
+        NoAccessError,
+        "does not permit this user to do that",
+        "let the catalog's administrator grant the right",
+    ),
+    501: (
+        UnsupportedTableError,
+        "does not implement this",
+        "ask the catalog's administrator for a server that implements Paimon's REST API",
+    ),
+}
+"""HTTP status → the class of the error, the end of the problem's sentence, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,31 +228,6 @@ def _seconds(retry_after: str | None) -> int:
     """Return the seconds that the server asks to wait; 0 without a request, or if it is a date."""
     is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
     return int(retry_after or 0) if is_number else 0
-
-
-_REFUSALS: dict[int, tuple[type[StreamAppError], str, str]] = {
-    400: (
-        UsageError,
-        "rejects the request as invalid",
-        "correct the column, the option, or the name of a database or table in the explanation",
-    ),
-    401: (
-        NoAccessError,
-        "refuses the login",
-        "check 'token' of the catalog, or ask its administrator for another token",
-    ),
-    403: (
-        NoAccessError,
-        "does not permit this user to do that",
-        "let the catalog's administrator grant the right",
-    ),
-    501: (
-        UnsupportedTableError,
-        "does not implement this",
-        "ask the catalog's administrator for a server that implements Paimon's REST API",
-    ),
-}
-"""HTTP status → the class of the error, the end of the problem's sentence, and the fix."""
 
 
 def _refusal_error(status: int, body: bytes, where: str) -> StreamAppError:

@@ -23,6 +23,16 @@ from stream_app.planning.schema.schema_changes import (
     UnsetOption,
 )
 
+_ColumnChange = (
+    AddColumn
+    | RenameColumn
+    | DropColumn
+    | ChangeType
+    | ChangeNullability
+    | SetColumnComment
+    | SetColumnDefault
+)
+
 
 def change_object(change: SchemaChange) -> dict[str, object]:
     """Return a change as the server parses it; a top-level column is a path of one name."""
@@ -40,17 +50,6 @@ def change_object(change: SchemaChange) -> dict[str, object]:
         case _:
             action, values = _column_change_object(change)
             return {"action": action, "fieldNames": [change.name], **values}
-
-
-_ColumnChange = (
-    AddColumn
-    | RenameColumn
-    | DropColumn
-    | ChangeType
-    | ChangeNullability
-    | SetColumnComment
-    | SetColumnDefault
-)
 
 
 def _column_change_object(change: _ColumnChange) -> tuple[str, dict[str, object]]:

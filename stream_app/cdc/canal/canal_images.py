@@ -27,7 +27,7 @@ from stream_app.cdc.json_records.changed_columns import (
 from stream_app.cdc.rows.images import Images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, UPDATE
 
-OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
+OPS_OF_TYPES = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
 class _ListRows(NamedTuple):
@@ -53,24 +53,24 @@ class _PairedRows(NamedTuple):
     """The rows of `data`, which are the m records, paired with those of `old`.
 
     Attributes:
-        message_index: int64 [m]; the message of each record.
+        message_indices: int64 [m]; the message of each record.
         old_indices: int64 [m]; the index of each record's row of `old`, or -1 without one.
     """
 
     data: _ListRows
     old: _ListRows
-    message_index: Int64s
+    message_indices: Int64s
     old_indices: Int64s
 
     @classmethod
     def of(cls, data: _ListRows, old: _ListRows, is_paired: Bools) -> _PairedRows:
         """Pair the rows of the messages that `is_paired` marks: bool [n]."""
-        message_index = np.repeat(np.arange(len(is_paired)), data.counts)
-        list_position = np.arange(len(message_index)) - data.starts[message_index]
+        message_indices = np.repeat(np.arange(len(is_paired)), data.counts)
+        list_position = np.arange(len(message_indices)) - data.starts[message_indices]
         old_indices = np.where(
-            is_paired[message_index], old.starts[message_index] + list_position, -1
+            is_paired[message_indices], old.starts[message_indices] + list_position, -1
         )
-        return cls(data, old, message_index, old_indices)
+        return cls(data, old, message_indices, old_indices)
 
     def are_objects(self) -> Bools:
         """Mark the records whose rows, of `data` and of `old`, are objects: bool [m]."""
@@ -107,35 +107,35 @@ def images_of(
 
     An UPDATE of two rows, and a DELETE::
 
-        data           [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
-        old            [[{a: 7}, {b: 8}], null]
-        message_index  [0, 0, 1]
-        old_indices    [0, 1, -1]
-        before         [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
-        after          [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
+        data             [[{a: 1, b: 2}, {a: 3, b: 4}], [{a: 5, b: 6}]]
+        old              [[{a: 7}, {b: 8}], null]
+        message_indices  [0, 0, 1]
+        old_indices      [0, 1, -1]
+        before           [{a: 7, b: 2}, {a: 3, b: 8}, {a: 5, b: 6}]
+        after            [{a: 1, b: 2}, {a: 3, b: 4}, {a: 5, b: 6}]
     """
     database, name, message_type, is_ddl, *types, data, old = messages.columns  # step 1
-    message_ops = ops_of(message_type, OPS)
+    message_ops = ops_of(message_type, OPS_OF_TYPES)
     data_rows, old_rows = _ListRows.of(data), _ListRows.of(old)
     is_update = message_ops == UPDATE
     suspects = (message_ops == 0) | bools_of(is_ddl) | (data_rows.counts == 0)
     suspects |= is_update & (old_rows.counts != data_rows.counts)
     is_paired = is_update & ~suspects
     paired_rows = _PairedRows.of(data_rows, old_rows, is_paired)  # step 2
-    message_index, after = paired_rows.message_index, children_of(data_rows.values)
+    message_indices, after = paired_rows.message_indices, children_of(data_rows.values)
     previous_columns = [
         values_at(column, paired_rows.old_indices) for column in children_of(old_rows.values)
     ]
     null_records, unreadable_messages = paired_rows.explicit_nulls(messages, table, is_paired)
     before = fill_up(previous_columns, after, null_records)
     suspects[list(unreadable_messages)] = True
-    suspects[message_index[~paired_rows.are_objects()]] = True
+    suspects[message_indices[~paired_rows.are_objects()]] = True
     is_one_to_one = bool((data_rows.counts == 1).all())
-    message_indices = None if is_one_to_one else pa.array(message_index)
+    record_messages = None if is_one_to_one else pa.array(message_indices)
     if types:  # step 3
-        record_types = _column_of_records(types[0], message_indices)
-        suspects[message_index[_convert_by_types(record_types, table, before, after)]] = True
-    ops = message_ops[message_index]
+        record_types = _column_of_records(types[0], record_messages)
+        suspects[message_indices[_convert_by_types(record_types, table, before, after)]] = True
+    ops = message_ops[message_indices]
     is_delete = ops == DELETE
     origin = (database, name) if table.reads_tables else ()
     images = Images(
@@ -145,21 +145,21 @@ def images_of(
         json_kinds=json_kinds,
         before=before,
         after=after,
-        suspects=suspects[message_index],
-        tables=tuple(_column_of_records(column, message_indices) for column in origin),
+        suspects=suspects[message_indices],
+        table_names=tuple(_column_of_records(column, record_messages) for column in origin),
     )
     if is_one_to_one:
         return dialect.ParsedRecords(images)
-    return dialect.ParsedRecords(images, message_index, suspects)
+    return dialect.ParsedRecords(images, message_indices, suspects)
 
 
-def _column_of_records(column: pa.Array, message_indices: pa.Array | None) -> pa.Array:
+def _column_of_records(column: pa.Array, record_messages: pa.Array | None) -> pa.Array:
     """Return the records' values of a column of messages.
 
     Args:
-        message_indices: int64 [m]; None if each message has one record.
+        record_messages: int64 [m]; None if each message has one record.
     """
-    return column if message_indices is None else column.take(message_indices)
+    return column if record_messages is None else column.take(record_messages)
 
 
 def _convert_by_types(

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.canal.canal_images import OPS, images_of, typed_readings
+from stream_app.cdc.canal.canal_images import OPS_OF_TYPES, images_of, typed_readings
 from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.column_drift import DriftReaction
 from stream_app.cdc.columns.column_reading import (
@@ -36,9 +36,9 @@ from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
     MISSING_COLUMNS,
+    SOURCE_COLUMN_OPTIONS,
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields, text_reading
@@ -58,7 +58,7 @@ _NO_ROW_TYPES = _DDL_TYPES | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEART
 _ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old"})
 _MYSQL_TYPES = "mysqlType"
 """The field with the columns' types, which is read only for `typed_readings`."""
-_OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
+_OPTIONS = (TRUNCATE_OPTION, *SOURCE_COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,11 @@ class CanalDialect(dialect.Dialect):
     ) -> SourceTable | None:
         """See `dialect.Dialect`."""
         data, mysql_types = document.get("data"), document.get("mysqlType")
-        if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
+        if (
+            document.get("isDdl")
+            or document.get("type") not in OPS_OF_TYPES
+            or not _all_objects(data)
+        ):
             return None
         types = {
             name: stored_type(data_type, options, sends_text=True)
@@ -136,7 +140,7 @@ class CanalDialect(dialect.Dialect):
             raise UnreadableRecordError("has no 'type'")
         if is_ddl or message_type in _NO_ROW_TYPES:
             return dialect.Truncate() if message_type == "TRUNCATE" else dialect.NoRow()
-        if message_type not in OPS:
+        if message_type not in OPS_OF_TYPES:
             raise UnreadableRecordError(f"has the unknown type {message_type[:40]!r}")
         names = (text_of(document, name) or "" for name in ("database", "table"))
         return dialect.Change(_records(document, message_type, table), table_name(*names))
@@ -157,7 +161,7 @@ def _records(
     data = _images(document, "data", table)
     if not data:
         raise UnreadableRecordError(f"has no rows in 'data' with type {message_type!r}")
-    op = OPS[message_type]
+    op = OPS_OF_TYPES[message_type]
     if op == DELETE:
         return [RecordImages("d", row, None) for row in data]
     if op != UPDATE:

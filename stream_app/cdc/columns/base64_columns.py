@@ -36,6 +36,7 @@ _INVALID = 255
 _PAIR_INVALID = 0x8000
 _PAIR_PADS_SHIFT = 12
 _PAIR_BITS = 0xFFF
+_IS_HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
 
 
 def _pair_lookup(alphabet: bytes) -> Uint16s:
@@ -57,7 +58,6 @@ def _pair_lookup(alphabet: bytes) -> Uint16s:
 
 _STANDARD = _pair_lookup(_ALPHABET + b"+/")
 _URL_SAFE = _pair_lookup(_ALPHABET + b"-_")
-_IS_HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
 
 
 def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array, Bools | None]:

@@ -31,6 +31,9 @@ from stream_app.model.schema.data_type import (
     TypeRoot,
 )
 
+_ELEMENT = ""
+_STRUCT_DECIMAL = pa.struct([("scale", pa.int32()), ("value", pa.string())])
+
 
 class JsonKind(enum.IntEnum):
     """The kind of a JSON value, as its syntax shows it."""
@@ -254,7 +257,6 @@ class ColumnReading:
         return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
 
 
-_ELEMENT = ""
 _INNER_ENCODINGS = {
     Family.BINARY: Encoding.BASE64,
     Family.DATE: Encoding.ISO,
@@ -279,7 +281,6 @@ def _inner_reading(name: str, data_type: DataType | None, arrow_type: pa.DataTyp
     )
 
 
-_STRUCT_DECIMAL = pa.struct([("scale", pa.int32()), ("value", pa.string())])
 _WIRE_TYPES: dict[JsonKind, pa.DataType] = {
     JsonKind.BOOLEAN: pa.bool_(),
     JsonKind.NUMBER: pa.int64(),
@@ -303,7 +304,9 @@ _PARSED_KINDS: dict[Family, frozenset[JsonKind]] = {
 """The kinds of values of each family that are parsed by columns, except arrays and objects."""
 
 
-def row_fields(readings: Sequence[ColumnReading], json_kinds: Sequence[JsonKind]) -> list[pa.Field]:
+def parsed_row_fields(
+    readings: Sequence[ColumnReading], json_kinds: Sequence[JsonKind]
+) -> list[pa.Field]:
     """Return the Arrow fields in which a row is parsed, if its columns have these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))

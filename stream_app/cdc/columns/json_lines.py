@@ -168,7 +168,7 @@ def parse_by_halves(
     """Parse the objects in the largest parts that the parser accepts.
 
     Args:
-        values: as `parse_objects` takes them.
+        values: binary [n] without nulls, each `looks_like_object`.
         positions: [n]; an item for each value, such as its position.
 
     Returns:

@@ -28,19 +28,17 @@ from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting_limit import are_too_deep, nests_too_deeply
 from stream_app.cdc.columns.time_columns import CastResult
-from stream_app.cdc.columns.wire_values import group_by_kind
+from stream_app.cdc.columns.wire_values import group_cells_by_kind
 from stream_app.model.schema.data_type import LIST_ROOTS, TypeRoot
 
 _WRAPPER = "v"
 _BROKEN = object()
 """Stands for a document that cannot be read."""
+CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 class _Number(str):
     __slots__ = ()
-
-
-CastAlone = Callable[[ColumnReading, JsonKind, Sequence[object]], CastResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +160,9 @@ def _cast_documents(reading: ColumnReading, documents: Sequence[Any], casts: Cas
 def _containers_of_type(
     documents: Sequence[Any], python_type: type
 ) -> tuple[list[Any], Bools, Bools]:
-    """Return the documents of a type, empty in place of others, and the masks of valid and broken
-    documents.
+    """Return the documents of a type, and the masks of valid and of broken documents.
+
+    An empty container is in place of each document of another type.
     """
     valid = np.array([isinstance(document, python_type) for document in documents], np.bool_)
     is_broken = np.array([document is not None for document in documents], np.bool_) & ~valid
@@ -196,7 +195,7 @@ def cast_cells(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None], cast_alone: CastAlone
 ) -> CastResult:
     """Cast values that were read one by one; None is null."""
-    wires_by_kind, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_cells_by_kind(reading, cells)
     failed: Bools = np.zeros(len(cells), np.bool_)
     failed[list(problems)] = True
     values = pa.nulls(len(cells), reading.arrow_type)

@@ -53,6 +53,8 @@ _WHOLE_LENGTHS = {
     Family.TIMESTAMP: len("0000-00-00T00:00:00."),
 }
 """Characters of a text before the digits of its fraction."""
+_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
+_ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def _forms(digits: int) -> _Forms:
@@ -62,8 +64,6 @@ def _forms(digits: int) -> _Forms:
 
 
 _FORMS = {digits: _forms(digits) for digits in (6, 9)}
-_FINE_FRACTION = r"^(.{19}[.]\d{6})\d{1,3}"
-_ZONED_DATE = rf"^({_DATE})Z$"
 
 
 def dates_from_days(days: pa.Array) -> CastResult:
@@ -286,7 +286,8 @@ def cut_digits(reading: ColumnReading, json_kind: JsonKind, wire: pa.Array) -> B
     """Mark the values that lose digits: bool [n], or None if no value does.
 
     Args:
-        json_kind, wire: as in `cast_column`. Values that fail to cast may be marked too.
+        json_kind: the JSON kind of its values.
+        wire: the values, as `cast_column` takes them. Those that fail to cast may be marked too.
     """
     if not may_cut(reading) or wire.null_count == len(wire):
         return None

@@ -55,7 +55,7 @@ def wire_value(  # noqa: C901 - a line for each kind of column
     return json_kind, text
 
 
-def group_by_kind(
+def group_cells_by_kind(
     reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None]
 ) -> tuple[dict[JsonKind, list[object]], dict[int, str]]:
     """Group the wire values by kind, with None elsewhere, and return why cells have none."""

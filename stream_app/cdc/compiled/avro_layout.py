@@ -132,14 +132,14 @@ class AvroLayout:
 
     Attributes:
         steps: int64 [k, `STEP_SIZE`].
-        columns: name of an image's column → the index of its cells, and its type.
-        texts: path of a text outside of images → the index of its cells, and its type.
+        column_cells: name of an image's column → the index of its cells, and its type.
+        text_cells: path of a text outside of images → the index of its cells, and its type.
         width: the number of columns of cells.
     """
 
     steps: Int64s
-    columns: Mapping[str, tuple[int, AvroType]]
-    texts: Mapping[_Path, tuple[int, AvroType]]
+    column_cells: Mapping[str, tuple[int, AvroType]]
+    text_cells: Mapping[_Path, tuple[int, AvroType]]
     width: int
 
     @classmethod
@@ -147,26 +147,26 @@ class AvroLayout:
         cls,
         root: AvroType,
         images: Sequence[str],
-        columns: Mapping[str, int],
+        column_digits: Mapping[str, int],
         texts: Sequence[_Path],
     ) -> Self | None:
         """Return the layout of a schema; None if it has a type that is not supported.
 
         Args:
             images: the root's fields that are images before and after the change.
-            columns: the maximum digits of each column of the images; 0 if it is not a decimal.
+            column_digits: the maximum digits of each column of the images; 0 if no decimal.
             texts: the paths of fields outside of images.
         """
-        steps = _AvroSteps(columns, texts)
+        steps = _AvroSteps(column_digits, texts)
         try:
             steps.add_message(root, images)
         except _UnsupportedError:
             return None
         return cls(
             np.array(steps.steps, np.int64).reshape(-1, STEP_SIZE),
-            steps.columns_by_name,
-            steps.texts_by_path,
-            len(columns) + len(texts),
+            steps.column_cells,
+            steps.text_cells,
+            len(column_digits) + len(texts),
         )
 
     @classmethod
@@ -217,11 +217,11 @@ class AvroLayout:
             after_at=after_at[:row_count],
             columns={
                 name: AvroColumn(data_type, cells, (data, copied_bytes), index, image_count)
-                for name, (index, data_type) in self.columns.items()
+                for name, (index, data_type) in self.column_cells.items()
             },
             texts={
                 path: AvroColumn(data_type, cells, (data, copied_bytes), index, row_count)
-                for path, (index, data_type) in self.texts.items()
+                for path, (index, data_type) in self.text_cells.items()
             },
         )
 
@@ -234,11 +234,11 @@ class _UnsupportedError(Exception):
 class _AvroSteps:
     """The steps of the walk over a schema, and the numbers of its columns; see `AvroLayout`."""
 
-    columns: Mapping[str, int]
+    column_digits: Mapping[str, int]
     texts: Sequence[_Path]
     steps: list[list[int]] = field(default_factory=list)
-    columns_by_name: dict[str, tuple[int, AvroType]] = field(default_factory=dict)
-    texts_by_path: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
+    column_cells: dict[str, tuple[int, AvroType]] = field(default_factory=dict)
+    text_cells: dict[_Path, tuple[int, AvroType]] = field(default_factory=dict)
 
     def add_message(self, root: AvroType, images: Sequence[str]) -> None:
         """Append the steps that read a whole message."""
@@ -253,7 +253,7 @@ class _AvroSteps:
                 self._add_value(field_type, (column,), in_image=True)
             self._append_step(IMAGE_END)
             self.steps[step][2] = len(self.steps)
-            image_columns.append(self.columns.keys() & dict(row.fields))
+            image_columns.append(self.column_digits.keys() & dict(row.fields))
         self._append_step(END)
         have_equal_columns = all(names == image_columns[0] for names in image_columns)
         if not have_equal_columns or len(self.steps) > _STEPS_MAX:
@@ -266,7 +266,7 @@ class _AvroSteps:
     def _add_value(self, declared_type: AvroType, path: _Path, *, in_image: bool) -> None:
         """Append the steps that read a value; for a record those of all its fields."""
         null_branch, data_type = _split_nullable(declared_type)
-        is_column = in_image and len(path) == 1 and path[0] in self.columns
+        is_column = in_image and len(path) == 1 and path[0] in self.column_digits
         if data_type.kind == "record" and not is_column:
             step = self._append_step(RECORD, null_branch)
             for name, inner in _fields_of(data_type):
@@ -277,17 +277,17 @@ class _AvroSteps:
             raise _UnsupportedError
         column, kind = _NO_COLUMN, _STEP_KINDS[data_type.kind]
         if is_column:
-            column = list(self.columns).index(path[0])
-            digits = self.columns[path[0]]
+            column = list(self.column_digits).index(path[0])
+            digits = self.column_digits[path[0]]
             kind = (WIDE if digits > DIGITS_MAX else DECIMAL) if digits else kind
-            first_type = self.columns_by_name.setdefault(path[0], (column, data_type))[1]
+            first_type = self.column_cells.setdefault(path[0], (column, data_type))[1]
             if first_type.kind != data_type.kind or (
                 data_type.kind == "enum" and first_type.symbols != data_type.symbols
             ):
                 raise _UnsupportedError  # the images declare different types
         elif not in_image and path in self.texts and data_type.kind in _TEXT_KINDS:
-            column = len(self.columns) + self.texts.index(path)
-            self.texts_by_path[path] = column, data_type
+            column = len(self.column_digits) + self.texts.index(path)
+            self.text_cells[path] = column, data_type
         self.steps.append([kind, null_branch, _argument(data_type), column])
 
 

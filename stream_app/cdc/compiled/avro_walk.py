@@ -98,7 +98,7 @@ def _read_message(  # noqa: C901, PLR0912 - a branch for each kind of step
     """Read one message into the cells of its images and of its texts.
 
     Args:
-        span: the beginning and the end of the message's value.
+        span: the start and the end of the message's value.
         cell: the rows of its next image, and of its texts.
 
     Returns:
@@ -145,7 +145,7 @@ def _read_cell(  # noqa: C901, PLR0912 - a branch for each kind of value
     """Read a value into its cell, or skip it; return the position after it, or `DECLINED`.
 
     Args:
-        span: the beginning of the value, the end of the message, and the step's argument.
+        span: the start of the value, the end of the message, and the step's argument.
         cell: the column, or -1 for a value to skip; and the row.
     """
     position, end, argument = span

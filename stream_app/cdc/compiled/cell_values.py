@@ -31,14 +31,14 @@ from stream_app.machine_code.compiler import (
 )
 from stream_app.machine_code.json_bytes import (
     BACKSLASH,
-    FALSE_BEGIN,
+    FALSE_START,
     MINUS,
-    NULL_BEGIN,
+    NULL_START,
     POINT,
     QUOTE,
     SMALL,
     SMALL_E,
-    TRUE_BEGIN,
+    TRUE_START,
     ZERO,
 )
 from stream_app.machine_code.json_tokens import (
@@ -73,7 +73,7 @@ class ImageBuffers(NamedTuple):
         starts: int64 [e + 1]; where each name begins in the words.
         lengths: int64 [e]; the bytes of each name.
         masks: uint64 [e]; the mask of the name's bytes in its last word.
-        columns: int64 [e]; the column of each name, or `UNKNOWN`.
+        columns: int64 [e]; the column of each name, or `NO_COLUMN`.
         kinds: int64 [c]; the kinds of the columns' cells.
         scales: int64 [c]; the fractional digits of decimals.
         numbers: int64 [c, s]; values; for a text its address, inverted if it has escapes.
@@ -105,8 +105,8 @@ class Span(NamedTuple):
     """The part of a message that is still to be parsed.
 
     Attributes:
-        position: the beginning of an image, an object or a list.
-        limit: the end of the message, or the beginning of its tail.
+        position: the start of an image, an object or a list.
+        limit: the end of the message, or the start of its tail.
         searches: the remaining number of searches for names.
     """
 
@@ -136,7 +136,7 @@ def parse_cell(  # noqa: C901 - a branch for each kind
     """Parse a column's value into its cell; return the position after the value."""
     column, row = cell
     slot = column * buffers.width + row
-    if byte_at(position) == NULL_BEGIN:
+    if byte_at(position) == NULL_START:
         put_null(buffers, slot, NULL)
         return position + 4 if word_at(position) & _FOUR_BYTES == _NULL else DECLINED
     put_byte(buffers.states, slot, VALUE)
@@ -157,8 +157,8 @@ def parse_cell(  # noqa: C901 - a branch for each kind
         )
         put_number(buffers.highs, slot, high)
     elif kind == BOOLEAN:
-        value, end = int(byte_at(position) == TRUE_BEGIN), DECLINED
-        if byte_at(position) in (TRUE_BEGIN, FALSE_BEGIN):
+        value, end = int(byte_at(position) == TRUE_START), DECLINED
+        if byte_at(position) in (TRUE_START, FALSE_START):
             end = word_end(position)
     else:
         value, end = position, number_end(position)
@@ -184,7 +184,7 @@ def _parse_integer(position: int) -> tuple[int, int]:
     is_negative = byte_at(position) == MINUS
     if is_negative:
         position += 1
-    begin, value = position, 0
+    start, value = position, 0
     digit = byte_at(position) - ZERO
     while 0 <= digit <= 9:
         if value >= _LARGEST_TENTH and (value > _LARGEST_TENTH or digit > 7):
@@ -192,7 +192,7 @@ def _parse_integer(position: int) -> tuple[int, int]:
         value = value * 10 + digit
         position += 1
         digit = byte_at(position) - ZERO
-    if position == begin or (byte_at(begin) == ZERO and (position > begin + 1 or is_negative)):
+    if position == start or (byte_at(start) == ZERO and (position > start + 1 or is_negative)):
         return 0, DECLINED
     if byte_at(position) == POINT or byte_at(position) | SMALL == SMALL_E:
         return 0, DECLINED

@@ -13,13 +13,16 @@ from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_n
 from stream_app.machine_code.json_bytes import QUOTE, SPACE
 from stream_app.machine_code.json_tokens import DECLINED, blank_end, name_end
 
-UNKNOWN = -1
+NO_COLUMN = -1
 """The column of a name that the table does not have."""
 
 
 @compiled
 def mark_of(number: int) -> int:
-    """Return a large number, so that different sets of columns almost never have equal sums."""
+    """Return a hash of a column's number.
+
+    Different sets of columns almost never have equal sums of hashes.
+    """
     number = (number + 1) * 0x1E3779B97F4A7C15
     number = (number ^ (number >> 29)) * 0x3F58476D1CE4E5B9
     return number ^ (number >> 32)
@@ -27,8 +30,11 @@ def mark_of(number: int) -> int:
 
 @compiled
 def mark_of_unknown(position: int, end: int, column: int) -> int:
-    """Return the mark of a name that is not a column of the table, by its entry if it has one."""
-    if column != UNKNOWN:
+    """Return the mark of a name that is not a column of the table.
+
+    It hashes the number of the name's entry, or the bytes of a name without an entry.
+    """
+    if column != NO_COLUMN:
         return mark_of(column)
     position = blank_end(position, end)
     end = name_end(position)
@@ -50,25 +56,25 @@ def parse_name(
     Returns:
         The position of the value, or `DECLINED`; the column, or a negative number; the entry to
         expect next; and the remaining searches. The number of an unknown name is
-        `UNKNOWN - 1 - entry`, or `UNKNOWN` if it has no entry.
+        `NO_COLUMN - 1 - entry`, or `NO_COLUMN` if it has no entry.
     """
     limit, searches, next_entry = span
     if byte_at(position) != QUOTE:
         position = blank_end(position, limit)
     value_position, entry, searches = _find_name(position, (limit, searches), buffers, next_entry)
     if value_position < 0 or value_position >= limit:
-        return DECLINED, UNKNOWN, 0, 0
+        return DECLINED, NO_COLUMN, 0, 0
     if byte_at(value_position) <= SPACE:
         value_position = blank_end(value_position, limit)
-    column = UNKNOWN
+    column = NO_COLUMN
     if entry >= 0:
         column = number_at(buffers.columns + 8 * entry)
         next_entry = entry + 1 if entry + 1 < buffers.name_count else 0
-        if column == UNKNOWN:
-            column = UNKNOWN - 1 - entry
+        if column == NO_COLUMN:
+            column = NO_COLUMN - 1 - entry
     if column >= 0:
         if number_at(buffers.stamps + 8 * column) == stamp:
-            return DECLINED, UNKNOWN, 0, 0
+            return DECLINED, NO_COLUMN, 0, 0
         put_number(buffers.stamps, column, stamp)
     return value_position, column, next_entry, searches
 

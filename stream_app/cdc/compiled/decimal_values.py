@@ -36,15 +36,15 @@ def parse_decimal(position: int, scale: int) -> tuple[int, int]:
 
     Return it unscaled, in the column's scale, and the position after it.
     """
-    begin = position + (byte_at(position) == MINUS)
-    end, fraction = _decimal_end(begin, scale, DIGITS_MAX)
+    start = position + (byte_at(position) == MINUS)
+    end, fraction = _decimal_end(start, scale, DIGITS_MAX)
     value = 0
-    for byte_position in range(begin, end):
+    for byte_position in range(start, end):
         if byte_at(byte_position) != POINT:
             value = value * 10 + byte_at(byte_position) - ZERO
     for _ in range(scale - fraction):
         value *= 10
-    return -value if begin > position else value, end
+    return -value if start > position else value, end
 
 
 @compiled
@@ -57,11 +57,11 @@ def _decimal_end(position: int, scale: int, limit: int) -> tuple[int, int]:
     Returns:
         The position after the decimal, or `DECLINED`; and the number of its fractional digits.
     """
-    begin = position
-    while ZERO <= byte_at(position) <= NINE and position - begin <= limit:
+    start = position
+    while ZERO <= byte_at(position) <= NINE and position - start <= limit:
         position += 1
-    whole_digits = position - begin
-    if whole_digits == 0 or (byte_at(begin) == ZERO and whole_digits > 1):
+    whole_digits = position - start
+    if whole_digits == 0 or (byte_at(start) == ZERO and whole_digits > 1):
         return DECLINED, scale
     fraction = 0
     if byte_at(position) == POINT:
@@ -90,13 +90,13 @@ def parse_base64(position: int) -> tuple[int, int]:
     if byte_at(position) != QUOTE:
         return 0, DECLINED
     position += 1
-    begin, bits = position, 0
+    start, bits = position, 0
     letter_bits = _six_bits(byte_at(position))
-    while letter_bits >= 0 and position - begin <= _LETTERS_MAX:
+    while letter_bits >= 0 and position - start <= _LETTERS_MAX:
         bits = bits << 6 | letter_bits
         position += 1
         letter_bits = _six_bits(byte_at(position))
-    letters = position - begin
+    letters = position - start
     count, unused_bits = 6 * letters >> 3, 6 * letters & 7
     position = _padding_end(position, letters)
     if letters > _LETTERS_MAX or position < 0 or bits & ((1 << unused_bits) - 1):
@@ -114,15 +114,15 @@ def parse_wide_decimal(position: int, scale: int) -> tuple[int, int, int]:
 
     Return its halves and the position.
     """
-    begin = position + (byte_at(position) == MINUS)
-    end, fraction = _decimal_end(begin, scale, _WIDE_DIGITS_MAX)
+    start = position + (byte_at(position) == MINUS)
+    end, fraction = _decimal_end(start, scale, _WIDE_DIGITS_MAX)
     low, high = 0, 0
-    for byte_position in range(begin, end):
+    for byte_position in range(start, end):
         if byte_at(byte_position) != POINT:
             low, high = _append_digit(low, high, byte_at(byte_position) - ZERO)
     for _ in range(scale - fraction):
         low, high = _append_digit(low, high, 0)
-    if begin > position:
+    if start > position:
         low, high = -low, ~high + (low == 0)
     return low, high, end
 
@@ -141,13 +141,13 @@ def parse_wide_base64(position: int) -> tuple[int, int, int]:
     if byte_at(position) != QUOTE:
         return 0, 0, DECLINED
     position += 1
-    begin, low, high = position, 0, 0
+    start, low, high = position, 0, 0
     letter_bits = _six_bits(byte_at(position))
     # This loop only finds the end: with unused bits, the letters may have more than 128 bits.
-    while letter_bits >= 0 and position - begin <= _WIDE_LETTERS_MAX:
+    while letter_bits >= 0 and position - start <= _WIDE_LETTERS_MAX:
         position += 1
         letter_bits = _six_bits(byte_at(position))
-    letters = position - begin
+    letters = position - start
     byte_count, unused_bits = 6 * letters >> 3, 6 * letters & 7
     end = _padding_end(position, letters)
     if (
@@ -156,7 +156,7 @@ def parse_wide_base64(position: int) -> tuple[int, int, int]:
         or _six_bits(byte_at(position - 1)) & (1 << unused_bits) - 1
     ):
         return 0, 0, DECLINED
-    for letter_position in range(begin, position):
+    for letter_position in range(start, position):
         letter_bits, bits = _six_bits(byte_at(letter_position)), 6
         if letter_position == position - 1:
             letter_bits, bits = letter_bits >> unused_bits, 6 - unused_bits

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools, Int64s, bytes_of, offsets_of
-from stream_app.cdc.compiled.column_names import UNKNOWN
+from stream_app.cdc.compiled.column_names import NO_COLUMN
 from stream_app.cdc.compiled.document_rewriter import (
     PIECES,
     RewriteMemory,
@@ -42,7 +42,7 @@ class DocumentLayout:
     """The documents of a table.
 
     Attributes:
-        columns: int64 [e]; for each name its position among the typed columns, or `UNKNOWN`.
+        columns: int64 [e]; for each name its position among the typed columns, or `NO_COLUMN`.
         kinds: int64 [c]; a bit for each form of values that a typed column takes.
     """
 
@@ -74,7 +74,7 @@ class DocumentLayout:
         indexes = {name: index for index, name in enumerate(forms)}
         return cls(
             PackedNames.of(names),
-            np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
+            np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
             np.array(
                 [
                     sum(1 << cls.FORMS[form] for form in column_forms)

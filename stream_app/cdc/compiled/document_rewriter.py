@@ -31,9 +31,9 @@ from stream_app.machine_code.json_bytes import (
     ASCII_END,
     BACKSLASH,
     COMMA,
-    NULL_BEGIN,
-    OBJECT_BEGIN,
+    NULL_START,
     OBJECT_END,
+    OBJECT_START,
     QUOTE,
     SPACE,
 )
@@ -52,6 +52,15 @@ from stream_app.machine_code.json_tokens import (
 PIECES = (
     b'{"before":,"after":,"source":{"connector":,"ts_ms":,"db":,"table":},"op":"_"}null' + bytes(8)
 )
+_DIGITS_MAX = 18
+_DOLLAR = ord("$")
+_CREATE, _READ, _UPDATE, _DELETE = b"crud"
+_BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
+_SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
+_CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
+_CONNECTOR_REST, _TABLE_REST = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
+_DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
+_FOUR_BYTES, _FIVE_BYTES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
 def _piece(text: bytes) -> tuple[int, int]:
@@ -63,16 +72,6 @@ _BEFORE, _AFTER = _piece(b'{"before":'), _piece(b',"after":')
 _CONNECTOR, _TIME = _piece(b',"source":{"connector":'), _piece(b',"ts_ms":')
 _DATABASE, _TABLE = _piece(b',"db":'), _piece(b',"table":')
 _OP, _END, _NULL = _piece(b'},"op":"'), _piece(b'"}'), _piece(b"null")
-_DIGITS_MAX = 18
-_DOLLAR = ord("$")
-_CREATE, _READ, _UPDATE, _DELETE = b"crud"
-
-_BEFORE_NAME, _AFTER_NAME = word_of(b'"before"'), word_of(b'"after":')
-_SOURCE_NAME, _OP_NAME = word_of(b'"source"'), word_of(b'"op":\0\0\0')
-_CONNECTOR_NAME, _COLLECTION_NAME = word_of(b'"connect'), word_of(b'"collect')
-_CONNECTOR_REST, _TABLE_REST = word_of(b'or":\0\0\0\0'), word_of(b'ion":\0\0\0')
-_DB_NAME, _TIME_NAME = word_of(b'"db":\0\0\0'), word_of(b'"ts_ms":')
-_FOUR_BYTES, _FIVE_BYTES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFF)
 
 
 class RewrittenPositions(NamedTuple):
@@ -146,7 +145,7 @@ def _rewrite_message(  # noqa: C901, PLR0912 - a branch for each field
     output, stamp = target
     has_before, image_count, op = False, 0, 0
     source = _no_source()
-    if limit - position < 2 or byte_at(position) != OBJECT_BEGIN:
+    if limit - position < 2 or byte_at(position) != OBJECT_START:
         return DECLINED
     while True:
         position = blank_end(position + 1, limit)
@@ -243,35 +242,35 @@ def _parse_source(  # noqa: C901, PLR0912 - a branch for each field
     """Find the values of `source` that the rewritten message has."""
     connector = time = database = table = 0
     connector_length = time_length = database_length = table_length = 0
-    if byte_at(position) != OBJECT_BEGIN:
+    if byte_at(position) != OBJECT_START:
         return _no_source()
     while True:
         position = blank_end(position + 1, limit)
         name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
         if colon_end < 0 or colon_end >= limit:
             break
-        size, value_begin = colon_end - position, blank_end(colon_end, limit)
-        position = value_end(value_begin, limit)
+        size, value_start = colon_end - position, blank_end(colon_end, limit)
+        position = value_end(value_start, limit)
         if position < 0 or position >= limit:
             break
-        is_text, is_null = byte_at(value_begin) == QUOTE, byte_at(value_begin) == NULL_BEGIN
-        length = 0 if is_null else position - value_begin
+        is_text, is_null = byte_at(value_start) == QUOTE, byte_at(value_start) == NULL_START
+        length = 0 if is_null else position - value_start
         if size == 12 and name == _CONNECTOR_NAME and next_word & _FOUR_BYTES == _CONNECTOR_REST:
             if connector or not (is_text or is_null):
                 break
-            connector, connector_length = value_begin, length
+            connector, connector_length = value_start, length
         elif size == 13 and name == _COLLECTION_NAME and next_word & _FIVE_BYTES == _TABLE_REST:
             if table or not (is_text or is_null):
                 break
-            table, table_length = value_begin, length
+            table, table_length = value_start, length
         elif size == 5 and name & _FIVE_BYTES == _DB_NAME:
             if database or not (is_text or is_null):
                 break
-            database, database_length = value_begin, length
+            database, database_length = value_start, length
         elif size == 8 and name == _TIME_NAME:
-            if time or length > _DIGITS_MAX or not (is_null or digits_end(value_begin) == position):
+            if time or length > _DIGITS_MAX or not (is_null or digits_end(value_start) == position):
                 break
-            time, time_length = value_begin, length
+            time, time_length = value_start, length
         position = blank_end(position, limit)
         if byte_at(position) == OBJECT_END:
             return _SourceFields(
@@ -293,7 +292,7 @@ def _rewrite_image(
     """Rewrite an image; return the positions after it, or `DECLINED`, and after the output."""
     position, limit = span
     output, stamp = target
-    if byte_at(position) == NULL_BEGIN:
+    if byte_at(position) == NULL_START:
         return word_end(position), _write_piece(output, memory, _NULL)
     if byte_at(position) != QUOTE:
         return DECLINED, output
@@ -347,7 +346,7 @@ def _rewrite_document(span: tuple[int, int], buffers: ImageBuffers, target: tupl
     position, end = span
     output, stamp = target
     next_entry, searches = 0, end - position + 8 * buffers.name_count
-    if byte_at(position) != OBJECT_BEGIN:
+    if byte_at(position) != OBJECT_START:
         return DECLINED
     byte = byte_at(position)
     while True:

@@ -20,9 +20,9 @@ from stream_app.machine_code.compiler import (
 from stream_app.machine_code.json_bytes import (
     MINUS,
     NINE,
-    NULL_BEGIN,
-    OBJECT_BEGIN,
+    NULL_START,
     OBJECT_END,
+    OBJECT_START,
     QUOTE,
     ZERO,
 )
@@ -60,7 +60,7 @@ def write_value(position: int, end: int, output: int) -> tuple[int, int, int]:
     A number with a fraction becomes a text, which keeps its digits.
     """
     byte = byte_at(position)
-    if byte == OBJECT_BEGIN:
+    if byte == OBJECT_START:
         return _write_typed_value(position, end, output)
     if byte == QUOTE:
         value_end, _ = string_end(position + 1)
@@ -73,7 +73,7 @@ def write_value(position: int, end: int, output: int) -> tuple[int, int, int]:
             put_byte(output, 0, QUOTE)
             return value_end, output + 1, form
     else:
-        value_end, form = word_end(position), NULLS if byte == NULL_BEGIN else BOOLEANS
+        value_end, form = word_end(position), NULLS if byte == NULL_START else BOOLEANS
     if value_end < 0:
         return DECLINED, output, form
     return value_end, copy_bytes(output, position, value_end - position), form
@@ -90,22 +90,22 @@ def _write_typed_value(position: int, end: int, output: int) -> tuple[int, int, 
     name, colon_end, next_word = word_at(position), name_end(position), word_at(position + 8)
     if colon_end < 0:
         return DECLINED, output, 0
-    size, value_begin, quote_size = colon_end - position, blank_end(colon_end, end), 0
-    if size == 7 and name & _SEVEN_BYTES == _ID_NAME and byte_at(value_begin) == QUOTE:
-        value_end, _ = string_end(value_begin + 1)
+    size, value_start, quote_size = colon_end - position, blank_end(colon_end, end), 0
+    if size == 7 and name & _SEVEN_BYTES == _ID_NAME and byte_at(value_start) == QUOTE:
+        value_end, _ = string_end(value_start + 1)
         value_end, form = value_end + 1 if value_end > 0 else DECLINED, IDS
     elif size == 8 and name == _DATE_NAME:
-        value_end, form = _integer_end(value_begin), TIMESTAMPS
+        value_end, form = _integer_end(value_start), TIMESTAMPS
     elif (
         name == _NUMBER_NAME
-        and byte_at(value_begin) == QUOTE
+        and byte_at(value_start) == QUOTE
         and (
             (size == 14 and next_word & _SIX_BYTES == _LONG_END)
             or (size == 13 and next_word & _FIVE_BYTES == _INT_END)
         )
     ):
-        value_begin, quote_size = value_begin + 1, 1
-        value_end, form = _integer_end(value_begin), NUMBERS
+        value_start, quote_size = value_start + 1, 1
+        value_end, form = _integer_end(value_start), NUMBERS
     else:
         return DECLINED, output, 0
     if value_end < 0 or (quote_size and byte_at(value_end) != QUOTE):
@@ -113,13 +113,13 @@ def _write_typed_value(position: int, end: int, output: int) -> tuple[int, int, 
     object_end = blank_end(value_end + quote_size, end)
     if byte_at(object_end) != OBJECT_END:
         return DECLINED, output, form
-    return object_end + 1, copy_bytes(output, value_begin, value_end - value_begin), form
+    return object_end + 1, copy_bytes(output, value_start, value_end - value_start), form
 
 
 @compiled
 def _integer_end(position: int) -> int:
     """Return the position after a canonical integer of at most 64 bits, or `DECLINED`."""
-    begin = position + 1 if byte_at(position) == MINUS else position
-    end = digits_end(begin)
-    is_longer = byte_at(begin) == ZERO and (end > begin + 1 or begin > position)
-    return DECLINED if end == begin or is_longer or end - begin > DIGITS_MAX else end
+    start = position + 1 if byte_at(position) == MINUS else position
+    end = digits_end(start)
+    is_longer = byte_at(start) == ZERO and (end > start + 1 or start > position)
+    return DECLINED if end == start or is_longer or end - start > DIGITS_MAX else end

@@ -35,7 +35,7 @@ from stream_app.cdc.compiled.cell_values import (
     WIDE,
     ImageBuffers,
 )
-from stream_app.cdc.compiled.column_names import UNKNOWN
+from stream_app.cdc.compiled.column_names import NO_COLUMN
 from stream_app.cdc.compiled.decimal_values import DIGITS_MAX
 from stream_app.cdc.compiled.image_cells import ImageCells
 from stream_app.cdc.compiled.image_parser import (
@@ -152,7 +152,7 @@ class ImageLayout:
             return None
         return cls(
             packed=PackedNames.of(names),
-            columns=np.array([indexes.get(name, UNKNOWN) for name in names], np.int64),
+            columns=np.array([indexes.get(name, NO_COLUMN) for name in names], np.int64),
             kinds=np.array([kind for kind, _ in all_types], np.int64),
             scales=np.array([*scales, *[0] * len(inner)], np.int64),
             types=[target for _, target in all_types],

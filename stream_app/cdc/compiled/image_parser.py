@@ -33,13 +33,13 @@ from stream_app.machine_code.compiler import (
     word_of,
 )
 from stream_app.machine_code.json_bytes import (
-    ARRAY_BEGIN,
     ARRAY_END,
+    ARRAY_START,
     COLON,
     COMMA,
-    NULL_BEGIN,
-    OBJECT_BEGIN,
+    NULL_START,
     OBJECT_END,
+    OBJECT_START,
 )
 from stream_app.machine_code.json_tokens import DECLINED, blank_end, value_end
 
@@ -96,7 +96,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
             continue
         searches = limit - start + _SEARCHES_PER_COLUMN * buffers.column_count
         position, next_image, mark_sum = start + _BEFORE_SIZE, image, 0
-        if byte_at(position) == OBJECT_BEGIN:
+        if byte_at(position) == OBJECT_START:
             position, unknown, missing, searches = _parse_image(
                 Span(position, limit, searches), buffers, ImageRow(next_image, stamp)
             )
@@ -114,7 +114,7 @@ def parse_heads(  # noqa: C901, PLR0912 - each branch is a way to decline
         if byte_at(position + _WORD) != COLON:
             continue
         position += _AFTER_SIZE
-        if byte_at(position) == OBJECT_BEGIN:
+        if byte_at(position) == OBJECT_START:
             position, unknown, missing, searches = _parse_image(
                 Span(position, limit, searches), buffers, ImageRow(next_image, stamp + 1)
             )
@@ -135,7 +135,7 @@ class RowPositions(NamedTuple):
 
     Attributes:
         starts, ends: int64 [n]; the addresses of their first bytes and of their ends.
-        marks, is_parsed: as in `HeadPositions`.
+        marks, is_parsed: int64 [n] and bool [n], with the values of `HeadPositions`.
     """
 
     starts: Int64s
@@ -180,7 +180,7 @@ def parse_rows(rows: RowPositions, buffers: ImageBuffers, inner: InnerBuffers) -
     for row in range(len(rows.starts)):
         start, end = rows.starts[row], rows.ends[row]
         rows.is_parsed[row] = False
-        if end - start < 2 or byte_at(start) != OBJECT_BEGIN:
+        if end - start < 2 or byte_at(start) != OBJECT_START:
             continue
         searches = end - start + inner.searches
         for index in range(lists):
@@ -226,7 +226,7 @@ def _parse_message(  # noqa: C901, PLR0912 - each branch is a way to decline
         if column < 0:
             mark_sum += mark_of_unknown(position, value_position, column)
             position = value_end(value_position, limit)
-        elif column >= first_inner and byte_at(value_position) != NULL_BEGIN:
+        elif column >= first_inner and byte_at(value_position) != NULL_START:
             position, inner_marks, searches = _parse_inner_images(
                 Span(value_position, limit, searches), buffers, inner, column, image_row
             )
@@ -269,14 +269,14 @@ def _parse_inner_images(
     index = column - buffers.column_count + inner.object_count + inner.list_count
     image_buffers, list_number = _buffers_at(inner.buffers, index), index - inner.object_count
     put_byte(buffers.states, column * buffers.width + row, VALUE)
-    if byte_at(position) != (OBJECT_BEGIN if list_number < 0 else ARRAY_BEGIN):
+    if byte_at(position) != (OBJECT_START if list_number < 0 else ARRAY_START):
         return DECLINED, 0, 0
     if list_number < 0:
         position, unknown, missing, searches = _parse_image(span, image_buffers, image_row)
     else:
-        first_row = number_at(inner.list_rows + _WORD * list_number)
-        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, first_row)
-        put_number(buffers.numbers, column * buffers.width + row, next_row - first_row)
+        start = number_at(inner.list_rows + _WORD * list_number)
+        position, next_row, unknown, missing, searches = _parse_list(span, image_buffers, start)
+        put_number(buffers.numbers, column * buffers.width + row, next_row - start)
         put_number(inner.list_rows, inner.list_count + list_number, next_row)
     if inner.partial >> index & 1:
         missing = 0
@@ -284,35 +284,35 @@ def _parse_inner_images(
 
 
 @compiled
-def _parse_list(span: Span, buffers: ImageBuffers, begin: int) -> tuple[int, int, int, int, int]:
+def _parse_list(span: Span, buffers: ImageBuffers, start: int) -> tuple[int, int, int, int, int]:
     """Parse the objects of a list as images.
 
     Args:
-        begin: the row of its first image.
+        start: the row of its first image.
 
     Returns:
         The position after its bracket, or `DECLINED`; the row after its last image; the sums of
         the marks of unknown and of missing columns; and the remaining searches.
     """
     position, limit, searches = span
-    row, unknown, missing = begin, 0, 0
+    row, unknown, missing = start, 0, 0
     position = blank_end(position + 1, limit)
     if byte_at(position) == ARRAY_END:
         return position + 1, row, 0, 0, searches
-    while row < buffers.width and byte_at(position) == OBJECT_BEGIN:
+    while row < buffers.width and byte_at(position) == OBJECT_START:
         position, new_unknown, new_missing, searches = _parse_image(
             Span(position, limit, searches), buffers, ImageRow(row, position)
         )
         if position < 0 or position >= limit:
-            return DECLINED, begin, 0, 0, 0
+            return DECLINED, start, 0, 0, 0
         row, unknown, missing = row + 1, unknown + new_unknown, missing + new_missing
         position = blank_end(position, limit)
         if byte_at(position) == ARRAY_END:
             return position + 1, row, unknown, missing, searches
         if byte_at(position) != COMMA:
-            return DECLINED, begin, 0, 0, 0
+            return DECLINED, start, 0, 0, 0
         position = blank_end(position + 1, limit)
-    return DECLINED, begin, 0, 0, 0
+    return DECLINED, start, 0, 0, 0
 
 
 @compiled

@@ -1,6 +1,6 @@
 """The functions of computed columns: argument types, result types and computation.
 
-`made_columns` looks functions up in `FUNCTIONS`, where each has an entry.
+`made_columns` looks functions up in `COLUMN_FUNCTIONS`, where each has an entry.
 
 Source: Paimon `flink/action/cdc/Expression.java`.
 """
@@ -38,7 +38,7 @@ from stream_app.errors import UsageError
 from stream_app.model.near_names import known_names_text
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
-    STRING_MAX,
+    STRING,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
@@ -53,7 +53,6 @@ Compute = Callable[[pa.Array], CastResult]
 A function without a column gets the time of decoding, a timestamp in milliseconds of UTC.
 """
 ArrowTypeOf = Callable[[DataType], pa.DataType]
-STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 _INT_TYPE = DataType(root=TypeRoot.INT)
 _MOMENT_TYPE = DataType(root=TypeRoot.TIMESTAMP, precision=3)
 _TEMPORAL = INTEGER_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS | {TypeRoot.DATE}
@@ -101,9 +100,9 @@ def function_of(definition: Definition) -> Function:
     Raises:
         DefinitionError: no function has that name, or it needs a column and none is given.
     """
-    function = FUNCTIONS.get(definition.function)
+    function = COLUMN_FUNCTIONS.get(definition.function)
     if function is None:
-        suggestion = known_names_text(definition.function, FUNCTIONS)
+        suggestion = known_names_text(definition.function, COLUMN_FUNCTIONS)
         raise DefinitionError(f"has the unknown function {definition.function!r}; {suggestion}")
     if function.takes_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
@@ -179,13 +178,13 @@ def _substring(
     _check_argument_count(literals, 1, 2)
     if argument_type.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument_type}")
-    begin = _whole_number(literals[0], "the begin", 0)
-    end = _whole_number(literals[1], "the end", begin + 1) if len(literals) > 1 else None
+    start = _whole_number(literals[0], "the begin", 0)
+    end = _whole_number(literals[1], "the end", start + 1) if len(literals) > 1 else None
     compute = partial(
-        text_functions.substring, begin=begin, end=end, precision=argument_type.precision
+        text_functions.substring, start=start, end=end, precision=argument_type.precision
     )
     return AppliedFunction(
-        STRING, compute, f"has fewer than {begin if end is None else end} characters"
+        STRING, compute, f"has fewer than {start if end is None else end} characters"
     )
 
 
@@ -195,7 +194,7 @@ def _truncate(
     _check_argument_count(literals, 1, 1)
     width = _whole_number(literals[0], "the width", 1, WIDTH_MAX)
     if argument_type.root in STRING_ROOTS:
-        compute: Compute = partial(text_functions.substring, begin=0, end=width)
+        compute: Compute = partial(text_functions.substring, start=0, end=width)
         return AppliedFunction(argument_type, compute, f"has fewer than {width} characters")
     failure_reason = "has no multiple of the width below it in that type"
     if argument_type.root in INTEGER_ROOTS:
@@ -322,7 +321,7 @@ def _whole_number(text: str, subject: str, minimum: int, maximum: int | None = N
     return number
 
 
-FUNCTIONS: Mapping[str, Function] = {
+COLUMN_FUNCTIONS: Mapping[str, Function] = {
     **{
         name: Function(f"{name}(COLUMN) or {name}(COLUMN, PRECISION)", partial(_time, name))
         for name in ("year", "month", "day", "hour", "minute", "second")

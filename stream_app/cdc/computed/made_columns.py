@@ -16,7 +16,6 @@ from stream_app.cdc.computed.column_definition import (
     sort_definitions,
 )
 from stream_app.cdc.computed.column_functions import (
-    STRING,
     ArrowTypeOf,
     applied_function,
     function_of,
@@ -25,6 +24,7 @@ from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.model.near_names import did_you_mean, known_names_text
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
+    STRING,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
     DataField,

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import values_at
-from stream_app.cdc.computed.column_functions import STRING
 from stream_app.cdc.message_format import SourceFacts
-from stream_app.model.schema.data_type import DataType, TypeRoot
+from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 
 _TIME_TYPE = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
 _MILLIS_TYPE = pa.timestamp("ms", "UTC")

@@ -25,17 +25,17 @@ _SPECIAL_LETTERS_END = 0x10000
 _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 
 
-def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0) -> CastResult:
-    """Return the characters from `begin` on, up to `end`; both must exist.
+def substring(values: pa.Array, start: int, end: int | None, precision: int = 0) -> CastResult:
+    """Return the characters from `start` on, up to `end`; both must exist.
 
     Args:
         values: texts, or dates, timestamps and whole numbers, which are written as text first.
         precision: the precision of timestamps.
     """
     texts = as_text(values, precision)
-    needed_length = begin if end is None else end
+    needed_length = start if end is None else end
     failed = bools_of(pc.less(pc.utf8_length(texts), needed_length))
-    parts = pc.utf8_slice_codeunits(texts, begin, end)
+    parts = pc.utf8_slice_codeunits(texts, start, end)
     return (null_where(parts, failed), failed) if failed.any() else (parts, None)
 
 

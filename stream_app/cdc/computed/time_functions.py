@@ -80,8 +80,8 @@ def date_format(
         texts = _format_parts(instants.seconds, instants.nanos, parts)
     else:
         encoded = pa.array(instants.seconds // unit).dictionary_encode()
-        unit_begins = encoded.dictionary.to_numpy() * unit
-        texts = _format_parts(unit_begins, np.zeros_like(unit_begins), parts)
+        unit_starts = encoded.dictionary.to_numpy() * unit
+        texts = _format_parts(unit_starts, np.zeros_like(unit_starts), parts)
         texts = texts.take(encoded.indices)
     if not instants.valid.all():
         texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))

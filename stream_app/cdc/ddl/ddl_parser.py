@@ -109,13 +109,13 @@ def _tokens(text: str) -> list[_SqlToken]:
 
 def _split(tokens: Sequence[_SqlToken], sign: str) -> Iterator[_SqlTokenCursor]:
     """Yield the parts between occurrences of a sign outside of brackets."""
-    depth, begin = 0, 0
+    depth, start = 0, 0
     for index, token in enumerate(tokens):
         depth += token.is_one_of("(") - token.is_one_of(")")
         if depth == 0 and token.is_one_of(sign):
-            yield _SqlTokenCursor(tokens[begin:index])
-            begin = index + 1
-    yield _SqlTokenCursor(tokens[begin:])
+            yield _SqlTokenCursor(tokens[start:index])
+            start = index + 1
+    yield _SqlTokenCursor(tokens[start:])
 
 
 def _parse_statement(tokens: _SqlTokenCursor) -> Statement | None:
@@ -163,9 +163,9 @@ def _parse_alter_table(tokens: _SqlTokenCursor) -> AlterTable:
             dropped_columns.append(clause.take_name())
     return AlterTable(
         table=table,
-        renames=tuple(pair for pair in renames if pair.old != pair.new),
-        added=tuple(added_columns),
-        dropped=tuple(dropped_columns),
+        renames=tuple(pair for pair in renames if pair.old_name != pair.new_name),
+        added_columns=tuple(added_columns),
+        dropped_columns=tuple(dropped_columns),
         new_name=new_name,
     )
 

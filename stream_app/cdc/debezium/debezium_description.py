@@ -27,7 +27,7 @@ from stream_app.arrow_buffers import Int64s
 from stream_app.cdc.debezium.decoding.one_record import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
 from stream_app.cdc.debezium.schema_envelopes import has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
-from stream_app.cdc.json_records.dialect_description import parse_json, untyped_table, with_key
+from stream_app.cdc.json_records.dialect_description import json_or_none, untyped_table, with_key
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.source_types.connect_fields import connect_fields, source_column
 from stream_app.model.source.mapping_options import MappingOptions
@@ -101,7 +101,7 @@ class _VersionMessages:
 def _version_messages(messages: pa.RecordBatch) -> Iterator[_VersionMessages]:
     for group in split_messages(messages):
         schema = _parse_object(group.prefix + b"null}") if group.prefix else None
-        rows = group.message_index.tolist()
+        rows = group.message_indices.tolist()
         yield from _versions_of_group(
             group.payloads, rows, None if schema is None else schema["schema"]
         )
@@ -143,7 +143,7 @@ def _versions_of_group(
 
 
 def _parse_object(payload: bytes) -> dict[str, Any] | None:
-    document = parse_json(payload)
+    document = json_or_none(payload)
     return document if isinstance(document, dict) else None
 
 

@@ -49,7 +49,7 @@ from stream_app.cdc.debezium.debezium_origins import change_times, debezium_orig
 from stream_app.cdc.debezium.decoding.decode_fast import FastGroup, decode_group_fast
 from stream_app.cdc.debezium.decoding.decode_one_by_one import decode_one_by_one
 from stream_app.cdc.debezium.decoding.decode_whole import decode_whole
-from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import DecodeSettings
 from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.message_transactions import debezium_transactions
@@ -121,7 +121,7 @@ class DebeziumJson:
         )
 
     def _decode_values(
-        self, values: pa.Array, message_index: Int32s, outcome: BatchOutcome
+        self, values: pa.Array, message_indices: Int32s, outcome: BatchOutcome
     ) -> None:
         """Decode the values at these positions, each group of one schema by itself."""
         if len(self._groups) > SCHEMAS_MAX:
@@ -130,10 +130,10 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                first = int(message_index[payloads.message_index[0]])
+                first = int(message_indices[payloads.message_indices[0]])
                 outcome.learn_schemas({group.fingerprint: first})
-            decoder = ShapeDecoder(self, images_of, self._settings.policy, group, outcome)
-            decoder.decode(payloads.payloads, message_index[payloads.message_index])
+            decoder = ShapeDecoder(self, document_images_of, self._settings.policy, group, outcome)
+            decoder.decode(payloads.payloads, message_indices[payloads.message_indices])
 
     def _new_outcome(self, messages: pa.RecordBatch) -> BatchOutcome:
         return BatchOutcome(
@@ -153,10 +153,10 @@ class DebeziumJson:
         """Return position → reason, for the changes whose row nothing proves."""
         if not outcome.question_parts:
             return {}
-        message_index, questions = (
+        message_indices, questions = (
             np.concatenate(parts) for parts in zip(*outcome.question_parts, strict=True)
         )
-        return self._keys.uncertain_reasons(outcome.messages, message_index, questions)
+        return self._keys.uncertain_reasons(outcome.messages, message_indices, questions)
 
     def _readings_for(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         options = self._options
@@ -195,14 +195,16 @@ class DebeziumJson:
     ) -> None:
         """See `ValueDecoder.decode_one_by_one`. Envelopes may have schemas of their own."""
         result = decode_one_by_one(placed_values.values, group.readings, self._settings)
-        outcome.add_result(result, placed_values.message_index)
+        outcome.add_result(result, placed_values.message_indices)
         for position, record in result.enveloped:
             readings = self._readings_for(connect_fields(record.schema))
             payload = pa.array([record.payload], pa.binary())
             record_result = decode_one_by_one(payload, readings, self._settings)
             if record_result.enveloped:
                 record_result.reasons[0] = "is an envelope within an envelope"
-            outcome.add_result(record_result, placed_values.message_index[position : position + 1])
+            outcome.add_result(
+                record_result, placed_values.message_indices[position : position + 1]
+            )
 
 
 def _facts(options: Mapping[str, str]) -> SourceFacts:

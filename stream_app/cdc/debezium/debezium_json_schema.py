@@ -46,7 +46,7 @@ from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
-    schemas_of,
+    registry_schemas,
     without_registry,
 )
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers
@@ -68,7 +68,7 @@ def _check_options(
 
 def _headed_json(registries: Registries, setup: FormatSetup) -> HeadedJsonFormat:
     options = _check_options(registries, setup.options, setup.columns)
-    schemas = schemas_of(_NAME, SECTION, registries, setup.options)
+    schemas = registry_schemas(_NAME, SECTION, registries, setup.options)
     return HeadedJsonFormat(
         make=partial(_format, schemas, setup, options),
         make_deletes=None,
@@ -131,17 +131,17 @@ class _JsonSchemaFactReader:
 
     def _by_schema(self, messages: pa.RecordBatch) -> Iterator[tuple[bytes, Int64s]]:
         """Yield the schemas in Connect's form, with their messages: int64 [m]."""
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         for number, rows in by_number(schema_numbers(values)):
             try:
                 struct = connect_struct(self.schemas, number)
             except UnreadableRecordError:
                 continue
-            yield orjson.dumps(struct), message_index[rows].astype(np.int64)
+            yield orjson.dumps(struct), message_indices[rows].astype(np.int64)
 
 
 def _facts(registries: Registries, options: Mapping[str, str]) -> SourceFacts:
-    schemas = schemas_of(_NAME, SECTION, registries, options)
+    schemas = registry_schemas(_NAME, SECTION, registries, options)
     fact_reader = _JsonSchemaFactReader(schemas, keeps_nulls(options))
     return SourceFacts(
         origins=fact_reader.origins,

@@ -24,13 +24,13 @@ from stream_app.cdc.debezium.placeholders import (
 )
 from stream_app.cdc.json_records.decoder_choice import ARRAYS, DECODER, DECODER_OPTION
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
-    COLUMNS,
+    COLUMN_NAMES,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     TRUNCATE_OPTION,
     UNKNOWN_COLUMNS,
     CheckedOptions,
-    check_options,
+    check_format_options,
 )
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
@@ -72,7 +72,7 @@ OPTIONS: tuple[Option[Any], ...] = (
         ("bytes", "base64", "base64-url-safe", "hex"),
     ),
     TRUNCATE_OPTION,
-    *COLUMN_OPTIONS,
+    *SOURCE_COLUMN_OPTIONS,
     choice(
         REPLICA_IDENTITY,
         "Contents of before-images: what each message proves (`auto`), the whole row (`full`), "
@@ -87,7 +87,7 @@ OPTIONS: tuple[Option[Any], ...] = (
     ),
     Option(
         SOURCE_KEY,
-        COLUMNS,
+        COLUMN_NAMES,
         frozenset(),
         "Columns of the source's key, comma separated; absent: those of the Kafka keys.",
     ),
@@ -191,7 +191,7 @@ def parse_options(
     current_options = {
         key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()
     }
-    checked_options = check_options(name, SECTION, format_options, current_options, columns)
+    checked_options = check_format_options(name, SECTION, format_options, current_options, columns)
     placeholder = checked_options.values.get(PLACEHOLDER_VALUE, DEFAULT_PLACEHOLDER)
     if not is_placeholder_property(placeholder):
         raise UsageError(

@@ -74,7 +74,7 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     """
     search = _OriginSearch(messages.num_rows)
     for group in split_messages(messages):
-        search.read(group.payloads, group.message_index)
+        search.read(group.payloads, group.message_indices)
     return search.origins()
 
 
@@ -94,84 +94,84 @@ class _OriginSearch:
             unassigned_reasons=self._unassigned_reasons,
         )
 
-    def read(self, values: pa.Array, message_index: Int32s) -> None:
-        """Read messages, binary [m]; `message_index` has their positions."""
+    def read(self, values: pa.Array, message_indices: Int32s) -> None:
+        """Read messages, binary [m]; `message_indices` have their positions."""
         unread_indices = np.arange(len(values))
         data = _MessageBytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
             if not len(unread_indices):
                 return
             unread_count = len(unread_indices)
-            unread_indices = self._assign_similar(data, values, message_index, unread_indices)
+            unread_indices = self._assign_similar(data, values, message_indices, unread_indices)
             if _WORTHWHILE_SHARE * (unread_count - len(unread_indices)) < unread_count:
-                unread_indices = self._assign_runs(data, values, message_index, unread_indices)
+                unread_indices = self._assign_runs(data, values, message_indices, unread_indices)
                 break
         if len(unread_indices):
-            values, message_index = (
+            values, message_indices = (
                 values.take(pa.array(unread_indices)),
-                message_index[unread_indices],
+                message_indices[unread_indices],
             )
             is_candidate = looks_like_object(values) & ~are_too_deep(values)
             self._read_in_columns(
-                values.filter(pa.array(is_candidate)), message_index[is_candidate]
+                values.filter(pa.array(is_candidate)), message_indices[is_candidate]
             )
             self._read_one_by_one(
-                values.filter(pa.array(~is_candidate)), message_index[~is_candidate]
+                values.filter(pa.array(~is_candidate)), message_indices[~is_candidate]
             )
 
     def _assign_similar(
-        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_indices: Int64s
+        self, data: _MessageBytes, values: pa.Array, message_indices: Int32s, unread_indices: Int64s
     ) -> Int64s:
         """Read one of the remaining messages, and return those of other tables."""
         # The sample is from the middle: numbers after the name grow, so the first may have another
         # length.
         return unread_indices[
             ~self._read_sample(
-                data, values, message_index, unread_indices, len(unread_indices) // 2
+                data, values, message_indices, unread_indices, len(unread_indices) // 2
             )
         ]
 
     def _assign_runs(
-        self, data: _MessageBytes, values: pa.Array, message_index: Int32s, unread_indices: Int64s
+        self, data: _MessageBytes, values: pa.Array, message_indices: Int32s, unread_indices: Int64s
     ) -> Int64s:
         """Way 1 for many tables whose messages come in runs: read the first message of each run.
 
         Return the messages after the runs, where the tables' messages alternate.
         """
-        begin, width, run_count = 0, _RUN_MIN, 0
-        while begin < len(unread_indices) and begin >= _RUN_MIN * (run_count - _SHORT_RUNS):
+        start, width, run_count = 0, _RUN_MIN, 0
+        while start < len(unread_indices) and start >= _RUN_MIN * (run_count - _SHORT_RUNS):
             has_table = self._read_sample(
-                data, values, message_index, unread_indices[begin : begin + width], 0
+                data, values, message_indices, unread_indices[start : start + width], 0
             )
             run_length = len(has_table) if has_table.all() else int(np.argmin(has_table))
-            begin += run_length
+            start += run_length
             width = max(_RUN_MIN, 2 * run_length)
             run_count += 1
-        return unread_indices[begin:]
+        return unread_indices[start:]
 
     def _read_sample(
         self,
         data: _MessageBytes,
         values: pa.Array,
-        message_index: Int32s,
+        message_indices: Int32s,
         indices: Int64s,
         sample: int,
     ) -> Bools:
         """Read a sample message, and assign its table to similar ones; return their mask."""
-        value, row = values[int(indices[sample])].as_py(), int(message_index[indices[sample]])
+        value, row = values[int(indices[sample])].as_py(), int(message_indices[indices[sample]])
         self._read_message(value, row)
         code = self._codes[row]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
         has_table = np.zeros(len(indices), np.bool_)
         if pieces:
             has_table = data.have_pieces(indices, pieces)
-            self._codes[message_index[indices[has_table]]] = code
+            self._codes[message_indices[indices[has_table]]] = code
         has_table[sample] = True
         return has_table
 
-    def _read_in_columns(self, values: pa.Array, message_index: Int32s) -> None:
+    def _read_in_columns(self, values: pa.Array, message_indices: Int32s) -> None:
         """Way 2: parse the messages in columns."""
-        for part, rows, columns in parse_by_halves(values, message_index, _FIELDS):
+        for part, rows, columns in parse_by_halves(values, message_indices, _FIELDS):
             if columns is None:
                 self._read_one_by_one(part, rows)
                 continue
@@ -185,15 +185,17 @@ class _OriginSearch:
             suspects = ~(is_envelope | is_flat)
             self._read_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
 
-    def _assign_tables(self, names: Sequence[pa.Array], mask: Bools, message_index: Int32s) -> None:
+    def _assign_tables(
+        self, names: Sequence[pa.Array], mask: Bools, message_indices: Int32s
+    ) -> None:
         database, schema, table = (column.filter(pa.array(mask)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)
-        self._codes[message_index[mask]] = codes[origins.codes]
+        self._codes[message_indices[mask]] = codes[origins.codes]
 
-    def _read_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
+    def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
         """Way 3: read messages one by one, such as heartbeats and broken JSON."""
-        for row, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
+        for row, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
             self._read_message(value, row)
 
     def _read_message(self, value: bytes, row: int) -> None:
@@ -276,7 +278,7 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     reader = FieldReader(_TIME_FIELDS)
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        reader.read(payloads, group.message_index)
+        reader.read(payloads, group.message_indices)
     return reader.times(messages.num_rows, _times_of)
 
 

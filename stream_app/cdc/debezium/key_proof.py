@@ -34,7 +34,7 @@ from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.rows.row_assembly import DELETE, UPDATE, Ops
 from stream_app.errors import WrongSourceError
 
-POSTGRESQL = "postgresql"
+POSTGRESQL_CONNECTOR = "postgresql"
 WHOLE_IMAGES = ("mysql", "mariadb")
 """Connectors whose before-images are always whole."""
 
@@ -198,19 +198,19 @@ class KeyCheck:
     def uncertain_reasons(
         self,
         messages: pa.RecordBatch,
-        message_index: npt.NDArray[np.int32],
+        message_indices: npt.NDArray[np.int32],
         questions: KeyQuestions,
     ) -> dict[int, str]:
         """Return position → reason, for the messages whose keys do not identify their row.
 
         Args:
             messages: a batch; without a column `key` no message has a key.
-            message_index: the positions of the messages to check.
+            message_indices: the positions of the messages to check.
 
         Raises:
             WrongSourceError: a record is uncertain, and must not be quarantined.
         """
-        codes, fields = self._fields(messages, message_index)
+        codes, fields = self._fields(messages, message_indices)
         is_answered = np.array(
             [[answers(self.rules, question, names) for question in KeyQuestion] for names in fields]
         )
@@ -224,25 +224,25 @@ class KeyCheck:
             if not is_answered[code, question]
         }
         if not self.quarantines:
-            first_failed = failed_indices[np.argmin(message_index[failed_indices])]
+            first_failed = failed_indices[np.argmin(message_indices[failed_indices])]
             case = cases[codes[first_failed], questions[first_failed]]
-            raise _uncertain_error(messages, int(message_index[first_failed]), self.rules, *case)
+            raise _uncertain_error(messages, int(message_indices[first_failed]), self.rules, *case)
         reasons = {
             failure: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
             for failure, case in cases.items()
         }
         # A loop over bad records.
         return {
-            int(message_index[index]): reasons[codes[index], questions[index]]
+            int(message_indices[index]): reasons[codes[index], questions[index]]
             for index in failed_indices
         }
 
     def _fields(
-        self, messages: pa.RecordBatch, message_index: npt.NDArray[np.int32]
+        self, messages: pa.RecordBatch, message_indices: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], list[KeyFields]]:
         if self.reads_keys and "key" in messages.schema.names:
-            return self._keys.fields_of(messages.column("key").take(pa.array(message_index)))
-        return np.zeros(len(message_index), np.int32), [NO_KEY]
+            return self._keys.fields_of(messages.column("key").take(pa.array(message_indices)))
+        return np.zeros(len(message_indices), np.int32), [NO_KEY]
 
 
 def _uncertain_error(

@@ -21,7 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, bools_of
-from stream_app.cdc.transactions import POSITION_NUMBERS, UNKNOWN, LogPositions
+from stream_app.cdc.transactions import NO_POSITION, POSITION_NUMBERS, LogPositions
+
+_DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
+_SEQUENCE_CONNECTOR = "postgresql"
+"""The connector whose changes have their position in ``source.sequence``, not in the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,6 @@ class _LogOrder:
     base_prefix: str = ""
 
 
-_DIGITS, _HEX = r"\d{1,18}", "[0-9a-fA-F]"
 _LSN_OF_COMMIT = _LogOrder(rf"^\d+:(?P<a>{_DIGITS})$")
 _BINLOG = (
     _LogOrder(rf"^file=.*?(?P<a>\d{{1,10}}),pos=(?P<b>{_DIGITS})$"),
@@ -55,8 +58,6 @@ _ORDERS: dict[str, Sequence[_LogOrder]] = {
     "sqlserver": (_COMMIT_LSN,),
 }
 """Connector → the forms of its transactions' ids."""
-_SEQUENCE_CONNECTOR = "postgresql"
-"""The connector whose changes have their position in ``source.sequence``, not in the id."""
 
 
 def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -> LogPositions:
@@ -66,7 +67,7 @@ def change_positions(connectors: pa.Array, ids: pa.Array, sequences: pa.Array) -
         connectors, ids, sequences: strings [n]; ``source.connector``, ``transaction.id`` and
             ``source.sequence``.
     """
-    positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
+    positions = np.full((len(ids), POSITION_NUMBERS), NO_POSITION, np.int64)
     for connector in pc.unique(connectors.drop_null()).to_pylist():
         is_of_connector = bools_of(pc.equal(connectors, connector))
         if connector == _SEQUENCE_CONNECTOR:
@@ -82,7 +83,7 @@ def commit_positions(ids: pa.Array) -> tuple[pa.Array, LogPositions]:
 
     A marker does not name its connector, but the ids of different connectors have different forms.
     """
-    positions = np.full((len(ids), POSITION_NUMBERS), UNKNOWN, np.int64)
+    positions = np.full((len(ids), POSITION_NUMBERS), NO_POSITION, np.int64)
     logs = pa.array([""] * len(ids), pa.string())
     for order in {order: None for orders in _ORDERS.values() for order in orders}:
         has_position = _set_positions(order, ids, np.ones(len(ids), np.bool_), positions)

@@ -168,7 +168,8 @@ def _names_and_shape(fields: object, prefix: bytes) -> tuple[KeyFields, _Shape |
 
 
 def _literal(text: str) -> str:
-    """Return an expression that matches exactly these bytes; Arrow compares binary values by
-    bytes.
+    """Return an expression that matches exactly these bytes.
+
+    Arrow compares binary values by bytes.
     """
     return "".join(f"\\x{byte:02x}" for byte in text.encode())

@@ -63,11 +63,11 @@ def debezium_transactions(messages: pa.RecordBatch) -> MessageTransactions:
     groups: list[PayloadGroup] = []
     for group in split_messages(messages):
         payloads = group.payloads if group.prefix else without_envelopes(group.payloads)
-        reader.read(payloads, group.message_index)
-        groups.append(PayloadGroup(group.message_index, payloads, group.prefix))
+        reader.read(payloads, group.message_indices)
+        groups.append(PayloadGroup(group.message_indices, payloads, group.prefix))
     op, source, transaction, status = (
         gathered_array(
-            [(message_index, columns[field_index]) for message_index, columns in reader.parts],
+            [(message_indices, columns[field_index]) for message_indices, columns in reader.parts],
             count,
             field.type,
         )
@@ -106,17 +106,17 @@ def _markers(groups: Sequence[PayloadGroup], kinds: MessageKinds, count: int) ->
     """Read the columns of `_MARKER` [n]; they are null in other messages."""
     parts: list[tuple[Int64s, list[pa.Array]]] = []
     for group in groups:
-        is_marker = np.isin(kinds[group.message_index], _MARKS)
+        is_marker = np.isin(kinds[group.message_indices], _MARKS)
         values = group.payloads.filter(pa.array(is_marker))
-        message_index = group.message_index[is_marker]
+        message_indices = group.message_indices[is_marker]
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
-        for _, rows, columns in parse_by_halves(candidates, message_index[is_candidate], _MARKER):
+        for _, rows, columns in parse_by_halves(candidates, message_indices[is_candidate], _MARKER):
             if columns is not None:
                 parts.append((rows.astype(np.int64), columns))
     return [
         gathered_array(
-            [(message_index, columns[field_index]) for message_index, columns in parts],
+            [(message_indices, columns[field_index]) for message_indices, columns in parts],
             count,
             field.type,
         )
@@ -129,20 +129,20 @@ def _end_markers(kinds: MessageKinds, markers: Sequence[pa.Array]) -> EndMarkers
 
     Four messages, of which two are END markers, of two tables and of one::
 
-        kinds          [BEGIN, CHANGE, END, END]
-        message_index  [2, 3]
-        owners         [0, 0, 1]
-        tables         ["s.a", "s.b", "s.a"]
-        counts         [1, 2, 3]
+        kinds            [BEGIN, CHANGE, END, END]
+        message_indices  [2, 3]
+        owners           [0, 0, 1]
+        tables           ["s.a", "s.b", "s.a"]
+        counts           [1, 2, 3]
     """
-    message_index = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
-    ids, times, count_lists = (column.take(pa.array(message_index)) for column in markers)
+    message_indices = np.flatnonzero(kinds == MessageKind.END).astype(np.int64)
+    ids, times, count_lists = (column.take(pa.array(message_indices)) for column in markers)
     tables, counts = children_of(pc.list_flatten(count_lists))
     # A marker counts logical messages under a name that no topic has.
     is_table_count = bools_of(pc.invert(pc.starts_with(tables, _OF_CONNECTOR)))
     logs, positions = commit_positions(ids)
     return EndMarkers(
-        message_index=message_index,
+        message_indices=message_indices,
         ids=ids,
         logs=logs,
         positions=positions,

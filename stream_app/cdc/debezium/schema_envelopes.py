@@ -24,7 +24,7 @@ from stream_app.arrow_buffers import bools_of
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.nesting_limit import nests_too_deeply
 from stream_app.cdc.json_message import refuse_constant
-from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, fields_of
+from stream_app.cdc.source_types.connect_fields import ConnectField, connect_fields, struct_fields
 
 _START = b'{"schema":'
 _PAYLOAD = b',"payload":'
@@ -38,13 +38,13 @@ class PayloadGroup:
     """Messages with one schema.
 
     Attributes:
-        message_index: positions of the messages among the given values.
+        message_indices: positions of the messages among the given values.
         payloads: their payloads, binary.
         prefix: the bytes before the payload, which are a key of the parsed schemas; empty without
             an envelope.
     """
 
-    message_index: npt.NDArray[np.int32]
+    message_indices: npt.NDArray[np.int32]
     payloads: pa.Array
     prefix: bytes
 
@@ -67,42 +67,42 @@ def split_envelopes(
         yield PayloadGroup(all_positions, values, b"")
         return
     is_plain = ~is_enveloped
-    unsplit, unsplit_index = _pick(values, all_positions, is_enveloped)
+    unsplit, unsplit_indices = _pick(values, all_positions, is_enveloped)
     schemas_left = SCHEMAS_MAX
     while len(unsplit):
         if not schemas_left:
-            is_plain[unsplit_index] = True
+            is_plain[unsplit_indices] = True
             break
         prefix = _prefix_of(unsplit[0].as_py(), schemas)
         if prefix is None:
             # This only looks like an envelope, so it is read as a single message.
-            is_plain[unsplit_index[0]] = True
-            unsplit, unsplit_index = unsplit.slice(1), unsplit_index[1:]
+            is_plain[unsplit_indices[0]] = True
+            unsplit, unsplit_indices = unsplit.slice(1), unsplit_indices[1:]
             continue
         has_prefix = bools_of(pc.starts_with(unsplit, pattern=prefix))
         has_prefix &= bools_of(pc.ends_with(unsplit, pattern=b"}"))
-        payloads, message_index = _pick(unsplit, unsplit_index, has_prefix)
-        yield PayloadGroup(message_index, pc.binary_slice(payloads, len(prefix), -1), prefix)
-        unsplit, unsplit_index = _pick(unsplit, unsplit_index, ~has_prefix)
+        payloads, message_indices = _pick(unsplit, unsplit_indices, has_prefix)
+        yield PayloadGroup(message_indices, pc.binary_slice(payloads, len(prefix), -1), prefix)
+        unsplit, unsplit_indices = _pick(unsplit, unsplit_indices, ~has_prefix)
         schemas_left -= 1
     if is_plain.any():
-        plain_values, message_index = _pick(values, all_positions, is_plain)
-        yield PayloadGroup(message_index, plain_values, b"")
+        plain_values, message_indices = _pick(values, all_positions, is_plain)
+        yield PayloadGroup(message_indices, plain_values, b"")
 
 
 def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
     """Split the envelopes of all messages except tombstones."""
-    values, message_index = present_values(messages)
+    values, message_indices = present_values(messages)
     for group in split_envelopes(values, {}):
-        yield replace(group, message_index=message_index[group.message_index])
+        yield replace(group, message_indices=message_indices[group.message_indices])
 
 
 def _pick(
-    values: pa.Array, message_index: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
+    values: pa.Array, message_indices: npt.NDArray[np.int32], mask: npt.NDArray[np.bool_]
 ) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     if mask.all():
-        return values, message_index
-    return values.filter(pa.array(mask)), message_index[mask]
+        return values, message_indices
+    return values.filter(pa.array(mask)), message_indices[mask]
 
 
 def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -> bytes | None:
@@ -124,7 +124,7 @@ def _prefix_of(value: bytes, schemas: dict[bytes, Mapping[str, ConnectField]]) -
 
 def has_columns(schema: Any) -> bool:
     """Return whether the schema describes a row, rather than a heartbeat or a transaction."""
-    names = {field.get("field") for field in fields_of(schema)}
+    names = {field.get("field") for field in struct_fields(schema)}
     return not names.isdisjoint({"before", "after"}) or not (
         "op" in names or "status" in names or names <= {"ts_ms", "ts_us", "ts_ns"}
     )

@@ -19,7 +19,7 @@ from stream_app.cdc.debezium.debezium_options import key_rules, parse_options
 from stream_app.cdc.debezium.decoding.decode_one_by_one import question_of
 from stream_app.cdc.debezium.decoding.one_record import EnvelopedRecord, RowRecord, read_record
 from stream_app.cdc.debezium.key_proof import (
-    POSTGRESQL,
+    POSTGRESQL_CONNECTOR,
     KeyRules,
     ReplicaIdentity,
     answers,
@@ -112,7 +112,7 @@ class DebeziumSurvey:
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
         record = sample.record
-        if record.op != "d" or record.connector != POSTGRESQL or not record.before:
+        if record.op != "d" or record.connector != POSTGRESQL_CONNECTOR or not record.before:
             return None
         if sample.fields in (None, NO_KEY):
             return None
@@ -157,7 +157,11 @@ class DebeziumSurvey:
         if not self.writes_changelog:
             return None
         record = sample.record
-        if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
+        if (
+            record.connector != POSTGRESQL_CONNECTOR
+            or record.op != "u"
+            or record.before is not None
+        ):
             return None
         is_dropped = self.rules.identity is ReplicaIdentity.DEFAULT
         invented_text = "" if is_dropped else ", and those of deletes hold invented values"

@@ -28,8 +28,8 @@ from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
@@ -63,7 +63,7 @@ _OPTIONS = (
         "key is taken for unchanged.",
         ("proven", "unchanged"),
     ),
-    *COLUMN_OPTIONS,
+    *SOURCE_COLUMN_OPTIONS,
     ENCODING_OPTION,
     DECODER_OPTION,
 )
@@ -152,7 +152,7 @@ class DmsDialect(dialect.Dialect):
             before=before,
             after=after,
             suspects=suspects,
-            tables=(schema, name) if table.reads_tables else (),
+            table_names=(schema, name) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)
 

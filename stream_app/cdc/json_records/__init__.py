@@ -1,5 +1,4 @@
-"""The parts that all JSON formats share: the port `dialect`, and a decoder that parses similar
-records together.
+"""The port `dialect` of all JSON formats, and a decoder that parses similar records together.
 
 Start with `decoder`.
 """

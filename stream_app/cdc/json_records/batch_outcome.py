@@ -140,7 +140,7 @@ class RecordsResult:
         record_rows = rows_of_records(records, readings, rules)
         for number, reason in sorted(record_rows.reasons.items()):
             self.reasons.setdefault(owners[number], reason)
-        row_owners = np.array(owners, np.int64)[record_rows.record_index]
+        row_owners = np.array(owners, np.int64)[record_rows.record_indices]
         is_good = ~np.isin(row_owners, list(self.reasons))
         self.row_parts.append((record_rows.rows.filter(pa.array(is_good)), row_owners[is_good]))
         cut_columns: dict[int, frozenset[str]] = {}
@@ -185,53 +185,55 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, records: DecodedRecords, message_index: Int32s) -> None:
+    def add_records(self, records: DecodedRecords, message_indices: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
-            message_index: for each record the position of its message.
+            message_indices: for each record the position of its message.
         """
         if records.questions is not None:
-            self._note_questions(message_index, records.questions)
-        self._note_tables(records.from_images.tables, message_index)
-        self._note_drift(records.drift, message_index)
+            self._note_questions(message_indices, records.questions)
+        self._note_tables(records.from_images.tables, message_indices)
+        self._note_drift(records.drift, message_indices)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
                 for name, is_cut in records.from_images.cut_records.items()
                 if is_cut.any()
             },
-            message_index,
+            message_indices,
         )
         self.parts.append(
             ChangeBatch(
                 rows=records.from_images.rows,
-                message_index=message_index[records.from_images.record_index],
+                message_indices=message_indices[records.from_images.record_indices],
             )
         )
 
-    def add_result(self, result: RecordsResult, message_index: Int32s) -> None:
+    def add_result(self, result: RecordsResult, message_indices: Int32s) -> None:
         """Add records that were read one by one.
 
         Raises:
             WrongSourceError: one of the records stops the job.
         """
-        for rows, record_index in result.row_parts:
-            self.parts.append(ChangeBatch(rows=rows, message_index=message_index[record_index]))
+        for rows, record_indices in result.row_parts:
+            self.parts.append(
+                ChangeBatch(rows=rows, message_indices=message_indices[record_indices])
+            )
         self._note_questions(
-            message_index[list(result.question_by_record)],
+            message_indices[list(result.question_by_record)],
             np.array(list(result.question_by_record.values()), np.uint8),
         )
-        self._note_tables(result.tables, message_index)
-        self._note_drift(self.policy.reported(result.drift), message_index)
+        self._note_tables(result.tables, message_indices)
+        self._note_drift(self.policy.reported(result.drift), message_indices)
         self.skipped_count += result.rowless_count + len(result.truncates)
         for position, reason in result.reasons.items():
-            self.reasons[int(message_index[position])] = reason
+            self.reasons[int(message_indices[position])] = reason
         if result.stops:
             position, reason = min(result.stops.items())
-            raise self._stop_error(int(message_index[position]), reason)
+            raise self._stop_error(int(message_indices[position]), reason)
         if result.truncates:
-            self._take_truncates([int(message_index[position]) for position in result.truncates])
+            self._take_truncates([int(message_indices[position]) for position in result.truncates])
 
     def decoded_batch(
         self, schema: pa.Schema, uncertain_reasons: Mapping[int, str]
@@ -260,21 +262,23 @@ class BatchOutcome:
         )
 
     def _note_drift(
-        self, columns: Mapping[DriftedColumn, Sighting], message_index: npt.NDArray[np.integer[Any]]
+        self,
+        columns: Mapping[DriftedColumn, Sighting],
+        message_indices: npt.NDArray[np.integer[Any]],
     ) -> None:
         for column, sighting in columns.items():
-            first = int(message_index[sighting.first_position])
+            first = int(message_indices[sighting.first_position])
             earlier = self.drift.get(column, Sighting(0, first))
             self.drift[column] = earlier.plus(Sighting(sighting.record_count, first))
 
-    def _note_questions(self, message_index: Int32s, questions: KeyQuestions) -> None:
+    def _note_questions(self, message_indices: Int32s, questions: KeyQuestions) -> None:
         if questions.any():
             has_question = questions != 0
-            self.question_parts.append((message_index[has_question], questions[has_question]))
+            self.question_parts.append((message_indices[has_question], questions[has_question]))
 
-    def _note_tables(self, tables: Mapping[str, int], message_index: Int32s) -> None:
+    def _note_tables(self, tables: Mapping[str, int], message_indices: Int32s) -> None:
         for name, number in tables.items():
-            position = int(message_index[number])
+            position = int(message_indices[number])
             self.tables[name] = min(position, self.tables.get(name, position))
 
     def _stop_error(self, position: int, reason: str) -> WrongSourceError:

@@ -1,5 +1,6 @@
-"""Parses a dialect's messages into columns by machine code, with the result of
-`json_lines.parse_objects`.
+"""Parses a dialect's messages into columns by machine code.
+
+The result is that of `json_lines.parse_objects`.
 
 `dialect_format` calls it first. Slower ways read the messages that machine code declines.
 """
@@ -31,7 +32,7 @@ class CompiledMessages:
     Attributes:
         positions: int64 [m]; the positions of the messages among the values.
         columns: for each field an array [m].
-        nulls: see `dialect.ParsedMessages`.
+        nulls: the rows with explicit nulls of each object, list and column; see `ParsedMessages`.
         marks: int64 [m]; see `image_columns.ParsedRows`.
     """
 

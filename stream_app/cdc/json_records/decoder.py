@@ -76,38 +76,39 @@ class PlacedValues:
 
     Attributes:
         values: binary [n] without nulls.
-        message_index: int32 [n]; for each value the position of its message.
+        message_indices: int32 [n]; for each value the position of its message.
         messages: the batch.
     """
 
     values: pa.Array
-    message_index: Int32s
+    message_indices: Int32s
     messages: pa.RecordBatch
 
     def take(self, positions: Int64s) -> PlacedValues:
         """Return the values at these positions, ascending: int64 [m]."""
-        if len(positions) == len(self.message_index):
+        if len(positions) == len(self.message_indices):
             return self
         # Ascending positions of such a span lie side by side.
         if len(positions) and positions[-1] - positions[0] + 1 == len(positions):
             values = self.values.slice(int(positions[0]), len(positions))
         else:
             values = self.values.take(pa.array(positions))
-        return replace(self, values=values, message_index=self.message_index[positions])
+        return replace(self, values=values, message_indices=self.message_indices[positions])
 
     def slices(self) -> Iterator[PlacedValues]:
-        """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX`, unless one value
-        is larger.
+        """Yield parts of at most `_SLICE_ROWS_MAX` values and `_SLICE_BYTES_MAX` bytes.
+
+        A larger value is a part of its own.
         """
         offsets = offsets_of(self.values)
         start = 0
         while start < len(self.values):
-            bytes_stop = int(offsets[start]) + _SLICE_BYTES_MAX
-            fitting_stop = int(np.searchsorted(offsets, bytes_stop, side="right")) - 1
-            stop = min(max(fitting_stop, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
-            values = self.values.slice(start, stop - start)
-            yield replace(self, values=values, message_index=self.message_index[start:stop])
-            start = stop
+            bytes_end = int(offsets[start]) + _SLICE_BYTES_MAX
+            fitting_end = int(np.searchsorted(offsets, bytes_end, side="right")) - 1
+            end = min(max(fitting_end, start + 1), start + _SLICE_ROWS_MAX, len(self.values))
+            values = self.values.slice(start, end - start)
+            yield replace(self, values=values, message_indices=self.message_indices[start:end])
+            start = end
 
 
 class ValueDecoder(Protocol[Group_contra]):
@@ -146,26 +147,26 @@ class ShapeDecoder(Generic[GroupT]):
     group: GroupT
     outcome: BatchOutcome
 
-    def decode(self, values: pa.Array, message_index: Int32s) -> None:
+    def decode(self, values: pa.Array, message_indices: Int32s) -> None:
         """Decode values of the group.
 
         Args:
             values: binary [n] without nulls.
-            message_index: int32 [n]; for each value the position of its message.
+            message_indices: int32 [n]; for each value the position of its message.
         """
-        for part in PlacedValues(values, message_index, self.outcome.messages).slices():  # step 1
+        for part in PlacedValues(values, message_indices, self.outcome.messages).slices():  # step 1
             self._decode_slice(part)
 
     def _decode_slice(self, placed_values: PlacedValues) -> None:
         """Decode a slice in columns where that is possible, and suspicious values one by one."""
-        suspects: Bools = np.zeros(len(placed_values.message_index), np.bool_)
-        is_undecoded: Bools = np.ones(len(placed_values.message_index), np.bool_)
+        suspects: Bools = np.zeros(len(placed_values.message_indices), np.bool_)
+        is_undecoded: Bools = np.ones(len(placed_values.message_indices), np.bool_)
         fast_part = None
         if not self.policy.examines_records:
             fast_part = self.value_decoder.decode_fast(placed_values, self.group)  # step 2
         if fast_part is not None:
             self.outcome.add_records(
-                fast_part.records, placed_values.message_index[fast_part.positions]
+                fast_part.records, placed_values.message_indices[fast_part.positions]
             )
             suspects[fast_part.positions[fast_part.records.from_images.suspects]] = True
             is_undecoded[fast_part.positions] = False
@@ -217,7 +218,7 @@ class ShapeDecoder(Generic[GroupT]):
             if records is None:
                 return False
             suspects[indices[records.from_images.suspects]] = True
-            self.outcome.add_records(records, part.message_index)
+            self.outcome.add_records(records, part.message_indices)
             return True
 
         indices = np.flatnonzero(is_candidate)

@@ -51,8 +51,9 @@ def compiled_layouts(option: str) -> type[CompiledLayouts] | None:
 
 
 def decoder_in_use(option: str) -> str:
-    """Return the decoder that runs and, if it is not the compiled one, the reason: a part of a log
-    line.
+    """Return the decoder that runs, as a part of a log line.
+
+    If it is not the compiled one, the text includes the reason.
 
     Raises:
         UsageError: as `compiled_layouts` does.

@@ -81,14 +81,14 @@ class ParsedRecords:
 
     Attributes:
         images: the images of m records.
-        message_index: int64 [m]; the message of each record, never decreasing; None if each message
-            has one record.
+        message_indices: int64 [m]; the message of each record, never decreasing; None if each
+            message has one record.
         suspects: bool [n]; messages to read one by one, which have no records here; None if there
             are none.
     """
 
     images: Images
-    message_index: Int64s | None = None
+    message_indices: Int64s | None = None
     suspects: Bools | None = None
 
 

@@ -41,9 +41,9 @@ def versions(
     rows_of_tables: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for row, value in enumerate(messages.column("value").to_pylist()):
-        document = parse_json(value)
+        document = json_or_none(value)
         if isinstance(document, dict):
-            table = dialect.described_table(document, parse_json(keys[row]), options)
+            table = dialect.described_table(document, json_or_none(keys[row]), options)
             if table is not None and table.columns:
                 rows_of_tables.setdefault(table, []).append(row)
     return [
@@ -51,7 +51,7 @@ def versions(
     ]
 
 
-def parse_json(text: Any) -> Any:
+def json_or_none(text: Any) -> Any:
     """Parse JSON text; None for null and for invalid JSON."""
     try:
         return None if text is None else orjson.loads(text)

@@ -49,7 +49,11 @@ from stream_app.cdc.json_records.dialect import (
 )
 from stream_app.cdc.json_records.dialect_description import describe, versions
 from stream_app.cdc.json_records.drift_search import drift_by_marks, drift_in, records_to_search
-from stream_app.cdc.json_records.json_options import CheckedOptions, check_options, column_readings
+from stream_app.cdc.json_records.json_options import (
+    CheckedOptions,
+    check_format_options,
+    column_readings,
+)
 from stream_app.cdc.json_records.layout_chooser import LayoutChooser
 from stream_app.cdc.json_records.message_survey import survey
 from stream_app.cdc.json_records.record_shapes import RecordShape
@@ -61,7 +65,7 @@ from stream_app.cdc.message_format import (
     SourceFacts,
     promises_nothing,
 )
-from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of
+from stream_app.cdc.rows.images import ImageRows, RowRules, rows_of_images
 from stream_app.cdc.source_tables import Origins, first_records
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.model.options.option import Option
@@ -129,7 +133,7 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
             WrongSourceError: a TRUNCATE with ``truncate = error``, or a record whose columns differ
                 from the table's, if the options say so.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
@@ -141,10 +145,13 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         if marker and self._policy.unknown_reaction is DriftReaction.EVOLVE:
             schemas = first_values_after(values, marker).items()
             outcome.learn_schemas(
-                {sha256(schema).hexdigest(): int(message_index[index]) for schema, index in schemas}
+                {
+                    sha256(schema).hexdigest(): int(message_indices[index])
+                    for schema, index in schemas
+                }
             )
         decoder = ShapeDecoder(self, self._dialect.images_of, self._policy, self._group, outcome)
-        decoder.decode(values, message_index)
+        decoder.decode(values, message_indices)
         return outcome.decoded_batch(self._rules.schema, {})
 
     def decode_fast(self, placed_values: PlacedValues, group: SchemaGroup) -> DecodedPart | None:
@@ -182,7 +189,9 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
     ) -> DecodedRecords:
         values, readings = messages.values, shape.readings
         records = self._dialect.parsed_records(messages, self._table, shape.json_kinds)
-        image_rows = _rows_of_messages(rows_of(records.images, readings, self._rules), records)
+        image_rows = _rows_of_messages(
+            rows_of_images(records.images, readings, self._rules), records
+        )
         drift: Mapping[DriftedColumn, Sighting] = {}
         if self._policy.reports_drift:
             drift = self._drift(values, records, image_rows.suspects, marks)
@@ -202,14 +211,14 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
         changes = result.read_changes(placed_values.values, read_value, self._policy)
         reads_tables = self._table.reads_tables
         result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
-        outcome.add_result(result, placed_values.message_index)
+        outcome.add_result(result, placed_values.message_indices)
 
     def _keys(self, placed_values: PlacedValues) -> pa.Array | None:
         if not self.reads_keys:
             return None
         if "key" not in placed_values.messages.schema.names:
-            return pa.nulls(len(placed_values.message_index), pa.binary())
-        return placed_values.messages.column("key").take(pa.array(placed_values.message_index))
+            return pa.nulls(len(placed_values.message_indices), pa.binary())
+        return placed_values.messages.column("key").take(pa.array(placed_values.message_indices))
 
     def _drift(
         self, values: pa.Array, parsed_records: ParsedRecords, suspects: Bools, marks: Int64s | None
@@ -224,32 +233,32 @@ class DialectDecoder(ValueDecoder[SchemaGroup]):
 
 def _rows_of_messages(image_rows: ImageRows, records: ParsedRecords) -> ImageRows:
     """Convert rows of records to rows of messages; one bad record makes its message a suspect."""
-    message_index = records.message_index
-    if message_index is None:
+    message_indices = records.message_indices
+    if message_indices is None:
         return image_rows
     suspects = np.zeros(0, np.bool_) if records.suspects is None else records.suspects.copy()
-    suspects[message_index[image_rows.suspects]] = True
-    is_good = ~suspects[message_index[image_rows.record_index]]
-    is_wanted = ~suspects[message_index]
+    suspects[message_indices[image_rows.suspects]] = True
+    is_good = ~suspects[message_indices[image_rows.record_indices]]
+    is_wanted = ~suspects[message_indices]
     return replace(
         image_rows,
         rows=image_rows.rows if is_good.all() else image_rows.rows.filter(pa.array(is_good)),
-        record_index=message_index[image_rows.record_index[is_good]],
+        record_indices=message_indices[image_rows.record_indices[is_good]],
         suspects=suspects,
         tables={
-            name: int(message_index[number])
-            for name, number in first_records(records.images.tables, is_wanted).items()
+            name: int(message_indices[number])
+            for name, number in first_records(records.images.table_names, is_wanted).items()
         },
         cut_records={
-            name: _mask_of_messages(is_cut, message_index, suspects)
+            name: _mask_of_messages(is_cut, message_indices, suspects)
             for name, is_cut in image_rows.cut_records.items()
         },
     )
 
 
-def _mask_of_messages(records: Bools, message_index: Int64s, suspects: Bools) -> Bools:
+def _mask_of_messages(records: Bools, message_indices: Int64s, suspects: Bools) -> Bools:
     has_record = np.zeros(len(suspects), np.bool_)
-    has_record[message_index[records]] = True
+    has_record[message_indices[records]] = True
     return has_record & ~suspects
 
 
@@ -287,7 +296,7 @@ class DialectDeclaration:
     def declaration(self) -> FormatDeclaration:
         """Return the format for the registry; its default dialect surveys and describes."""
         default_dialect = self.make_dialect(
-            check_options(self.name, self.section, self.options, {}, RowType(()))
+            check_format_options(self.name, self.section, self.options, {}, RowType(()))
         )
         return FormatDeclaration(
             name=self.name,
@@ -314,7 +323,9 @@ class DialectDeclaration:
         )
 
     def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_options(self.name, self.section, self.options, options, columns)
+        checked_options = check_format_options(
+            self.name, self.section, self.options, options, columns
+        )
         self.check_together(checked_options, columns)
         return checked_options
 

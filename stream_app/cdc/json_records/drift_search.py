@@ -74,16 +74,16 @@ def records_to_search(values: pa.Array, records: ParsedRecords, suspects: Bools)
         values: binary [n] without nulls.
         suspects: bool [n].
     """
-    images, message_index = records.images, records.message_index
+    images, message_indices = records.images, records.message_indices
     record_classes = classes_of(images.ops, images.has_before)
     after_indices = np.where(images.has_after, np.arange(len(images.ops)), -1)
     null_rows = first_and_last_nulls(images.after, after_indices)
-    if message_index is None:
+    if message_indices is None:
         classes = record_classes
     else:
         classes = np.zeros(len(values), np.uint8)
-        classes[message_index[::-1]] = record_classes[::-1]
-        null_rows = {int(message_index[row]) for row in null_rows}
+        classes[message_indices[::-1]] = record_classes[::-1]
+        null_rows = {int(message_indices[row]) for row in null_rows}
     classes[suspects] = NO_CLASS
     return SearchedRecords(
         values=values,

@@ -38,7 +38,7 @@ from stream_app.model.options.option import TEXT, Option, OptionKind, choice
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.source.mapping_options import InexactTimes, JsonColumns, parse_mapping_options
 
-TRUNCATE = "truncate"
+TRUNCATE_KEY = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
 MISSING_COLUMNS = "missing-columns"
 COLUMN_ENCODING = "column.NAME.encoding"
@@ -59,15 +59,15 @@ def _column_names(text: str) -> frozenset[str]:
     return names
 
 
-COLUMNS = OptionKind("names", _column_names)
+COLUMN_NAMES = OptionKind("names", _column_names)
 TRUNCATE_OPTION = choice(
-    TRUNCATE,
+    TRUNCATE_KEY,
     "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
     "table back); or nothing happens; or the table is emptied "
     "([change messages](setup/cdc.md#truncate)).",
     tuple(effect.value for effect in OnTruncate),
 )
-COLUMN_OPTIONS = (
+SOURCE_COLUMN_OPTIONS = (
     choice(
         UNKNOWN_COLUMNS,
         "Effect of a column that the table does not have: the job stores the record without it, "
@@ -148,7 +148,7 @@ class CheckedOptions:
     @property
     def on_truncate(self) -> OnTruncate:
         """The effect of a TRUNCATE of the source."""
-        return OnTruncate(self.values.get(TRUNCATE, OnTruncate.ERROR.value))
+        return OnTruncate(self.values.get(TRUNCATE_KEY, OnTruncate.ERROR.value))
 
     def column_policy(self, columns: RowType) -> ColumnPolicy:
         """Return the policy for records with other columns than these."""
@@ -160,7 +160,7 @@ class CheckedOptions:
         )
 
 
-def check_options(
+def check_format_options(
     name: str,
     section: str,
     format_options: tuple[Option[Any], ...],

@@ -26,7 +26,7 @@ _SKIPPED_SLICES = 16
 
 @dataclass(slots=True)
 class LayoutChooser:
-    """A chooser of the layout of the last shape, which may pause the use of machine code.
+    """The layout that parses a stream of slices; it pauses machine code that declines too many.
 
     Attributes:
         layout_class: the class of the layouts.

@@ -11,7 +11,12 @@ from typing import Self
 
 import pyarrow as pa
 
-from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.column_reading import (
+    ColumnReading,
+    Encoding,
+    JsonKind,
+    parsed_row_fields,
+)
 from stream_app.model.schema.data_type import STRING
 
 
@@ -42,7 +47,7 @@ class ParsedFields:
         """Return the columns of the parse: plain fields, objects, then lists."""
         return pa.schema(
             [
-                *row_fields(self.readings, self.json_kinds),
+                *parsed_row_fields(self.readings, self.json_kinds),
                 *((name, inner.struct()) for name, inner in self.objects.items()),
                 *((name, pa.list_(inner.struct())) for name, inner in self.lists.items()),
             ]

@@ -46,21 +46,23 @@ class FieldReader:
     parts: list[tuple[Int32s, list[pa.Array]]] = field(default_factory=list)
     unassigned_reasons: dict[int, str] = field(default_factory=dict)
 
-    def read(self, values: pa.Array, message_index: Int32s) -> None:
-        """Read messages, binary [m]; `message_index` has their positions."""
+    def read(self, values: pa.Array, message_indices: Int32s) -> None:
+        """Read messages, binary [m]; `message_indices` have their positions."""
         is_candidate = looks_like_object(values) & ~are_too_deep(values)
         candidates = values.filter(pa.array(is_candidate))
         for part, rows, columns in parse_by_halves(
-            candidates, message_index[is_candidate], self.fields
+            candidates, message_indices[is_candidate], self.fields
         ):
             if columns is None:
                 self._read_one_by_one(part, rows)
             else:
                 self.parts.append((rows, columns))
-        self._read_one_by_one(values.filter(pa.array(~is_candidate)), message_index[~is_candidate])
+        self._read_one_by_one(
+            values.filter(pa.array(~is_candidate)), message_indices[~is_candidate]
+        )
 
-    def _read_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
-        for row, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
+    def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
+        for row, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)
                 if document is None:
@@ -73,7 +75,7 @@ class FieldReader:
 
     def times(self, count: int, times_of: TimesOfFields) -> pa.Array:
         """Return the time of each change at the source: timestamp in ms of UTC [count]."""
-        parts = [(message_index, times_of(columns)) for message_index, columns in self.parts]
+        parts = [(message_indices, times_of(columns)) for message_indices, columns in self.parts]
         return gathered_array(parts, count, pa.int64()).view(_MILLIS)
 
 
@@ -118,8 +120,8 @@ class NamedOrigins(NamedTuple):
     The mask includes each message that may be a row; the decoder of its table judges it.
     """
 
-    database: pa.Array
-    table: pa.Array
+    databases: pa.Array
+    tables: pa.Array
     has_row: Bools
 
 
@@ -142,15 +144,18 @@ class OriginRule:
 
     def origins_of(self, reader: FieldReader, count: int) -> Origins:
         """Return the origins of messages, from their fields."""
-        databases, tables = [], []
-        for message_index, columns in reader.parts:
-            database, table, has_row = self.read(columns)
-            mask, rows = pa.array(has_row), message_index[has_row]
-            databases.append((rows, database.filter(mask)))
-            tables.append((rows, table.filter(mask)))
-            for position in rows[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
+        database_parts, table_parts = [], []
+        for message_indices, columns in reader.parts:
+            databases, tables, has_row = self.read(columns)
+            mask, row_indices = pa.array(has_row), message_indices[has_row]
+            tables = tables.filter(mask)
+            database_parts.append((row_indices, databases.filter(mask)))
+            table_parts.append((row_indices, tables))
+            for position in row_indices[~valid_of(tables)].tolist():  # a loop over bad ones
                 reader.unassigned_reasons[position] = "does not name its table"
-        names = [gathered_array(parts, count, pa.string()) for parts in (databases, tables)]
+        names = [
+            gathered_array(parts, count, pa.string()) for parts in (database_parts, table_parts)
+        ]
         return origins_of(
             names[0], pa.nulls(count, pa.string()), names[1], reader.unassigned_reasons
         )

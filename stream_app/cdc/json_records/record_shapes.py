@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import Bools
 from stream_app.cdc.column_drift import ColumnPolicy
-from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, row_fields
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, parsed_row_fields
 from stream_app.cdc.json_records.dialect import ImagesOf
 
 _KINDS: dict[type, JsonKind] = {
@@ -49,7 +49,7 @@ class RecordShape:
     @property
     def fields(self) -> list[pa.Field]:
         """The fields for the parse of a row's columns."""
-        return row_fields(self.readings, self.json_kinds)
+        return parsed_row_fields(self.readings, self.json_kinds)
 
     def parses_decimals(self) -> bool:
         """Return whether the parser reads decimals as such, not as base64."""

@@ -33,8 +33,8 @@ from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
@@ -53,7 +53,7 @@ _DDL_PREFIXES = ("table-", "database-")
 _OWN_TABLE = ("maxwell", "bootstrap")
 """The table in which Maxwell notes its bootstraps; Maxwell sends the rows of this table too."""
 _ENVELOPE = frozenset({"database", "table", "type", "data", "old"})
-_OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
+_OPTIONS = (*SOURCE_COLUMN_OPTIONS, ENCODING_OPTION, DECODER_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class MaxwellDialect(dialect.Dialect):
             before=fill_up(children_of(old), after, null_records),
             after=after,
             suspects=suspects,
-            tables=(database, name) if table.reads_tables else (),
+            table_names=(database, name) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)
 

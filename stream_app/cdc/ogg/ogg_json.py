@@ -29,8 +29,8 @@ from stream_app.cdc.json_records.decoder_choice import DECODER_OPTION
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
@@ -62,10 +62,11 @@ _OPTIONS = (
         "the column is null, which merge-engine = partial-update takes for unchanged.",
         ("quarantine", "null"),
     ),
-    *COLUMN_OPTIONS,
+    *SOURCE_COLUMN_OPTIONS,
     ENCODING_OPTION,
     DECODER_OPTION,
 )
+_TIME = pa.schema([("op_ts", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class OggDialect(dialect.Dialect):
             before=before_columns,
             after=after_columns,
             suspects=suspects | is_unclear,
-            tables=(name,) if table.reads_tables else (),
+            table_names=(name,) if table.reads_tables else (),
         )
         return dialect.ParsedRecords(images)
 
@@ -298,9 +299,6 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
 
 
 _ORIGINS = OriginRule(pa.schema([("table", pa.string())]), _named_origins)
-
-
-_TIME = pa.schema([("op_ts", pa.string())])
 
 
 OGG_JSON = DialectDeclaration(

@@ -116,7 +116,7 @@ class AliasStep:
                 if other_name != name:
                     has_other |= valid_of(changes.rows.column(other_name))
             is_ambiguous = valid_of(changes.rows.column(name)) & has_other
-            message_indices = np.unique(changes.message_index[is_ambiguous])
+            message_indices = np.unique(changes.message_indices[is_ambiguous])
             reason = f"has values under {name!r} and another name of the renamed column {column!r}"
             reasons |= dict.fromkeys(message_indices.tolist(), reason)
         return reasons
@@ -129,7 +129,7 @@ class AliasStep:
         reasons: dict[int, str] = {}
         for column, array in zip(self.schema, arrays, strict=True):
             if not column.nullable and column.name in self.aliases.values():
-                message_indices = np.unique(changes.message_index[~valid_of(array) & is_new])
+                message_indices = np.unique(changes.message_indices[~valid_of(array) & is_new])
                 reason = f"column {column.name!r} is NOT NULL and has no value"
                 reasons |= dict.fromkeys(message_indices.tolist(), reason)
         return reasons

@@ -30,6 +30,9 @@ from stream_app.arrow_buffers import Bools
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
 from stream_app.model.row_kind import RowKind
 
+RowKinds = npt.NDArray[np.int8]
+_ROW_NUMBER = "\0row"
+
 
 class KnownColumns(Enum):
     """The columns that a condition reads, and how certain their values are."""
@@ -40,10 +43,6 @@ class KnownColumns(Enum):
     """The values of both images are known, where a record has both."""
     CERTAIN = auto()
     """All changes of a row have the same values, so a failing row was never in the table."""
-
-
-RowKinds = npt.NDArray[np.int8]
-_ROW_NUMBER = "\0row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +107,28 @@ class FilterStep:
 
     def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        rows, message_index = decoded.changes.rows, decoded.changes.message_index
+        rows, message_indices = decoded.changes.rows, decoded.changes.message_indices
         is_true = condition_mask(rows, self.condition)
         if is_true.all():
             return decoded
         kinds: RowKinds = rows.column(ROW_KIND).to_numpy()
         if self.merges_by_key:
             is_pair = np.zeros(len(kinds), np.bool_)
-            is_same_message = message_index[:-1] == message_index[1:]
+            is_same_message = message_indices[:-1] == message_indices[1:]
             is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & is_same_message
             filtered_rows = filter_changes(kinds, is_pair, is_true, self.known_columns)
         else:
             filtered_rows = FilteredRows(is_true | (kinds != RowKind.INSERT), kinds)
         rows = rows.set_column(0, rows.schema.field(0), pa.array(filtered_rows.kinds))
-        remaining_index = message_index[filtered_rows.remains]
+        remaining_indices = message_indices[filtered_rows.remains]
         return replace(
             decoded,
             changes=ChangeBatch(
-                rows=rows.filter(pa.array(filtered_rows.remains)), message_index=remaining_index
+                rows=rows.filter(pa.array(filtered_rows.remains)), message_indices=remaining_indices
             ),
             skipped_count=decoded.skipped_count
-            + len(np.unique(message_index))
-            - len(np.unique(remaining_index)),
+            + len(np.unique(message_indices))
+            - len(np.unique(remaining_indices)),
         )
 
 

@@ -30,7 +30,8 @@ class DescriptionStep:
     """The step that describes columns and types that the table lacks. Implements `pipeline.Step`.
 
     Attributes:
-        describe: as in `message_format.FormatDeclaration`.
+        describe: finds the source table's columns and key in messages; None if no message shows a
+            column.
         columns: the columns of the table.
         aliases: names of the source by which it means the table's columns.
     """

@@ -80,20 +80,22 @@ def _apply_action(
     decoded: DecodedBatch, messages: pa.RecordBatch, expectation: Expectation, is_broken: Bools
 ) -> DecodedBatch:
     """Return the batch after the expectation's action on its broken rows, bool [n]."""
-    message_index = decoded.changes.message_index
-    message_indices = np.unique(message_index[is_broken])
+    message_indices = decoded.changes.message_indices
+    broken_messages = np.unique(message_indices[is_broken])
     violation = Violation(expectation.name, expectation.action.value)
-    sighting = Sighting(len(message_indices), int(message_indices[0]))
+    sighting = Sighting(len(broken_messages), int(broken_messages[0]))
     decoded = replace(decoded, violations={**decoded.violations, violation: sighting})
     match expectation.action:
         case ExpectationAction.QUARANTINE:
             reason = f"breaks the expectation {expectation.name!r}: {expectation.condition}"
             return decoded.with_bad_records(
-                messages, dict.fromkeys(message_indices.tolist(), reason)
+                messages, dict.fromkeys(broken_messages.tolist(), reason)
             )
         case ExpectationAction.DROP:
             changes = decoded.changes.where(~_with_before_images(decoded, is_broken))
-            emptied_count = len(np.unique(message_index)) - len(np.unique(changes.message_index))
+            emptied_count = len(np.unique(message_indices)) - len(
+                np.unique(changes.message_indices)
+            )
             skipped_count = decoded.skipped_count + emptied_count
             return replace(decoded, changes=changes, skipped_count=skipped_count)
         case ExpectationAction.HOLD | ExpectationAction.FAIL:

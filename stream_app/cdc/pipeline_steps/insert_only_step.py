@@ -51,10 +51,10 @@ class InsertOnlyStep:
         is_dropped = np.zeros(len(kinds), np.bool_)
         if self.ignores_deletes:
             is_dropped = kinds == RowKind.DELETE
-            skipped_count = len(np.unique(changes.message_index[is_dropped]))
+            skipped_count = len(np.unique(changes.message_indices[is_dropped]))
         refused_indices = np.flatnonzero((kinds != RowKind.INSERT) & ~is_dropped)
         message_indices, firsts = np.unique(
-            changes.message_index[refused_indices], return_index=True
+            changes.message_indices[refused_indices], return_index=True
         )
         first_kinds = kinds[refused_indices[firsts]]
         if len(message_indices) and not self.quarantines:

@@ -28,7 +28,6 @@ from stream_app.cdc.change_batch import (
     with_all_columns,
 )
 from stream_app.cdc.computed.column_functions import (
-    STRING,
     AppliedFunction,
     ArrowTypeOf,
     applied_function,
@@ -37,7 +36,7 @@ from stream_app.cdc.computed.made_columns import MadeColumns, referenced_column
 from stream_app.cdc.computed.metadata_columns import METADATA
 from stream_app.cdc.message_format import FormatSetup, SourceFacts
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.data_type import STRING, RowType
 
 _BEFORE_KINDS = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
 _MOMENT_TYPE = pa.timestamp("ms")
@@ -102,9 +101,9 @@ class _MadeColumnBuilder:
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get the values of its message."""
-        message_index = pa.array(self._changes.message_index)
+        message_indices = pa.array(self._changes.message_indices)
         for name, key in self._step.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_index))
+            self._add(name, METADATA[key].read(messages, self._step.facts).take(message_indices))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -158,7 +157,7 @@ class _MadeColumnBuilder:
             self._refuse(row, f"{reason}{image}")
 
     def _refuse(self, row: int, reason: str) -> None:
-        self.reasons.setdefault(int(self._changes.message_index[row]), reason)
+        self.reasons.setdefault(int(self._changes.message_indices[row]), reason)
 
 
 def _shown_value(value: pa.Scalar) -> str:

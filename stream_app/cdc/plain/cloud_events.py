@@ -21,6 +21,15 @@ from stream_app.cdc.plain.plain_json import PLAIN_ROWS
 from stream_app.cdc.wire.event_data import EventFactReader, EventFormat, unwrap_events
 
 _NAME = "cloudevents"
+_ROWS = replace(
+    PLAIN_ROWS,
+    name=_NAME,
+    section=_NAME,
+    introduction='for example `cloudevents."key-columns" = "id"`. '
+    "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
+    telltale_fields=(frozenset({"specversion", "data"}),),
+    check_together=partial(check_key_columns, _NAME, _NAME),
+).declaration()
 
 
 class _RowData:
@@ -41,15 +50,6 @@ class _RowData:
 
 
 _DATA = _RowData()
-_ROWS = replace(
-    PLAIN_ROWS,
-    name=_NAME,
-    section=_NAME,
-    introduction='for example `cloudevents."key-columns" = "id"`. '
-    "[Other formats](setup/formats.md#cloudevents) describes how the messages are read.",
-    telltale_fields=(frozenset({"specversion", "data"}),),
-    check_together=partial(check_key_columns, _NAME, _NAME),
-).declaration()
 
 
 def _format(setup: FormatSetup) -> EventFormat:

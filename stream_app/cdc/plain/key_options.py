@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.json_records.json_options import COLUMNS, CheckedOptions
+from stream_app.cdc.json_records.json_options import COLUMN_NAMES, CheckedOptions
 from stream_app.errors import UsageError
 from stream_app.model.options.option import Option, choice
 from stream_app.model.schema.data_type import RowType
@@ -16,7 +16,7 @@ _REGISTRY, _TEXT = "registry", "text"
 
 KEY_COLUMNS_OPTION = Option(
     KEY_COLUMNS,
-    COLUMNS,
+    COLUMN_NAMES,
     frozenset(),
     "Columns that are read from the message's key, where the value does not have them; comma "
     "separated.",

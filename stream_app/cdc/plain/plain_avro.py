@@ -21,7 +21,7 @@ from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
-from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
 from stream_app.cdc.wire.wire_format import avro_as_json
 
@@ -42,10 +42,10 @@ class _AvroRowSchema:
     def columns(self) -> Mapping[str, ConnectField]:
         """See `RowSchema`."""
         if self.only_column:
-            return {self.only_column: connect_field(self.root)}
+            return {self.only_column: avro_connect_field(self.root)}
         docs = self.root.docs
         return {
-            name: connect_field(field_type, docs.get(name, ""))
+            name: avro_connect_field(field_type, docs.get(name, ""))
             for name, field_type in self.root.fields
         }
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from stream_app.arrow_buffers import Bools, valid_of
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
+from stream_app.cdc.columns.column_reading import Encoding, JsonKind, parsed_row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting_limit import are_too_deep
 from stream_app.cdc.json_message import image_of, load_document
@@ -37,8 +37,8 @@ from stream_app.cdc.json_records.dialect import (
 from stream_app.cdc.json_records.dialect_description import untyped_table
 from stream_app.cdc.json_records.dialect_format import DialectDeclaration
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     texts_and_numbers,
 )
 from stream_app.cdc.json_records.message_fields import ParsedFields
@@ -52,7 +52,7 @@ from stream_app.model.source.source_table import SourceTable
 
 _OPTIONS = (
     KEY_COLUMNS_OPTION,
-    *COLUMN_OPTIONS,
+    *SOURCE_COLUMN_OPTIONS,
     ENCODING_OPTION,
     DECODER_OPTION,
 )
@@ -95,7 +95,7 @@ class PlainDialect(Dialect):
     ) -> ParsedRecords:
         """See `dialect.Dialect`."""
         values, keys, columns = messages.values, messages.keys, messages.columns
-        row = row_fields(table.readings, json_kinds)
+        row = parsed_row_fields(table.readings, json_kinds)
         suspects: Bools = np.ones(len(values), np.bool_)
         for column in columns:
             suspects &= ~valid_of(column)
@@ -113,7 +113,7 @@ class PlainDialect(Dialect):
             before=columns if self.deletes else nulls,
             after=nulls if self.deletes else columns,
             suspects=suspects,
-            tables=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
+            table_names=(pa.nulls(len(values), pa.string()),) if table.reads_tables else (),
         )
         return ParsedRecords(images)
 

@@ -30,7 +30,7 @@ from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones,
 from stream_app.cdc.plain.plain_json import PlainDialect
 from stream_app.cdc.plain.registered_declaration import RegisteredDeclaration
 from stream_app.cdc.schema_registry_port import Registries, Schemas
-from stream_app.cdc.source_types.connect_fields import ConnectField, row_fields
+from stream_app.cdc.source_types.connect_fields import ConnectField, struct_columns
 from stream_app.cdc.wire.headed_json import NO_SCHEMA, HeadedJsonFormat
 from stream_app.cdc.wire.json_schemas import connect_struct
 from stream_app.cdc.wire.row_schema import SchemaKey, split_by_number
@@ -76,7 +76,7 @@ class _JsonSchemaLanguage:
     def schema(self, schemas: Schemas, key: SchemaKey, name: str) -> _JsonRowSchema:
         """See `SchemaLanguage`."""
         [number] = key
-        return _JsonRowSchema(row_fields(connect_struct(schemas, number)), name)
+        return _JsonRowSchema(struct_columns(connect_struct(schemas, number)), name)
 
 
 def _headed_json(schemas: Schemas, setup: FormatSetup, options: CheckedOptions) -> HeadedJsonFormat:
@@ -108,7 +108,7 @@ def _format(
     dialect: PlainDialect,
     number: int,
 ) -> MessageFormat:
-    fields = {} if number == NO_SCHEMA else row_fields(connect_struct(schemas, number))
+    fields = {} if number == NO_SCHEMA else struct_columns(connect_struct(schemas, number))
     encoding = partial(texts_and_numbers, binary=Encoding.BASE64)
     return DialectDecoder(dialect, _NAME, setup, options, encoding, fields)
 

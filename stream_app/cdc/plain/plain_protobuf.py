@@ -27,7 +27,11 @@ from stream_app.cdc.schema_registry_port import HEADERS, HeaderKind, Registries,
 from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues
 from stream_app.cdc.wire.protobuf.protobuf_cursor import ProtobufCursor, protobuf_cursor
-from stream_app.cdc.wire.protobuf.protobuf_fields import ProtobufField, connect_field, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_fields import (
+    ProtobufField,
+    protobuf_connect_field,
+    protobuf_fields_of,
+)
 from stream_app.cdc.wire.protobuf.protobuf_schemas import check_protoc, message_class
 from stream_app.cdc.wire.registry_options import header_kind
 from stream_app.cdc.wire.row_schema import SchemaKey
@@ -52,7 +56,7 @@ class _ProtobufRowSchema:
     @property
     def columns(self) -> Mapping[str, ConnectField]:
         """See `RowSchema`."""
-        return {field.name: connect_field(field) for field in self.fields}
+        return {field.name: protobuf_connect_field(field) for field in self.fields}
 
     def values(self, messages: pa.Array) -> tuple[ProtobufCursor, Mapping[str, AvroValues]]:
         """See `RowSchema`."""
@@ -97,7 +101,7 @@ class _ProtobufLanguage:
 
 @lru_cache(maxsize=256)
 def _fields(message: Any) -> tuple[ProtobufField, ...]:
-    return tuple(fields_of(message.DESCRIPTOR))
+    return tuple(protobuf_fields_of(message.DESCRIPTOR))
 
 
 def _path(indexes: Int64s) -> list[int]:

@@ -10,7 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.cdc.bad_reasons import UnreadableRecordError
-from stream_app.cdc.wire.protobuf.protobuf_fields import FieldKind, ProtobufField, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_fields import (
+    FieldKind,
+    ProtobufField,
+    protobuf_fields_of,
+)
 
 _NANOS = 10**9
 _SHOWN_MAX = 120
@@ -41,7 +45,7 @@ def protobuf_document(message_class: Any, body: bytes, number: int) -> dict[str,
     except Exception as error:  # each fault of the bytes has an exception of its own
         error_text = f"{type(error).__name__}: {error}"[:_SHOWN_MAX]
         raise UnreadableRecordError(f"is not Protobuf of schema {number}: {error_text}") from None
-    for field in fields_of(message_class.DESCRIPTOR):
+    for field in protobuf_fields_of(message_class.DESCRIPTOR):
         if field.name in document:
             document[field.name] = _plain_value(field, message, document[field.name])
         elif field.has_presence:
@@ -83,7 +87,10 @@ def _put_defaults(message: Any) -> None:
 
 
 def _plain_value(field: ProtobufField, message: Any, json_value: Any) -> Any:
-    """Return a value as `connect_field` describes it; ProtoJSON has text for numbers of 64 bits."""
+    """Return a value as `protobuf_connect_field` describes it.
+
+    ProtoJSON has text for numbers of 64 bits.
+    """
     if field.kind is FieldKind.TIMESTAMP:
         value = getattr(message, field.name)
         return value.seconds * _NANOS + value.nanos

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.json_records.json_options import (
-    COLUMN_OPTIONS,
     ENCODING_OPTION,
+    SOURCE_COLUMN_OPTIONS,
     CheckedOptions,
-    check_options,
+    check_format_options,
 )
 from stream_app.cdc.message_format import (
     FormatDeclaration,
@@ -37,7 +37,7 @@ from stream_app.cdc.schema_registry_port import Registries, Schemas
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
-    schemas_of,
+    registry_schemas,
     without_registry,
 )
 from stream_app.cdc.wire.row_schema import DescribedRows, SchemaLanguage
@@ -50,7 +50,7 @@ OPTIONS: tuple[Option[Any], ...] = (
     KEY_COLUMNS_OPTION,
     TOMBSTONES_OPTION,
     KEY_FORMAT_OPTION,
-    *COLUMN_OPTIONS,
+    *SOURCE_COLUMN_OPTIONS,
     ENCODING_OPTION,
 )
 
@@ -94,13 +94,13 @@ class RegisteredDeclaration:
         )
 
     def _check_options(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:
-        checked_options = check_options(self.name, self.name, self.options, options, columns)
+        checked_options = check_format_options(self.name, self.name, self.options, options, columns)
         check_urls(self.name, self.name, self.registries, options)
         check_key_columns(self.name, self.name, checked_options, columns)
         return checked_options
 
     def _schemas(self, options: Mapping[str, str]) -> Schemas:
-        return schemas_of(self.name, self.name, self.registries, options)
+        return registry_schemas(self.name, self.name, self.registries, options)
 
     def _format(self, setup: FormatSetup) -> MessageFormat:
         checked_options = self._check_options(setup.options, setup.columns)

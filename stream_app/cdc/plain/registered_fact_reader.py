@@ -96,22 +96,22 @@ class RegisteredFactReader:
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Iterator[tuple[Int64s, SourceTable]]:
         """Yield the messages of each schema, int64 [m], and their table."""
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         for schema_key, indices in self.language.split(values):  # a loop over schemas
             try:
                 fields = dict(self.language.schema(self.schemas, schema_key, "").columns)
             except UnreadableRecordError:
                 continue
-            message_indices = message_index[indices].astype(np.int64)
+            schema_messages = message_indices[indices].astype(np.int64)
             if self.key_columns.difference(fields):
-                key = self._key_of(messages.column("key")[int(message_indices[0])].as_py())
+                key = self._key_of(messages.column("key")[int(schema_messages[0])].as_py())
                 key_fields = {} if key is None else key.columns
                 fields |= {
                     name: key_fields[name] for name in key_fields if name in self.key_columns
                 }
             columns = [source_column(name, field, options) for name, field in fields.items()]
             if columns:
-                yield message_indices, SourceTable(columns=tuple(columns))
+                yield schema_messages, SourceTable(columns=tuple(columns))
 
     def _keys(self, messages: pa.RecordBatch) -> Iterator[tuple[str, ...]]:
         """Yield the columns of the messages' keys."""

@@ -43,7 +43,7 @@ from stream_app.cdc.json_records.json_options import (
 )
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.plain.key_options import KEY_COLUMNS, deletes_by_tombstones, has_text_keys
-from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.images import RowRules, StackedImages, rows_of_images
 from stream_app.cdc.rows.record_images import Cell, Image, RecordImages
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE
 from stream_app.cdc.schema_registry_port import Schemas
@@ -97,12 +97,12 @@ class _Messages:
 
     Attributes:
         values, keys: binary [n].
-        message_index: int32 [n]; their positions in the batch.
+        message_indices: int32 [n]; their positions in the batch.
     """
 
     values: pa.Array
     keys: pa.Array
-    message_index: Int32s
+    message_indices: Int32s
 
     def take(self, indices: Int64s) -> _Messages:
         """Return the messages at these indices."""
@@ -110,7 +110,7 @@ class _Messages:
         return _Messages(
             values=self.values.take(taken_indices),
             keys=self.keys.take(taken_indices),
-            message_index=self.message_index[indices],
+            message_indices=self.message_indices[indices],
         )
 
 
@@ -161,19 +161,19 @@ class RegisteredRowDecoder:
         """
         keys = _keys_of(messages)
         is_delete = ~valid_of(messages.column("value")) & valid_of(keys) & self._deletes
-        deleted_index: Int32s = np.flatnonzero(is_delete).astype(np.int32)
-        values, message_index = present_values(messages)
+        deleted_indices: Int32s = np.flatnonzero(is_delete).astype(np.int32)
+        values, message_indices = present_values(messages)
         outcome = BatchOutcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=OnTruncate.IGNORE,
-            skipped_count=messages.num_rows - len(message_index) - len(deleted_index),
+            skipped_count=messages.num_rows - len(message_indices) - len(deleted_indices),
         )
-        row_keys = keys.take(pa.array(message_index))
-        deleted_keys = keys.take(pa.array(deleted_index))
-        rows = _Messages(values=values, keys=row_keys, message_index=message_index)
-        deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_index=deleted_index)
+        row_keys = keys.take(pa.array(message_indices))
+        deleted_keys = keys.take(pa.array(deleted_indices))
+        rows = _Messages(values=values, keys=row_keys, message_indices=message_indices)
+        deletes = _Messages(values=deleted_keys, keys=deleted_keys, message_indices=deleted_indices)
         for messages_of_op, op in ((rows, CREATE), (deletes, DELETE)):
             for plan, group in self._groups(messages_of_op, op, outcome):
                 self._decode(group, plan, outcome)
@@ -194,12 +194,12 @@ class RegisteredRowDecoder:
                 group_indices = schema_indices[key_indices]
                 if isinstance(plan, str):
                     outcome.refuse(
-                        dict.fromkeys(messages.message_index[group_indices].tolist(), plan)
+                        dict.fromkeys(messages.message_indices[group_indices].tolist(), plan)
                     )
                     continue
                 if op == CREATE:
                     outcome.schemas.setdefault(
-                        str(schema_key[0]), int(messages.message_index[group_indices[0]])
+                        str(schema_key[0]), int(messages.message_indices[group_indices[0]])
                     )
                 for start in range(0, len(group_indices), _SLICE_ROWS):
                     yield plan, messages.take(group_indices[start : start + _SLICE_ROWS])
@@ -280,10 +280,10 @@ class RegisteredRowDecoder:
             self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, is_intact = self._images(messages, plan)
-        rows = rows_of(images, readings, self._rules[plan.op])
+        rows = rows_of_images(images, readings, self._rules[plan.op])
         sightings = self._sightings(plan.drift, ~rows.suspects)
         outcome.add_records(
-            DecodedRecords(rows, None, sightings), messages.message_index[is_intact]
+            DecodedRecords(rows, None, sightings), messages.message_indices[is_intact]
         )
         suspects = ~is_intact
         suspects[is_intact] = rows.suspects
@@ -294,7 +294,7 @@ class RegisteredRowDecoder:
         self, messages: _Messages, plan: _Plan
     ) -> tuple[StackedImages, list[ColumnReading], Bools]:
         """Return the images of the messages that are not broken, and their mask: bool [n]."""
-        positions = np.arange(len(messages.message_index))
+        positions = np.arange(len(messages.message_indices))
         part_values = [
             (part, *part.schema.values(messages.keys if part.reads_key else messages.values))
             for part in plan.parts
@@ -319,7 +319,7 @@ class RegisteredRowDecoder:
             json_kinds=[wire.json_kind for wire in wires],
             columns=[wire.values for wire in wires],
             suspects=np.logical_or.reduce([wire.suspects for wire in wires]),
-            tables=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
+            table_names=(pa.nulls(count, pa.string()),) if self._reads_tables else (),
         )
         return images, [wire.reading for wire in wires], is_intact
 
@@ -347,7 +347,7 @@ class RegisteredRowDecoder:
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.add_result(result, messages.message_index)
+        outcome.add_result(result, messages.message_indices)
 
 
 def _encoding(data_type: DataType) -> Encoding:

@@ -69,7 +69,7 @@ class Images:
         before, after: for each column an array [n] of the `ColumnReading.wire_type` of its kind.
             Null where the record lacks the image, or the image lacks the value.
         suspects: bool [n]; records that give no row, because the format reads them one by one.
-        tables: string arrays [n] of the source's database, schema and table; empty if not read.
+        table_names: string arrays [n] of the source's database, schema and table; empty if unread.
     """
 
     ops: Ops
@@ -79,15 +79,15 @@ class Images:
     before: Sequence[pa.Array]
     after: Sequence[pa.Array]
     suspects: Bools
-    tables: Sequence[pa.Array] = ()
+    table_names: Sequence[pa.Array] = ()
 
     def stack(self) -> StackedImages:
         """Return the same records as a stack: the before-images, followed by the after-images."""
         count = len(self.ops)
         positions = np.arange(count)
-        columns, after_begin = self.after, 0
+        columns, after_start = self.after, 0
         if self.has_before.any():
-            after_begin = count
+            after_start = count
             columns = [
                 pa.concat_arrays(image_arrays)
                 for image_arrays in zip(self.before, self.after, strict=True)
@@ -95,11 +95,11 @@ class Images:
         return StackedImages(
             ops=self.ops,
             before_at=np.where(self.has_before, positions, -1),
-            after_at=np.where(self.has_after, positions + after_begin, -1),
+            after_at=np.where(self.has_after, positions + after_start, -1),
             json_kinds=self.json_kinds,
             columns=columns,
             suspects=self.suspects,
-            tables=self.tables,
+            table_names=self.table_names,
         )
 
 
@@ -116,7 +116,8 @@ class StackedImages:
         columns: for each of the table's an array [s]; null where the image lacks the value.
         unchanged: name of a column → bool [n]; where the value after is that of the older row,
             which the record lacks.
-        ops, json_kinds, suspects, tables: see `Images`.
+        ops: uint8 [n]; the operation of each record.
+        json_kinds, suspects, table_names: those of the `Images` from which this is made.
     """
 
     ops: Ops
@@ -125,7 +126,7 @@ class StackedImages:
     json_kinds: Sequence[JsonKind]
     columns: Sequence[pa.Array]
     suspects: Bools
-    tables: Sequence[pa.Array] = ()
+    table_names: Sequence[pa.Array] = ()
     unchanged: Mapping[str, Bools] = field(default_factory=dict)
 
     @property
@@ -145,20 +146,20 @@ class ImageRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, perhaps with the column of `with_unchanged`.
-        record_index: int64 [m]; for each row the position of its record, never decreasing.
+        record_indices: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is not a suspect.
         cut_records: name of a column → bool [n]; good records of which it cuts digits.
     """
 
     rows: pa.RecordBatch
-    record_index: npt.NDArray[np.int64]
+    record_indices: npt.NDArray[np.int64]
     suspects: Bools
     tables: Mapping[str, int]
     cut_records: Mapping[str, Bools]
 
 
-def rows_of(
+def rows_of_images(
     images: Images | StackedImages, readings: Sequence[ColumnReading], rules: RowRules
 ) -> ImageRows:
     """Return the rows that records give, cast to the table's types, without those of suspects.
@@ -188,22 +189,22 @@ def rows_of(
         values, failed = _cast(reading, kind, wire, plan, unchanged, rules)  # step 2
         columns.append(values)
         if failed is not None:
-            suspects[plan.record_index[failed]] = True
+            suspects[plan.record_indices[failed]] = True
         loses_digits = cut_digits(reading, kind, wire) if finds_cuts else None
         if loses_digits is not None:
             cut_records[reading.name] = np.zeros(len(suspects), np.bool_)
-            cut_records[reading.name][plan.record_index[loses_digits]] = True
+            cut_records[reading.name][plan.record_indices[loses_digits]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, omitted_in_rows(images.unchanged, plan))
-    record_index = plan.record_index
+    record_indices = plan.record_indices
     if rules.cut_reaction is DriftReaction.QUARANTINE:
         suspects = np.logical_or.reduce([suspects, *cut_records.values()])
     if suspects.any():  # step 3
-        is_good = ~suspects[record_index]
-        rows, record_index = rows.filter(pa.array(is_good)), record_index[is_good]
+        is_good = ~suspects[record_indices]
+        rows, record_indices = rows.filter(pa.array(is_good)), record_indices[is_good]
     cut_records = {name: loses_digits & ~suspects for name, loses_digits in cut_records.items()}
     return ImageRows(
-        rows, record_index, suspects, first_records(images.tables, ~suspects), cut_records
+        rows, record_indices, suspects, first_records(images.table_names, ~suspects), cut_records
     )
 
 
@@ -228,6 +229,6 @@ def _cast(
     if reading.required and column.null_count:
         is_absent = ~valid_of(column)
         if unchanged is not None:
-            is_absent &= ~(unchanged[plan.record_index] & plan.is_after)
+            is_absent &= ~(unchanged[plan.record_indices] & plan.is_after)
         failed = is_absent if failed is None else failed | is_absent
     return column, failed

@@ -21,7 +21,7 @@ from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.columns.time_columns import cut_digits, may_cut
-from stream_app.cdc.columns.wire_values import group_by_kind
+from stream_app.cdc.columns.wire_values import group_cells_by_kind
 from stream_app.cdc.rows.images import RowRules
 from stream_app.cdc.rows.row_assembly import (
     RowPlan,
@@ -63,13 +63,13 @@ class RecordRows:
 
     Attributes:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
-        record_index: int64 [m]; for each row the position of its record.
+        record_indices: int64 [m]; for each row the position of its record.
         reasons: position of a record → why it does not fit.
         cut_columns: position of a record without a reason → the columns that cut its digits.
     """
 
     rows: pa.RecordBatch
-    record_index: npt.NDArray[np.int64]
+    record_indices: npt.NDArray[np.int64]
     reasons: dict[int, str]
     cut_columns: Mapping[int, frozenset[str]]
 
@@ -124,15 +124,15 @@ def rows_of_records(
         for row, reason in _problems(reading, old_column, new_column, column, plan, rules):
             if is_omitted is not None and is_omitted[row]:
                 continue
-            number = int(plan.record_index[row])
+            number = int(plan.record_indices[row])
             if not reason and _is_null_key(reading, records[number], plan, row):
                 continue
             reasons.setdefault(number, reason or _absence(reading, records[number], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
-    is_good = ~np.isin(plan.record_index, list(reasons))
+    is_good = ~np.isin(plan.record_indices, list(reasons))
     cut_columns = {number: names for number, names in cut_columns.items() if number not in reasons}
     return RecordRows(
-        rows.filter(pa.array(is_good)), plan.record_index[is_good], reasons, cut_columns
+        rows.filter(pa.array(is_good)), plan.record_indices[is_good], reasons, cut_columns
     )
 
 
@@ -142,7 +142,9 @@ def _cut_records(before: _ImageColumn, after: _ImageColumn, plan: RowPlan) -> se
         return set()
     return {
         number
-        for number, is_after in zip(plan.record_index.tolist(), plan.is_after.tolist(), strict=True)
+        for number, is_after in zip(
+            plan.record_indices.tolist(), plan.is_after.tolist(), strict=True
+        )
         if number in (after.cut_rows if is_after else before.cut_rows)
     }
 
@@ -160,7 +162,7 @@ def _column(
 ) -> _ImageColumn:
     """Cast a column of the images, by the kinds of JSON that its cells have."""
     cells = [None if image is None else image.get(reading.name) for image in images]
-    wires_by_kind, problems = group_by_kind(reading, cells)
+    wires_by_kind, problems = group_cells_by_kind(reading, cells)
     misfits = {row: _misfit(reading, cells[row], reason) for row, reason in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut_rows: set[int] = set()
@@ -202,7 +204,7 @@ def _problems(
     is_required = reading.required and column.null_count > 0
     if not (before.misfits or after.misfits or is_required):
         return problems
-    for row, number in enumerate(plan.record_index.tolist()):
+    for row, number in enumerate(plan.record_indices.tolist()):
         is_invented = rules.before_has_key_only and not reading.is_key
         if plan.is_after[row]:
             reason = after.misfits.get(number)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.unchanged_values import SEPARATOR, UNCHANGED
+from stream_app.model.schema.unchanged_values import NAME_SEPARATOR, UNCHANGED
 
 Ops = npt.NDArray[np.uint8]
 
@@ -34,12 +34,12 @@ class RowPlan:
     """The rows that records give, in order.
 
     Attributes:
-        record_index: int64 [m]; for each row the position of its record, never decreasing.
+        record_indices: int64 [m]; for each row the position of its record, never decreasing.
         is_after: bool [m]; whether a row is its record's after-image; else its before-image.
         row_kinds: int8 [m]; `RowKind` of each row.
     """
 
-    record_index: npt.NDArray[np.int64]
+    record_indices: npt.NDArray[np.int64]
     is_after: Bools
     row_kinds: npt.NDArray[np.int8]
 
@@ -49,11 +49,13 @@ class RowPlan:
         Args:
             before_at, after_at: int64 [n]; the rows of each record's images.
         """
-        return np.where(self.is_after, after_at[self.record_index], before_at[self.record_index])
+        return np.where(
+            self.is_after, after_at[self.record_indices], before_at[self.record_indices]
+        )
 
     def assemble_column(self, before: pa.Array, after: pa.Array) -> pa.Array:
         """Return one column of the rows [m], taken from the columns of the images [n]."""
-        image_positions = self.record_index + np.where(self.is_after, len(before), 0)
+        image_positions = self.record_indices + np.where(self.is_after, len(before), 0)
         return pa.concat_arrays([before, after]).take(pa.array(image_positions))
 
 
@@ -64,7 +66,7 @@ def omitted_in_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, 
         unchanged: name of a column → bool [n]; records whose after-image omits the value.
     """
     return {
-        name: is_omitted[plan.record_index] & plan.is_after
+        name: is_omitted[plan.record_indices] & plan.is_after
         for name, is_omitted in unchanged.items()
     }
 
@@ -81,7 +83,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     # Few sets of columns are omitted together, so each set's names are joined once.
     sets, set_of_row = np.unique(np.stack([*unchanged.values()]), axis=1, return_inverse=True)
     names = [
-        SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
+        NAME_SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
         for members in sets.T
     ]
     texts = pa.array([text or None for text in names], pa.string())
@@ -100,13 +102,13 @@ def plan_rows(
 
     Four records; each has two slots, for its before-image and its after-image::
 
-        ops           [c, u, d, u]
-        has_before    [F, T, T, F]
-        has_after     [T, T, F, T]
-        emits         [[F, T], [T, T], [T, F], [F, T]]
-        record_index  [0, 1, 1, 2, 3]       numbers of the slots, halved
-        is_after      [T, F, T, F, T]       odd slots
-        row_kinds     [+I, -U, +U, -D, +U]
+        ops             [c, u, d, u]
+        has_before      [F, T, T, F]
+        has_after       [T, T, F, T]
+        emits           [[F, T], [T, T], [T, F], [F, T]]
+        record_indices  [0, 1, 1, 2, 3]       numbers of the slots, halved
+        is_after        [T, F, T, F, T]       odd slots
+        row_kinds       [+I, -U, +U, -D, +U]
 
     Args:
         ops: uint8 [n], the letter of each record's op; other letters than c, r, u and d give no
@@ -119,11 +121,11 @@ def plan_rows(
     emits[:, 0] = has_before & ((ops == DELETE) | (is_update & wants_update_before))
     emits[:, 1] = has_after & (is_update | (ops == CREATE) | (ops == READ))
     slots = np.flatnonzero(emits)
-    record_index = slots >> 1
+    record_indices = slots >> 1
     is_after: Bools = (slots & 1).astype(np.bool_)
-    row_ops = ops[record_index]
+    row_ops = ops[record_indices]
     row_kinds = np.where(is_after, _KIND_AFTER[row_ops], _KIND_BEFORE[row_ops])
-    return RowPlan(record_index, is_after, row_kinds)
+    return RowPlan(record_indices, is_after, row_kinds)
 
 
 def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
@@ -183,14 +185,14 @@ def key_changes(
     return has_changed
 
 
-def _differ(old: pa.Array, new: pa.Array) -> Bools:
+def _differ(before: pa.Array, after: pa.Array) -> Bools:
     """Return the mask of rows whose two columns differ, both not null."""
-    if not pa.types.is_struct(old.type):
-        return bools_of(pc.not_equal(old, new))
+    if not pa.types.is_struct(before.type):
+        return bools_of(pc.not_equal(before, after))
     # Structs have no kernel. Two forms of one number differ: then -U is kept, which does no harm.
-    is_different: Bools = np.zeros(len(old), np.bool_)
-    for index in range(old.type.num_fields):
-        is_different |= bools_of(pc.not_equal(old.field(index), new.field(index)))
+    is_different: Bools = np.zeros(len(before), np.bool_)
+    for index in range(before.type.num_fields):
+        is_different |= bools_of(pc.not_equal(before.field(index), after.field(index)))
     return is_different
 
 

@@ -52,6 +52,15 @@ LITERALS: dict[str, DataType] = {
     "string": STRING,
 }
 """Other literal types, such as array, map and struct, are STRING with JSON."""
+_TIME_DIGITS = {TIME + "MicroTime": 6, TIME + "NanoTime": 9, TIME + "IsoTime": 9}
+"""Type of a time → the digits of a second that its values may have."""
+_DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
+    "mysql": mysql_type_of,
+    "mariadb": mysql_type_of,
+    "vitess": mysql_type_of,
+    "postgresql": postgresql_type_of,
+}
+"""The name of a connector → the mapping of its database's types."""
 
 
 def _time(root: TypeRoot, precision: int) -> DataType:
@@ -78,17 +87,6 @@ SEMANTICS: dict[str, DataType] = {
 
 Paimon stores milliseconds of a TIME. It declares TIME(0), which here would cut the fraction off.
 """
-
-_TIME_DIGITS = {TIME + "MicroTime": 6, TIME + "NanoTime": 9, TIME + "IsoTime": 9}
-"""Digits of a second that such a time may have."""
-
-_DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
-    "mysql": mysql_type_of,
-    "mariadb": mysql_type_of,
-    "vitess": mysql_type_of,
-    "postgresql": postgresql_type_of,
-}
-"""The name of a connector → the mapping of its database's types."""
 
 
 def connect_type(

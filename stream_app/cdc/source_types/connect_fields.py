@@ -67,13 +67,13 @@ def source_column(
 
 def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
     """Return the columns of a Connect schema: those of `after`, or of the flat record."""
-    for field in fields_of(schema):
+    for field in struct_fields(schema):
         if field.get("field") in ("after", "before") and field.get("type") == "struct":
             return connect_fields(field)
-    return row_fields(schema)
+    return struct_columns(schema)
 
 
-def row_fields(schema: Any) -> Mapping[str, ConnectField]:
+def struct_columns(schema: Any) -> Mapping[str, ConnectField]:
     """Return the fields of a struct, each as a column."""
     return {
         str(field.get("field")): ConnectField(
@@ -84,11 +84,11 @@ def row_fields(schema: Any) -> Mapping[str, ConnectField]:
             comment=str(field.get("doc") or ""),
             has_default=field.get("default") is not None,
         )
-        for field in fields_of(schema)
+        for field in struct_fields(schema)
     }
 
 
-def fields_of(schema: Any) -> list[dict[str, Any]]:
+def struct_fields(schema: Any) -> list[dict[str, Any]]:
     """Return the fields of a struct; empty for any other type."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
     return (

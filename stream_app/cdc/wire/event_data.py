@@ -88,21 +88,23 @@ def _unwrap(
     Args:
         one_by_one: whether each event is read independently.
     """
-    values, message_index = present_values(messages)
+    values, message_indices = present_values(messages)
     parts: list[tuple[Int64s, pa.Array]] = []
     is_unread: Bools = np.ones(len(values), np.bool_)
     if not one_by_one and len(values):
         indices, bodies = _unwrap_together(values, event_data)  # step 1
         is_unread[indices] = False
-        parts.append((message_index[indices].astype(np.int64), bodies))
+        parts.append((message_indices[indices].astype(np.int64), bodies))
     unread_values = values.filter(pa.array(is_unread))
-    single_bodies, reasons = _unwrap_one_by_one(unread_values, message_index[is_unread], event_data)
+    single_bodies, reasons = _unwrap_one_by_one(
+        unread_values, message_indices[is_unread], event_data
+    )
     parts.append(single_bodies)
     body_indices: Int64s = np.full(messages.num_rows, -1, np.int64)
-    begin = 0
-    for message_indices, bodies in parts:
-        body_indices[message_indices] = begin + np.arange(len(bodies))
-        begin += len(bodies)
+    start = 0
+    for part_indices, bodies in parts:
+        body_indices[part_indices] = start + np.arange(len(bodies))
+        start += len(bodies)
     bodies = pa.concat_arrays([part for _, part in parts])
     column = bodies.take(pa.array(np.maximum(body_indices, 0), mask=body_indices < 0))
     column_index = messages.schema.get_field_index("value")
@@ -110,12 +112,12 @@ def _unwrap(
 
 
 def _unwrap_one_by_one(
-    values: pa.Array, message_index: Int32s, event_data: EventData
+    values: pa.Array, message_indices: Int32s, event_data: EventData
 ) -> tuple[tuple[Int64s, pa.Array], dict[int, str]]:
     """Step 2: return positions and messages of events, and position → why one is unreadable."""
     bodies: dict[int, bytes] = {}
     reasons: dict[int, str] = {}
-    for position, value in zip(message_index.tolist(), values.to_pylist(), strict=True):
+    for position, value in zip(message_indices.tolist(), values.to_pylist(), strict=True):
         try:
             bodies[position] = event_data.unwrap_one(_event(value))
         except UnreadableRecordError as problem:
@@ -136,7 +138,15 @@ def _event(value: bytes) -> dict[str, Any]:
 
 
 def _unwrap_together(values: pa.Array, event_data: EventData) -> tuple[Int64s, pa.Array]:
-    """Step 1: return the events that are read in columns, int64 [m], and their messages."""
+    """Step 1: return the events that are read in columns, int64 [m], and their messages.
+
+    Four values; only the first begins with attributes alone and ends with its data::
+
+        0  {"specversion":"1.0","data":{"a":1}}          its message is {"a":1}
+        1  {"specversion":"1.0","data":{"a":1},"b":2}    ends with an attribute
+        2  {"data":{"a":1},"specversion":"1.0"}          begins with its data
+        3  {"specversion":"1.0","data_base64":"eyJhIjoxfQ=="}
+    """
     raw, offsets = own_bytes(values)
     positions = positions_of(raw, _DATA_MARKER)
     data_starts: Int64s = np.full(len(values), -1, np.int64)

@@ -174,8 +174,8 @@ def _with_value(messages: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
 def _objects_of_values(bodies: pa.Array, name: str) -> pa.Array:
     """Return single values as objects of one field."""
     is_object = pc.starts_with(bodies, pattern=b"{")
-    begin = pa.scalar(b'{"%b":' % name.encode(), pa.binary())
-    parts = [begin, bodies, pa.scalar(b"}", pa.binary()), pa.scalar(b"", pa.binary())]
+    head = pa.scalar(b'{"%b":' % name.encode(), pa.binary())
+    parts = [head, bodies, pa.scalar(b"}", pa.binary()), pa.scalar(b"", pa.binary())]
     return pc.if_else(is_object, bodies, pc.binary_join_element_wise(*parts))
 
 

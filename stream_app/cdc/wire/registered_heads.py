@@ -25,7 +25,7 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.schema_registry_port import NO_HEAD, HeaderKind, Registries
 from stream_app.cdc.source_tables import Origins
 from stream_app.cdc.wire.bad_records_as_received import with_received_bytes
-from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, schemas_of
+from stream_app.cdc.wire.registry_options import has_wide_numbers, header_kind, registry_schemas
 from stream_app.cdc.wire.schema_guids import MAGIC_GUID, with_numbers
 from stream_app.cdc.wire.wide_schema_numbers import narrow_numbers
 from stream_app.model.source.mapping_options import MappingOptions
@@ -43,11 +43,11 @@ def rewrite_of_heads(
     if has_wide_numbers(options):
         return narrow_numbers
     if header_kind(options) is HeaderKind.CONFLUENT:
-        return partial(with_numbers, schemas=schemas_of(name, section, registries, options))
+        return partial(with_numbers, schemas=registry_schemas(name, section, registries, options))
     return None
 
 
-def rewrite_messages(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
+def rewrite_keys_and_values(messages: pa.RecordBatch, rewrite: _Rewrite) -> pa.RecordBatch:
     """Return the messages with other keys and values."""
     for name in {"key", "value"}.intersection(messages.schema.names):
         column_index = messages.schema.get_field_index(name)
@@ -65,7 +65,7 @@ class _RewritingFormat:
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode each message independently; see `MessageFormat.decode`."""
-        decoded = self.inner_format.decode(rewrite_messages(messages, self.rewrite))
+        decoded = self.inner_format.decode(rewrite_keys_and_values(messages, self.rewrite))
         return replace(decoded, bad=_with_guids(with_received_bytes(decoded.bad, messages)))
 
 
@@ -103,7 +103,9 @@ def _survey(
     messages: Mapping[str, pa.RecordBatch],
 ) -> SourceSurvey:
     if (rewrite := rewrite_of(setup.options)) is not None:
-        messages = {topic: rewrite_messages(batch, rewrite) for topic, batch in messages.items()}
+        messages = {
+            topic: rewrite_keys_and_values(batch, rewrite) for topic, batch in messages.items()
+        }
     return declaration.survey(setup, messages)
 
 
@@ -131,20 +133,20 @@ class _RewritingFactReader:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceFacts`."""
-        return self.inner_facts.origins(rewrite_messages(messages, self.rewrite))
+        return self.inner_facts.origins(rewrite_keys_and_values(messages, self.rewrite))
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `message_format.SourceFacts`."""
-        return self.inner_facts.describe(rewrite_messages(messages, self.rewrite), options)
+        return self.inner_facts.describe(rewrite_keys_and_values(messages, self.rewrite), options)
 
     def versions(
         self, messages: pa.RecordBatch, options: MappingOptions
     ) -> Sequence[TableVersionSeen]:
         """See `message_format.SourceFacts`."""
         assert self.inner_facts.versions is not None
-        return self.inner_facts.versions(rewrite_messages(messages, self.rewrite), options)
+        return self.inner_facts.versions(rewrite_keys_and_values(messages, self.rewrite), options)
 
     def change_times(self, messages: pa.RecordBatch) -> pa.Array:
         """See `message_format.SourceFacts`."""
         assert self.inner_facts.change_times is not None
-        return self.inner_facts.change_times(rewrite_messages(messages, self.rewrite))
+        return self.inner_facts.change_times(rewrite_keys_and_values(messages, self.rewrite))

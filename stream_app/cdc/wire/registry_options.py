@@ -82,7 +82,7 @@ def check_urls(name: str, section: str, registries: Registries, options: Mapping
         )
 
 
-def schemas_of(
+def registry_schemas(
     name: str, section: str, registries: Registries, options: Mapping[str, str]
 ) -> Schemas:
     """Return the schemas of the registry that the options name.

@@ -16,6 +16,9 @@ from stream_app.cdc.source_types.connect_fields import ConnectField
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.wire_format import by_number, schema_numbers
 
+SchemaKey = tuple[int, ...]
+"""The number of a schema, and in Protobuf the indexes of the message's type."""
+
 
 class DescribedRows(Protocol):
     """A schema of rows, by which they can be read one by one."""
@@ -46,8 +49,6 @@ class RowSchema(DescribedRows, Protocol):
         ...
 
 
-SchemaKey = tuple[int, ...]
-"""The number of a schema, and in Protobuf the indexes of the message's type."""
 Described_co = TypeVar("Described_co", bound=DescribedRows, covariant=True)
 
 

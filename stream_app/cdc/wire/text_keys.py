@@ -21,9 +21,9 @@ from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor
 from stream_app.cdc.wire.avro.avro_types import AvroType
 from stream_app.cdc.wire.row_schema import SchemaKey
 
-_ESCAPES = (
-    (b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"),
-)  # fmt: skip
+_ESCAPES = (b"\\", b"\\\\"), (b'"', b'\\"')
+_CONTROL_ESCAPES = [(bytes([code]), b"\\u%04x" % code) for code in range(0x20)]
+_CONTROL = "[\\x00-\\x1f]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,9 @@ class TextKeyLanguage:
 def text_objects(keys: pa.Array, name: str) -> pa.Array:
     """Return keys of text as JSON objects of one field, binary [n]; null keys stay null."""
     texts = keys
-    for plain, escaped in _ESCAPES:
+    has_control = pc.any(pc.match_substring_regex(keys, _CONTROL)).as_py()
+    for plain, escaped in (*_ESCAPES, *(_CONTROL_ESCAPES if has_control else ())):
         texts = pc.replace_substring(texts, pattern=plain, replacement=escaped)
-    begin = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
-    end, nothing = (pa.scalar(text, pa.binary()) for text in (b'"}', b""))
-    return pc.binary_join_element_wise(begin, texts, end, nothing)
+    head = pa.scalar(b'{%b:"' % json.dumps(name).encode(), pa.binary())
+    tail, nothing = (pa.scalar(text, pa.binary()) for text in (b'"}', b""))
+    return pc.binary_join_element_wise(head, texts, tail, nothing)

@@ -29,7 +29,7 @@ def _key_of(offsets: Offsets) -> _OffsetsKey:
 class _ResumingTables(NamedTuple):
     """Tables that resume at the same offsets."""
 
-    begin: Offsets
+    start: Offsets
     feeds: list[TableFeed]
 
 
@@ -62,11 +62,11 @@ class CatchUp(Generic[MessagesT]):
                 self._create_held(name, due_tables[name], releases=False)
         groups: dict[_OffsetsKey, _ResumingTables] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due_tables]:
-            begin = self._prepare_resumption(feed, due_tables[feed.name])
-            if begin is not None:
-                groups.setdefault(_key_of(begin), _ResumingTables(begin, [])).feeds.append(feed)
+            start = self._prepare_resumption(feed, due_tables[feed.name])
+            if start is not None:
+                groups.setdefault(_key_of(start), _ResumingTables(start, [])).feeds.append(feed)
         for resuming_tables in groups.values():
-            self._read_missing(resuming_tables.begin, resuming_tables.feeds)
+            self._read_missing(resuming_tables.start, resuming_tables.feeds)
         if not groups:
             tables.state_file.save()
 
@@ -80,7 +80,7 @@ class CatchUp(Generic[MessagesT]):
         source_end = tables.epoch_log.source_end(tables.newest_begun_epoch)
         end_offsets = offsets_of_topics(source_end)
         with contain_failure(partial(tables.hold, name)):
-            messages = self._round_runner.runner.messages_between(held_table.begin, end_offsets)
+            messages = self._round_runner.runner.messages_between(held_table.start, end_offsets)
             source_epoch = SourceEpoch(tables.newest_begun_epoch, messages, source_end)
             if not self._round_runner.create_table(name, source_epoch):
                 # The table lacks no message any more, for instance because the topic has deleted
@@ -92,7 +92,7 @@ class CatchUp(Generic[MessagesT]):
 
     def _prepare_resumption(self, feed: TableFeed, held_table: HeldTable) -> Offsets | None:
         """Open a table, and return the offsets at which it resumes; None if it cannot yet."""
-        begin: Offsets | None = None
+        start: Offsets | None = None
         with contain_failure(partial(self._tables.fail, feed)):
             if not feed.table_job.is_open:
                 self._tables.open([feed])
@@ -101,12 +101,12 @@ class CatchUp(Generic[MessagesT]):
             source_end = feed.table_job.last_source_end
             if feed.table_job.last_epoch >= held_table.since_epoch and source_end:
                 # The commit that seemed to fail is in the table.
-                begin = with_new_partitions(offsets_of_topics(source_end), held_table.begin)
+                start = with_new_partitions(offsets_of_topics(source_end), held_table.start)
             else:
-                begin = held_table.begin
-        return begin
+                start = held_table.start
+        return start
 
-    def _read_missing(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
+    def _read_missing(self, start: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read the messages that the tables lack, and release the tables that get them."""
         tables = self._tables
         epoch = tables.newest_begun_epoch
@@ -119,7 +119,7 @@ class CatchUp(Generic[MessagesT]):
 
         with contain_failure(fail_all):
             messages = self._round_runner.runner.messages_between(
-                begin, offsets_of_topics(source_end)
+                start, offsets_of_topics(source_end)
             )
             decoded_epoch = self._round_runner.decode(
                 SourceEpoch(epoch, messages, source_end), feeds

@@ -68,7 +68,12 @@ class EpochCommitter(Generic[MessagesT]):
         round_runner: RoundRunner[MessagesT],
         on_committed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Call `on_committed` under the lock, with each epoch that the tables have."""
+        """Begin without an epoch.
+
+        Args:
+            round_runner: writes and commits an epoch, round by round.
+            on_committed: called under the lock, with each epoch that the tables have.
+        """
         self.round_runner = round_runner
         self.tables = round_runner.tables
         self.epoch_log = round_runner.tables.epoch_log
@@ -219,7 +224,7 @@ class EpochCommitter(Generic[MessagesT]):
         log, lost_epoch = self.epoch_log, self.tables.epoch + 1
         if log.can_reread and log.is_done(lost_epoch) and not log.is_done(lost_epoch + 1):
             messages = self.round_runner.runner.messages_between(
-                log.begin_offsets(lost_epoch), log.end_offsets(lost_epoch)
+                log.start_offsets(lost_epoch), log.end_offsets(lost_epoch)
             )
             try:
                 self._commit(self._decode(messages, lost_epoch))
@@ -234,7 +239,7 @@ class EpochCommitter(Generic[MessagesT]):
         if self.epoch_log.can_reread:
             if self._committed_offsets is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
-                    self._committed_offsets = self.epoch_log.begin_offsets(epoch)
+                    self._committed_offsets = self.epoch_log.start_offsets(epoch)
             self._begun_offsets = source_epoch.end_offsets
         return self.round_runner.decode(source_epoch, feeds)
 
@@ -261,8 +266,8 @@ class EpochCommitter(Generic[MessagesT]):
         """Commit an epoch to the tables that lack it, and let due held tables catch up."""
         self._phase = _Phase.AMID_EPOCH
         self.epoch_log.sync(decoded_epoch.epoch)
-        begin, end = self._offsets(decoded_epoch)
-        self.tables.begin(decoded_epoch.epoch, begin, end)
+        start, end = self._offsets(decoded_epoch)
+        self.tables.begin(decoded_epoch.epoch, start, end)
         if not self.tables.all_have(decoded_epoch.epoch):
             lacking_feeds = self._skip_complete_tables(decoded_epoch)
             self.tables.record_complete(
@@ -287,12 +292,10 @@ class EpochCommitter(Generic[MessagesT]):
         return lacking_feeds
 
     def _offsets(self, decoded_epoch: DecodedEpoch[MessagesT]) -> tuple[Offsets, Offsets]:
-        """Return the offsets at which an epoch begins and ends; a source without offsets has
-        none.
-        """
+        """Return the offsets at which an epoch begins and ends; empty without offsets."""
         if not self.epoch_log.can_reread:
             return {}, {}
-        begin = self._committed_offsets
-        if begin is None:
-            begin = self.epoch_log.begin_offsets(decoded_epoch.epoch)
-        return begin, decoded_epoch.source_epoch.end_offsets
+        start = self._committed_offsets
+        if start is None:
+            start = self.epoch_log.start_offsets(decoded_epoch.epoch)
+        return start, decoded_epoch.source_epoch.end_offsets

@@ -17,12 +17,12 @@ from typing import ClassVar
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.held_table import HeldTable, with_new_partitions
 from stream_app.checkpoint.held_tables import HeldTables
-from stream_app.checkpoint.job_state import FILE, JobStateFile, JobWarning
+from stream_app.checkpoint.job_state import JOB_STATE_FILE, JobStateFile, JobWarning
 from stream_app.checkpoint.source_table_names import SourceTableNames
 from stream_app.epochs.rounds.table_feed import TableFeed
 from stream_app.epochs.task_errors import readable_error
 from stream_app.errors import CheckpointError, CompactionWaitError, StoppedError
-from stream_app.kafka.offset_ranges import begins_for
+from stream_app.kafka.offset_ranges import starts_for
 from stream_app.model.job_epoch import Offsets
 from stream_app.table.map_in_threads import map_in_threads
 
@@ -71,7 +71,7 @@ class EpochTables(ABC):
         """Start from the state in the job's checkpoint.
 
         Args:
-            on_change: see `HeldTables`.
+            on_change: called with a table's name, and its state if it is held.
             load_epoch_count: the number of epochs of the first load, with which the job begins.
         """
         self.feeds = list(feeds)
@@ -80,7 +80,7 @@ class EpochTables(ABC):
         self.held_tables = HeldTables(state_file, now_ms, on_change)
         self.newest_begun_epoch = state_file.state.epoch
         self._load_epoch_count = load_epoch_count
-        self._begin: Offsets = {}
+        self._start: Offsets = {}
         self._checked_names = set[str]()
 
     @property
@@ -134,16 +134,16 @@ class EpochTables(ABC):
             CheckpointError: one of them is older than the other.
         """
 
-    def begin(self, epoch: int, begin_offsets: Offsets, end_offsets: Offsets) -> None:
+    def begin(self, epoch: int, start_offsets: Offsets, end_offsets: Offsets) -> None:
         """Begin an epoch of the tables. A table that fails from now on lacks this epoch.
 
         Args:
-            begin_offsets, end_offsets: its offsets; none if the source has none.
+            start_offsets, end_offsets: its offsets; none if the source has none.
         """
         self.newest_begun_epoch = epoch
-        self._begin = begins_for(begin_offsets, end_offsets)
+        self._start = starts_for(start_offsets, end_offsets)
         for name, held_table in list(self.held_by_name.items()):
-            self.held_tables.advance(name, with_new_partitions(held_table.begin, self._begin))
+            self.held_tables.advance(name, with_new_partitions(held_table.start, self._start))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked_names and feed.table_job.is_open:
@@ -211,19 +211,19 @@ class EpochTables(ABC):
         """Record that a table that fails from now on lacks only what follows the newest epoch."""
         if self.newest_begun_epoch >= 0 and self.epoch_log.can_reread:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._begin = self.epoch_log.end_offsets(self.newest_begun_epoch)
+                self._start = self.epoch_log.end_offsets(self.newest_begun_epoch)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
         cause = readable_error(error)
-        return self.held_tables.hold(name, cause, epoch=self.newest_begun_epoch, begin=self._begin)
+        return self.held_tables.hold(name, cause, epoch=self.newest_begun_epoch, start=self._start)
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
         held_table = self.held_by_name.get(feed.name)
-        begin = self._begin if held_table is None else held_table.begin
-        if begin and self.epoch_log.can_reread:
-            feed.table_job.check_not_read_before(begin)
+        start = self._start if held_table is None else held_table.start
+        if start and self.epoch_log.can_reread:
+            feed.table_job.check_not_read_before(start)
             self._checked_names.add(feed.name)
 
     @abstractmethod
@@ -289,8 +289,8 @@ class IndependentTables(EpochTables):
         """See `EpochTables.check_next`."""
         if not epoch - 1 <= self.epoch <= epoch:
             raise CheckpointError(
-                f"the checkpoint continues with epoch {epoch}, and its {FILE} is of epoch "
-                f"{self.epoch}",
+                f"the checkpoint continues with epoch {epoch}, and its {JOB_STATE_FILE} is of "
+                f"epoch {self.epoch}",
                 where=str(self.state_file.folder),
                 fix="an older copy of one of the two was restored, or the checkpoint is of a job "
                 "of one table: restore both together, or give the job a new checkpoint",

@@ -1,6 +1,4 @@
-"""Warns of records that violate an expectation, or raises an error, before their epoch is
-committed.
-"""
+"""Warns of records that violate an expectation, or raises an error, before the commit."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class RoundCommitter(Generic[MessagesT]):
             truncates=bool(output.counts.truncated),
             basis=result.plan.basis,
         )
-        files = [file for change in output.changes for file in change.written]
+        files = [file for change in output.changes for file in change.written_files]
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
             counts=feed.take_unreported_counts(output.counts),

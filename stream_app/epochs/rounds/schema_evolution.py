@@ -56,7 +56,7 @@ class RenameRules:
     Attributes:
         name: the table's name within the job.
         state: returns the job's state.
-        can_alias: as in `TableRenaming`.
+        can_alias: whether the format accepts values under an old name.
     """
 
     name: str

@@ -65,7 +65,8 @@ class TableFeed:
         by any format but the last one are decoded again.
 
         Args:
-            next_sequence_number: see `TablePlan`; None: no task writes by this plan.
+            next_sequence_number: greater than any sequence number in the table; None: no task
+                writes by this plan.
 
         Raises:
             UsageError: the format's options do not fit the table.

@@ -28,7 +28,9 @@ class EpochReport:
         quarantined: the bad records, or None without any.
         in_driver: whether the driver itself ran the epoch, without tasks of Spark.
         began_ms: when reading began, in ms since 1970, in UTC.
-        sorted_run_histogram, compactions, metrics: as in `IdleReport`, at the epoch's end.
+        sorted_run_histogram: number of sorted runs → number of buckets that have it.
+        compactions: the reports of the compactions that the epoch published.
+        metrics: the figures of all compactions of this run, at the epoch's end.
     """
 
     epoch: int

@@ -83,7 +83,7 @@ class Block:
     """A block and its destination; see `BLOCK_COLUMNS`.
 
     Attributes:
-        keeps_order: see `BucketAssigner.keeps_order`.
+        keeps_order: whether all rows of the bucket must reach one writer.
     """
 
     table_index: int

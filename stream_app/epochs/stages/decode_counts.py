@@ -81,7 +81,7 @@ class DecodeCounts:
         tables: source tables by name; records without a name count under the empty name.
         records: topic and name of a source table → its records; for a job of one table.
         others: records of source tables that such a job rejects as bad.
-        refusal: see `DecodedBatch`.
+        refusal: why no batch is decoded, if the job must first learn its source table.
         restored: whether rows took values from older rows, because their messages omit them.
         late_changes: changes that came too late for their place in a history; see
             `mergetree.file_access.HiddenChanges`.

@@ -31,6 +31,8 @@ _SHELF_TABLES = 128
 _SHELVES_PACKED = 256
 _SHELVES_KEPT = 16
 """Unpacked shelves that a worker caches, of some 0.5 MB each."""
+Shelf = tuple[tuple[int, bytes], ...]
+"""Packed tables that are compressed together, each behind its index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,9 @@ class TablePlan:
     packs: list[bytes] = field(default_factory=list, compare=False, repr=False, kw_only=True)
 
     def for_next_epoch(self, next_sequence_number: int, basis: BucketBasis) -> TablePlan:
-        """Return the same table and format in a later epoch; return itself if the table got no
-        rows.
+        """Return the plan of the same table and format in a later epoch.
+
+        If the table got no rows, that is this plan itself.
         """
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
         if is_same and not self.first_offsets:
@@ -66,8 +69,9 @@ class TablePlan:
         )
 
     def with_first_offsets(self, first_offsets: Mapping[KafkaPartition, int]) -> TablePlan:
-        """Return the same plan, without messages before these offsets and without keys of earlier
-        rows.
+        """Return the same plan, without messages before these offsets.
+
+        It also lacks the keys of earlier rows.
         """
         if first_offsets == self.first_offsets:
             return self
@@ -97,10 +101,6 @@ class TablePlan:
     def assigner(self) -> BucketAssigner:
         """Return the assigner that finds the bucket of each row."""
         return bucket_assigner(self.table, self.basis)
-
-
-Shelf = tuple[tuple[int, bytes], ...]
-"""Packed tables that are compressed together, each behind its index."""
 
 
 @lru_cache(_SHELVES_PACKED)

@@ -119,10 +119,10 @@ class EpochRunner(Protocol[MessagesT]):
         """
         ...
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> MessagesT:
-        """Return the messages from `begin` (inclusive) to `end` (exclusive).
+    def messages_between(self, start: Offsets, end: Offsets) -> MessagesT:
+        """Return the messages from `start` (inclusive) to `end` (exclusive).
 
-        A partition that `begin` lacks is read from its first message.
+        A partition that `start` lacks is read from its first message.
         """
         ...
 
@@ -144,7 +144,7 @@ def output_of(results: Iterable[TaskResult], *, in_driver: bool = False) -> Epoc
 
     Args:
         results: the results of all writing tasks, in any order.
-        in_driver: see `TableOutput`.
+        in_driver: whether the driver itself did the work of the tasks.
     """
     outputs = defaultdict[int, TableOutput](partial(TableOutput, in_driver=in_driver))
     newcomer_messages: list[pa.RecordBatch] = []

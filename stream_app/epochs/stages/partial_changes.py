@@ -17,11 +17,11 @@ from stream_app.cdc.change_batch import (
     ChangeBatch,
     change_schema,
 )
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 
 _EXTRA_FIELDS = (
     pa.field(UNCHANGED, pa.string()),
-    pa.field(MESSAGE, pa.struct(list(MESSAGE_SCHEMA))),
+    pa.field(MESSAGE_COLUMN, pa.struct(list(MESSAGE_SCHEMA))),
 )
 
 
@@ -44,8 +44,8 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
     rows = changes.rows
     if not is_incomplete(rows):
         return rows
-    message_index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
-    row_messages = messages.take(message_index)
+    message_indices = pa.array(changes.message_indices, mask=~valid_of(rows.column(UNCHANGED)))
+    row_messages = messages.take(message_indices)
     message_column = pa.StructArray.from_arrays(row_messages.columns, fields=list(MESSAGE_SCHEMA))
     return rows.append_column(_EXTRA_FIELDS[1], message_column)
 

@@ -286,9 +286,9 @@ def split_by_partition(batch: pa.RecordBatch) -> Iterator[tuple[KafkaPartition, 
     is_same = codes[1:] == codes[:-1]
     assert (offsets[1:] >= offsets[:-1])[is_same].all(), "a task reads in order of offsets"
     starts = [0, *(np.flatnonzero(~is_same) + 1).tolist(), len(codes)]
-    for start, stop in itertools.pairwise(starts):
+    for start, end in itertools.pairwise(starts):
         kafka_partition = (
             batch.column("topic")[start].as_py(),
             batch.column("partition")[start].as_py(),
         )
-        yield kafka_partition, batch.slice(start, stop - start)
+        yield kafka_partition, batch.slice(start, end - start)

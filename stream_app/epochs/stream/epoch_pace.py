@@ -94,8 +94,9 @@ def chosen_pace(freshness_s: float, epochs: Sequence[PastEpochTimes]) -> ChosenP
 
 
 class Pace(Protocol):
-    """The decision when epochs begin. The stream's thread calls it, and the committer's thread
-    calls `note_commit`.
+    """The decision when epochs begin.
+
+    The stream's thread calls it, and the committer's thread calls `note_commit`.
     """
 
     def note_poll(self, now_s: float) -> None:

@@ -64,7 +64,7 @@ class WholeEpochCutter:
     Attributes:
         newest_offsets: asks the brokers for the topics' newest offsets.
         limit: messages of an epoch; it has twice as many at most, unless a transaction has more.
-        patience_s: see `TRANSACTION_WAIT_S`; None: no limit.
+        patience_s: seconds to wait for the rest of a transaction; None: no limit.
     """
 
     reader: MessageReader
@@ -79,23 +79,23 @@ class WholeEpochCutter:
     _waiting_since_s: float | None = field(init=False, default=None)
 
     def choose_end(
-        self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
-        self._pending_messages.begin_at(_offsets_by_partition(begin), last_border.progress)
+        self._pending_messages.begin_at(_offsets_by_partition(start), last_border.progress)
         limit = self.limit
         while True:
-            target = next_end(begin, newest_offsets, limit)
-            self.reader.read(ranges_between(begin, target), self._pending_messages, stopping)
+            target = next_end(start, newest_offsets, limit)
+            self.reader.read(ranges_between(start, target), self._pending_messages, stopping)
             cut = self._cut(last_border, newest_offsets)
-            end = _cut_back(target, begin, cut.ends)
-            message_count = sum(offsets.size for offsets in ranges_between(begin, end))
+            end = _cut_back(target, start, cut.ends)
+            message_count = sum(offsets.size for offsets in ranges_between(start, end))
             if message_count >= max(self.limit // 2, 1) or target == newest_offsets:
                 break
             limit *= 2  # a transaction is large, or its partitions are read at different paces
         if not message_count:
-            return self._wait_or_force_end(epoch, begin, newest_offsets, target, cut)
+            return self._wait_or_force_end(epoch, start, newest_offsets, target, cut)
         if message_count > 2 * self.limit:
             _LOG.warning(
                 "epoch %d has %d messages, and not %d: a transaction of the source is that large",
@@ -133,9 +133,9 @@ class WholeEpochCutter:
         self.reader.close()
 
     def _wait_or_force_end(
-        self, epoch: int, begin: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
+        self, epoch: int, start: Offsets, newest_offsets: Offsets, target: Offsets, cut: EpochCut
     ) -> Offsets:
-        """End an epoch without a whole transaction: at its begin for a while, then by force."""
+        """End an epoch without a whole transaction: at its start for a while, then by force."""
         now_s, last_border = self.clock.steady_seconds(), self._last_border(epoch)
         has_topic = any(topic.endswith(_OF_TRANSACTIONS) for topic in target)
         # Without a later transaction that is whole, the connector itself has not sent the rest.
@@ -148,7 +148,7 @@ class WholeEpochCutter:
         if self.patience_s is None or waited_s < self.patience_s or self._waiting_since_s is None:
             if epoch not in self._borders:
                 self._write_border(epoch, last_border, cut)
-            return begin
+            return start
         self._waiting_since_s = None
         _LOG.warning(
             "epoch %d ends within transactions, after %.0f s: %s",
@@ -158,7 +158,7 @@ class WholeEpochCutter:
         self._write_border(
             epoch, last_border, replace(forced_cut, border=replace(forced_cut.border, doubt=_TORN))
         )
-        return _cut_back(target, begin, forced_cut.ends)
+        return _cut_back(target, start, forced_cut.ends)
 
     def _write_border(self, epoch: int, last_border: Border, cut: EpochCut) -> None:
         # The transactions of a doubtful epoch get a snapshot with the next epoch.
@@ -176,7 +176,7 @@ def _offsets_by_partition(offsets: Offsets) -> dict[KafkaPartition, int]:
     }
 
 
-def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
+def _cut_back(target: Offsets, start: Offsets, ends: Mapping[KafkaPartition, int]) -> Offsets:
     """Cut the target back to the ends of whole transactions.
 
     A partition without messages ends at the target; a new one without any is left out.
@@ -186,6 +186,6 @@ def _cut_back(target: Offsets, begin: Offsets, ends: Mapping[KafkaPartition, int
         for partition, offset in partitions.items():
             # An earlier plan may have read further than the target; a whole cut has that too.
             end = ends.get((topic, int(partition)), offset)
-            if end or partition in begin.get(topic, {}):
+            if end or partition in start.get(topic, {}):
                 cut.setdefault(topic, {})[partition] = end
     return cut

@@ -113,12 +113,12 @@ class JoinedFilesReader:
     ) -> Iterator[pa.RecordBatch]:
         changes = np.flatnonzero(np.diff(owners)) + 1
         bounds = [0, *changes.tolist(), group.row_count]
-        for begin, end in pairwise(bounds):
-            file = files[owners[begin]]
-            skipped_count = group.first_row + begin - first_row(file)
-            for start, batch in reader.read_numbered(self.bucket_files.path(file), file):
-                low = max(skipped_count - start, 0)
-                high = min(skipped_count + end - begin - start, batch.num_rows)
+        for start, end in pairwise(bounds):
+            file = files[owners[start]]
+            skipped_count = group.first_row + start - first_row(file)
+            for batch_start, batch in reader.read_numbered(self.bucket_files.path(file), file):
+                low = max(skipped_count - batch_start, 0)
+                high = min(skipped_count + end - start - batch_start, batch.num_rows)
                 if low < high:
                     yield batch.slice(low, high - low)
 
@@ -140,10 +140,10 @@ class JoinedFilesReader:
             for file_number, index in indexes.items():
                 is_owned = owners == file_number
                 sizes[is_owned] = index.sizes()[indices_in_files[is_owned]]
-            for begin, end in blob_windows(sizes, reader.batch_rows_max):
-                window_owners, window_indices = owners[begin:end], indices_in_files[begin:end]
+            for start, end in blob_windows(sizes, reader.batch_rows_max):
+                window_owners, window_indices = owners[start:end], indices_in_files[start:end]
                 # Position 0 of the parts is null, for rows without a file: `order` points there.
-                parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - begin, np.int64)
+                parts, order = [pa.nulls(1, pa.binary())], np.zeros(end - start, np.int64)
                 for file_number in np.unique(window_owners[window_owners != _NONE]).tolist():
                     is_owned = window_owners == file_number
                     with reader.errors_at(self.bucket_files.path(files[file_number])):
@@ -195,8 +195,8 @@ def _owners(
     is_in_a_file = np.zeros(group.row_count, np.bool_)
     ages = np.full(group.row_count, _NONE, np.int64)
     for file_number, file in enumerate(files):
-        begin = first_row(file) - group.first_row
-        rows = slice(begin, begin + file.row_count)
+        start = first_row(file) - group.first_row
+        rows = slice(start, start + file.row_count)
         if (ages[rows] == file.max_sequence_number).any():
             raise CorruptFileError(
                 f"{file.file_name} has {', '.join(columns.names)} of rows that another file has "
@@ -220,8 +220,8 @@ def _owners(
 
 
 def _batch_sizes(row_count: int, size_max: int) -> Iterator[int]:
-    for begin in range(0, row_count, size_max):
-        yield min(size_max, row_count - begin)
+    for start in range(0, row_count, size_max):
+        yield min(size_max, row_count - start)
 
 
 def _zip_batches(

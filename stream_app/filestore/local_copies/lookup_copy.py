@@ -94,14 +94,14 @@ class LookupCopy:
 
     def _positions(self, hashes: MurmurHashes) -> Int64s:
         first_entries = np.unique(hashes).astype(np.uint64) << _POSITION_BITS
-        begins = np.searchsorted(self.index, first_entries)
-        is_in_index = begins < len(self.index)
-        first_entries, begins = first_entries[is_in_index], begins[is_in_index]
-        is_wanted = self.index[begins] <= first_entries | _POSITION_MASK
-        first_entries, begins = first_entries[is_wanted], begins[is_wanted]
-        counts = np.searchsorted(self.index, first_entries | _POSITION_MASK, side="right") - begins
+        starts = np.searchsorted(self.index, first_entries)
+        is_in_index = starts < len(self.index)
+        first_entries, starts = first_entries[is_in_index], starts[is_in_index]
+        is_wanted = self.index[starts] <= first_entries | _POSITION_MASK
+        first_entries, starts = first_entries[is_wanted], starts[is_wanted]
+        counts = np.searchsorted(self.index, first_entries | _POSITION_MASK, side="right") - starts
         skipped_counts = np.cumsum(counts) - counts
-        entries = np.arange(counts.sum()) + np.repeat(begins - skipped_counts, counts)
+        entries = np.arange(counts.sum()) + np.repeat(starts - skipped_counts, counts)
         positions = np.sort(self.index[entries] & _POSITION_MASK)
         return positions.astype(np.int64)
 
@@ -134,9 +134,9 @@ def write_copy(
                 _check_size(batch, row_count, bytes_max)
                 writer = pa.ipc.new_file(file, batch.schema)
             writer.write_batch(batch)
-            begin, end = starts[-1], starts[-1] + batch.num_rows
+            start, end = starts[-1], starts[-1] + batch.num_rows
             hashes = hashes_of(batch).astype(np.uint64)
-            index[begin:end] = hashes << _POSITION_BITS | np.arange(begin, end, dtype=np.uint64)
+            index[start:end] = hashes << _POSITION_BITS | np.arange(start, end, dtype=np.uint64)
             starts.append(end)
         assert writer is not None, "a data file has rows"
         writer.close()

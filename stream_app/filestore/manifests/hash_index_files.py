@@ -11,7 +11,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
-from stream_app.model.files.index_file_meta import HASH, IndexFileMeta, IndexManifestEntry
+from stream_app.model.files.index_file_meta import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from stream_app.model.files.manifest_entry import FileKind
 
 
@@ -53,7 +53,7 @@ class HashIndexFiles:
             partition=partition,
             bucket=bucket,
             index_file=IndexFileMeta(
-                index_type=HASH,
+                index_type=HASH_INDEX,
                 file_name=new_name("index"),
                 file_size=len(data),
                 row_count=len(hashes),

@@ -23,7 +23,7 @@ class ExpiryAnnouncement:
     """An announcement that an expiry deletes snapshots, which may be half deleted.
 
     Attributes:
-        begin, end: the numbers from `begin` to before `end`.
+        start, end: the numbers from `start` to before `end`.
         end_list: the delta manifest list of the snapshot `end`, which stays. It identifies the
             snapshot, even if a rollback lets its number be reused.
         tagged_ids: the numbers whose files stay, because they have tags.
@@ -32,7 +32,7 @@ class ExpiryAnnouncement:
     ACTOR: ClassVar = "expiry"
     PREFIX: ClassVar = "expiring-"
 
-    begin: int
+    start: int
     end: int
     end_list: str
     tagged_ids: frozenset[int] = frozenset()
@@ -41,7 +41,7 @@ class ExpiryAnnouncement:
         """Encode the announcement as the bytes of its file."""
         return encode_object(
             {
-                "begin": self.begin,
+                "begin": self.start,
                 "end": self.end,
                 "endDeltaManifestList": self.end_list,
                 "tagged": sorted(self.tagged_ids),
@@ -57,7 +57,7 @@ class ExpiryAnnouncement:
         """
         json = JsonObject.decode(data, file_kind="tag/expiring")
         return cls(
-            begin=json.integer("begin"),
+            start=json.integer("begin"),
             end=json.integer("end"),
             end_list=json.text("endDeltaManifestList"),
             tagged_ids=frozenset(json.items("tagged")),

@@ -147,9 +147,9 @@ class SnapshotManager:
             return False
         return True
 
-    def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
+    def backwards(self, *, start: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
         """Yield snapshots from a number down to the earliest; None begins at the latest."""
-        current_id = self.latest_id() if begin is None else begin
+        current_id = self.latest_id() if start is None else start
         while current_id is not None and current_id >= down_to:
             try:
                 yield self.snapshot(current_id)

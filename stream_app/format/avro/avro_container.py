@@ -55,6 +55,15 @@ _BLOCK = fastavro.parse_schema(
         ],
     }
 )
+_CODEC_NAMES = {
+    "zstd": "zstandard",
+    "deflate": "deflate",
+    "null": "null",
+    "none": "null",
+    "snappy": "snappy",
+    "bzip2": "bzip2",
+}
+"""Values of ``manifest.compression`` → Avro's names."""
 
 
 def _identity(data: bytes) -> bytes:
@@ -97,15 +106,6 @@ def _unsnappy(data: bytes) -> bytes:
     return content
 
 
-_CODEC_NAMES = {
-    "zstd": "zstandard",
-    "deflate": "deflate",
-    "null": "null",
-    "none": "null",
-    "snappy": "snappy",
-    "bzip2": "bzip2",
-}
-"""Values of ``manifest.compression`` → Avro's names."""
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "zstandard": _zstd,
     "null": _identity,
@@ -152,7 +152,7 @@ class AvroContainer:
 
     Args:
         schema: as `fastavro.parse_schema` returns it.
-        codec: as `write_records`.
+        codec: a value of ``manifest.compression``.
     """
 
     def __init__(self, schema: Any, codec: str) -> None:

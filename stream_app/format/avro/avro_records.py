@@ -22,6 +22,9 @@ from stream_app.format.avro.avro_container import read_records
 AvroField = dict[str, object]
 FieldCodec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """The functions that encode and decode a value."""
+LIST: FieldCodec = (list, lambda values: tuple(values or ()))
+_UNCHANGED: FieldCodec = (lambda value: value, lambda value: value)
+_PARQUET, _ORC = b"PAR1", b"ORC"
 
 
 def required(name: str, avro_type: object) -> AvroField:
@@ -48,9 +51,7 @@ def _tuple_or_none(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
 
 
-LIST: FieldCodec = (list, lambda values: tuple(values or ()))
 OPTIONAL_LIST: FieldCodec = (_list_or_none, _tuple_or_none)
-_UNCHANGED: FieldCodec = (lambda value: value, lambda value: value)
 
 
 class RecordCodec:
@@ -101,9 +102,6 @@ class RecordCodec:
             name: decode(record.get(field) if may_lack else record[field])
             for field, name, may_lack, _, decode in self._fields
         }
-
-
-_PARQUET, _ORC = b"PAR1", b"ORC"
 
 
 def read_metadata(data: bytes) -> list[dict[str, Any]]:

@@ -35,12 +35,6 @@ from stream_app.model.files.index_file_meta import (
 from stream_app.model.files.manifest_entry import FileKind
 
 _VERSION = 1
-
-
-def _record(name: str, fields: list[AvroField]) -> dict[str, object]:
-    return {"type": "record", "name": f"record_{name}", "fields": fields}
-
-
 _RANGE_FIELDS = [
     required("f0", "string"),
     required("f1", "int"),
@@ -55,6 +49,12 @@ _GLOBAL_INDEX_FIELDS = [
     optional("_EXTRA_FIELD_IDS", {"type": "array", "items": "int"}),
     optional("_INDEX_META", "bytes"),
 ]
+
+
+def _record(name: str, fields: list[AvroField]) -> dict[str, object]:
+    return {"type": "record", "name": f"record_{name}", "fields": fields}
+
+
 _SOURCE_META = optional("_SOURCE_META", "bytes")
 _GLOBAL_INDEX = RecordCodec(
     [*_GLOBAL_INDEX_FIELDS, _SOURCE_META], codecs={"_EXTRA_FIELD_IDS": OPTIONAL_LIST}

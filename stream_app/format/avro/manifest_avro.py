@@ -46,14 +46,13 @@ _STATS_FIELDS = [
 ]
 _STATS = RecordCodec(_STATS_FIELDS, codecs={"_NULL_COUNTS": LIST})
 _STATS_CODEC = (_STATS.record, lambda record: SimpleStats(**_STATS.values(record)))
+_STRINGS = {"type": "array", "items": "string"}
+_TIMESTAMP_MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 
 def _stats(parent: str, name: str) -> AvroField:
     return required(name, {"type": "record", "name": f"{parent}_{name}", "fields": _STATS_FIELDS})
 
-
-_STRINGS = {"type": "array", "items": "string"}
-_TIMESTAMP_MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 
 _FILE_FIELDS = [
     required("_FILE_NAME", "string"),

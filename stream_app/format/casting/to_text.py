@@ -26,6 +26,8 @@ _SHORTEST = (
 _PRECISE_MIN = {pa.float32(): 1e-43, pa.float64(): 1e-321}
 """A number below this has so few bits that its first two digits differ from its shortest text."""
 _SECOND_CHARACTERS = len("yyyy-MM-dd HH:mm:ss")
+_Part = str | tuple[Int64s, int]
+"""A character, or numbers and how many of their last digits are shown."""
 
 
 def text_to_text(values: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -167,10 +169,6 @@ def timestamp_to_text(values: pa.Array, stored_type: DataType, _: DataType) -> p
     texts = pc.utf8_slice_codeunits(texts, 0, length)
     texts = pc.binary_join_element_wise(texts, further_digits, "")
     return texts if stored_type.precision else pc.utf8_rtrim(texts, ".")
-
-
-_Part = str | tuple[Int64s, int]
-"""A character, or numbers and how many of their last digits are shown."""
 
 
 def _day_parts(days: Int64s) -> list[_Part]:

@@ -53,7 +53,7 @@ class BlobIndex:
 
     Attributes:
         lengths: of each row's record, -1 for null, -2 for the value of an older file: int64 [n].
-        starts: where the record begins, or would: int64 [n].
+        starts: where the record begins in the file, or would: int64 [n].
     """
 
     lengths: Int64s
@@ -86,11 +86,11 @@ class BlobIndex:
                 "descriptors (blob-as-descriptor)",
             )
         data = self._bytes_of(source, stored_indices, sizes)
-        begins = np.cumsum(sizes) - sizes
-        _check_records(data, begins, sizes)
+        starts_in_data = np.cumsum(sizes) - sizes
+        _check_records(data, starts_in_data, sizes)
         # Each record has three parts: its head, its value and its tail. Only the second is taken.
-        part_offsets = (begins[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
-        part_offsets[:, 2] = begins + sizes - _TAIL_BYTES
+        part_offsets = (starts_in_data[:, None] + np.array([0, _HEAD_BYTES, 0])).astype(np.int32)
+        part_offsets[:, 2] = starts_in_data + sizes - _TAIL_BYTES
         offsets = np.append(part_offsets.ravel(), np.int32(len(data)))
         parts = pa.BinaryArray.from_buffers(
             pa.binary(), 3 * len(stored_indices), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -100,23 +100,23 @@ class BlobIndex:
 
     def _bytes_of(self, source: FileStream, indices: Int64s, sizes: Int64s) -> bytes:
         """Return the records of rows; adjacent records take one request."""
-        begins = self.starts[indices]
-        ends = begins + sizes
-        firsts = np.flatnonzero(np.append(True, begins[1:] != ends[:-1])[: len(indices)])
+        starts = self.starts[indices]
+        ends = starts + sizes
+        firsts = np.flatnonzero(np.append(True, starts[1:] != ends[:-1])[: len(indices)])
         parts = []
         # A loop over gaps between records, each of which is a request.
         for first, last in zip(firsts, [*firsts[1:] - 1, len(indices) - 1], strict=False):
-            source.seek(int(begins[first]))
-            parts.append(source.read(int(ends[last] - begins[first])))
+            source.seek(int(starts[first]))
+            parts.append(source.read(int(ends[last] - starts[first])))
         return b"".join(parts)
 
 
-def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
+def _check_records(data: bytes, starts: Int64s, sizes: Int64s) -> None:
     """Refuse records whose magic, length or CRC differs from the file's index."""
     if len(data) != int(sizes.sum()):
         raise damaged_file_error("a file of BLOBs ends before its records")
-    data_bytes, ends = np.frombuffer(data, np.uint8), begins + sizes
-    heads = data_bytes[begins[:, None] + np.arange(_HEAD_BYTES)]
+    data_bytes, ends = np.frombuffer(data, np.uint8), starts + sizes
+    heads = data_bytes[starts[:, None] + np.arange(_HEAD_BYTES)]
     listed_sizes = (
         data_bytes[(ends - _TAIL_BYTES)[:, None] + np.arange(8)].copy().view("<i8").ravel()
     )
@@ -126,8 +126,8 @@ def _check_records(data: bytes, begins: Int64s, sizes: Int64s) -> None:
     data_view = memoryview(data)
     # A loop over records: each is a BLOB, whose bytes take longer than the step.
     computed_checksums = [
-        zlib.crc32(data_view[begin : end - _CRC_BYTES])
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        zlib.crc32(data_view[start : end - _CRC_BYTES])
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     if computed_checksums != checksums.tolist():
         raise damaged_file_error("a record of a file of BLOBs is not the one that was written")
@@ -149,10 +149,10 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
             f"a file of BLOBs has version {version}, and stream_app reads version {_VERSION}",
             fix="read it with the engine that wrote it",
         )
-    begin = size - _END_BYTES - index_bytes
-    if index_bytes < 0 or begin < 0:
+    index_start = size - _END_BYTES - index_bytes
+    if index_bytes < 0 or index_start < 0:
         raise damaged_file_error(f"the index of a file of BLOBs has {index_bytes} bytes")
-    source.seek(begin)
+    source.seek(index_start)
     lengths = np.cumsum(zigzag_varints(source.read(index_bytes)))
     if len(lengths) != row_count:
         raise damaged_file_error(
@@ -160,7 +160,7 @@ def read_blob_index(source: FileStream, row_count: int) -> BlobIndex:
         )
     sizes = np.maximum(lengths, 0)
     if ((lengths < _FRAME_BYTES) & (lengths != -1) & (lengths != _IN_OLDER_FILE)).any() or (
-        int(sizes.sum()) != begin
+        int(sizes.sum()) != index_start
     ):
         raise damaged_file_error("the index of a file of BLOBs does not agree with its records")
     return BlobIndex(lengths, np.cumsum(sizes) - sizes)
@@ -178,32 +178,32 @@ def zigzag_varints(data: bytes) -> Int64s:
     ends = np.flatnonzero(data_bytes < 0x80)
     if not len(data_bytes):
         return np.empty(0, np.int64)
-    begins = np.append(0, ends[:-1] + 1)
+    starts = np.append(0, ends[:-1] + 1)
     if (
         not len(ends)
         or ends[-1] != len(data_bytes) - 1
-        or (ends - begins >= _VARINT_BYTES_MAX).any()
+        or (ends - starts >= _VARINT_BYTES_MAX).any()
     ):
         raise damaged_file_error("the index of a file of BLOBs is cut off")
-    byte_indices = np.arange(len(data_bytes)) - np.repeat(begins, ends - begins + 1)
+    byte_indices = np.arange(len(data_bytes)) - np.repeat(starts, ends - starts + 1)
     bits = (data_bytes & 0x7F).astype(np.uint64) << (7 * byte_indices).astype(np.uint64)
-    packed = np.bitwise_or.reduceat(bits, begins)
+    packed = np.bitwise_or.reduceat(bits, starts)
     numbers = (packed >> np.uint64(1)) ^ (np.uint64(0) - (packed & np.uint64(1)))
     return numbers.view(np.int64)
 
 
 def blob_windows(sizes: Int64s, batch_rows_max: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and the end of each window of rows that are read together.
+    """Yield the start and the end of each window of rows that are read together.
 
     A window has `batch_rows_max` rows at most, and about `BATCH_BYTES`; one row may be larger.
     """
-    ends, begin = np.cumsum(sizes), 0
-    while begin < len(sizes):
-        window_offset = int(ends[begin]) - int(sizes[begin])
+    ends, start = np.cumsum(sizes), 0
+    while start < len(sizes):
+        window_offset = int(ends[start]) - int(sizes[start])
         fitting_end = int(np.searchsorted(ends, window_offset + BATCH_BYTES, side="right"))
-        end = max(begin + 1, min(fitting_end, begin + batch_rows_max))
-        yield begin, end
-        begin = end
+        end = max(start + 1, min(fitting_end, start + batch_rows_max))
+        yield start, end
+        start = end
 
 
 class BlobFileFormat:
@@ -233,6 +233,6 @@ class BlobFileFormat:
                 f"a file of BLOBs has one column, and its manifest says {len(request.fields)}"
             )
         index = read_blob_index(source, request.row_count)
-        for begin, end in blob_windows(index.sizes(), request.batch_rows_max):
-            values = index.values(source, np.arange(begin, end))
-            yield begin, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))
+        for start, end in blob_windows(index.sizes(), request.batch_rows_max):
+            values = index.values(source, np.arange(start, end))
+            yield start, pa.RecordBatch.from_arrays([values], schema=pa.schema(request.fields))

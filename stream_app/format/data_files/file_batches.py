@@ -24,8 +24,8 @@ def batch_pieces(rows: pa.RecordBatch, batch_rows_max: int) -> Iterator[pa.Recor
     """Cut a batch into smaller ones, of `batch_rows_max` rows and about `BATCH_BYTES` at most."""
     row_bytes = rows.nbytes / max(1, rows.num_rows)
     step = batch_row_count(row_bytes, batch_rows_max)
-    for begin in range(0, rows.num_rows, step):
-        yield rows.slice(begin, step)
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
 
 
 def conformed_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -50,7 +50,7 @@ from stream_app.format.parquet.row_ranges import (
     RowRange,
     count_of,
     pages_with,
-    part_begins,
+    part_starts,
     ranges_of,
     ranges_of_rows,
     windows,
@@ -146,13 +146,13 @@ class PagedGroupReader:
         """
         schema = pa.schema([self._file.schema_arrow.field(name) for name in columns])
         for window in windows(ranges, rows_max):
-            columns_and_starts = self._decode(columns, window)
-            for index, (begin, end) in enumerate(window):
+            columns_and_positions = self._decode(columns, window)
+            for index, (start, end) in enumerate(window):
                 rows = [
-                    values.slice(starts[index], end - begin)
-                    for values, starts in columns_and_starts
+                    values.slice(positions[index], end - start)
+                    for values, positions in columns_and_positions
                 ]
-                yield begin, pa.RecordBatch.from_arrays(rows, schema=schema)
+                yield start, pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def _has_small_condition(self, group: int) -> bool:
         """Return whether the condition's columns are a small part of the columns to read."""
@@ -241,21 +241,21 @@ class PagedGroupReader:
         footer, tested_columns = self._file.metadata, self._choice.columns
         spans = {name: columns[name][0].index("column") for name, _ in tested_columns}
         indexes = self._read_all({name: span for name, span in spans.items() if span})
-        begins = part_begins([columns[name][1].begins for name in indexes])
+        starts = part_starts([columns[name][1].starts for name in indexes])
         column_stats = [
             stats_of_parts(
                 self._stats(name, data_type, chunk_stats, indexes.get(name), columns[name][1]),
                 columns[name][1],
-                begins,
+                starts,
             )
             for (name, data_type), chunk_stats in zip(
                 tested_columns, row_group_stats(footer, group, tested_columns), strict=True
             )
         ]
-        sizes = np.diff(np.append(begins, row_count)).tolist()
+        sizes = np.diff(np.append(starts, row_count)).tolist()
         stats = zip(*column_stats, strict=True) if column_stats else [()] * len(sizes)
         parts = [PartStats(*part) for part in zip(sizes, stats, strict=True)]
-        return ranges_of(begins, row_count, self._choice.may_match(parts))
+        return ranges_of(starts, row_count, self._choice.may_match(parts))
 
     def _stats(
         self,
@@ -269,7 +269,7 @@ class PagedGroupReader:
         footer, leaf = self._file.metadata, (self._leaves or {})[name]
         has_bounds = self._footer.orders_columns and has_usable_bounds(footer, leaf, data_type)
         if index is None or not has_bounds:
-            return [UNKNOWN_STATS] * len(pages.begins)
+            return [UNKNOWN_STATS] * len(pages.starts)
         physical_type = footer.schema.column(leaf).physical_type
         return decode_stats(index, pages, chunk_stats, physical_type, data_type)
 
@@ -280,12 +280,13 @@ class PagedGroupReader:
         spans: dict[tuple[str, int], ByteSpan] = {}
         numbers = {}
         for name, (chunk, pages) in columns.items():
-            numbers[name] = pages_with(pages.begins, pages.row_count, ranges)
+            numbers[name] = pages_with(pages.starts, pages.row_count, ranges)
             if chunk.span.start < pages.offsets[0]:
                 spans[name, _DICTIONARY] = ByteSpan(chunk.span.start, int(pages.offsets[0]))
             for number in numbers[name].tolist():
-                start = int(pages.offsets[number])
-                spans[name, number] = ByteSpan(start, start + int(pages.sizes[number]))
+                page_start = int(pages.offsets[number])
+                page_end = page_start + int(pages.sizes[number])
+                spans[name, number] = ByteSpan(page_start, page_end)
         data = self._read_all(spans)
         chosen_pages = {
             name: ChosenPages(
@@ -300,12 +301,12 @@ class PagedGroupReader:
         for name, pages_of_column in chosen_pages.items():
             if contradiction := pages_of_column.contradiction():
                 raise damaged_file_error(f"column {name!r}: {contradiction}")
-        begins = [begin for begin, _ in ranges]
+        starts = [start for start, _ in ranges]
         file = self._footer.open_pages(chosen_pages)
         return [
             (
                 _single_array(file.reader.read_column(index), pages.row_count),
-                pages.positions(begins),
+                pages.positions(starts),
             )
             for index, pages in enumerate(chosen_pages.values())
         ]

@@ -105,7 +105,7 @@ class _OpenFileReader:
         self._batch_rows_max = batch_rows_max
         self._row_bytes = 0.0
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        self._begins = list(accumulate(sizes, initial=0))
+        self._group_starts = list(accumulate(sizes, initial=0))
 
     def all_rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         for group in range(self._file.num_row_groups):
@@ -119,11 +119,11 @@ class _OpenFileReader:
                 yield from self._whole_group(group) if rows.ranges else ()
                 continue
             rows_max = _DECODED_BATCHES * self._rows_of_a_batch(group)
-            for begin, batch in pages.batches(rows.ranges, rows.columns, rows_max):
-                start = self._begins[group] + begin
+            for batch_start, batch in pages.batches(rows.ranges, rows.columns, rows_max):
+                piece_start = self._group_starts[group] + batch_start
                 for piece in batch_pieces(batch, self._batch_rows_max):
-                    yield start, piece
-                    start += piece.num_rows
+                    yield piece_start, piece
+                    piece_start += piece.num_rows
 
     def _groups(self, part_choice: PartChoice) -> Sequence[int]:
         footer = self._file.metadata
@@ -158,7 +158,7 @@ class _OpenFileReader:
             use_threads=False,
         ):
             self._row_bytes = batch.nbytes / max(1, batch.num_rows)
-            yield self._begins[group] + row_count, batch.select(self._columns)
+            yield self._group_starts[group] + row_count, batch.select(self._columns)
             row_count += batch.num_rows
         # pyarrow silently skips a page whose header has another type.
         if row_count != metadata.num_rows:

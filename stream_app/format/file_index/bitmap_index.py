@@ -89,8 +89,8 @@ class _BitmapBuilder:
             )
             starts.append(int(np.searchsorted(ends, block_end, side="right")))
         blocks = [
-            _INT.pack(stop - start) + _concatenate(entries, order[start:stop])
-            for start, stop in pairwise(starts)
+            _INT.pack(end - start) + _concatenate(entries, order[start:end])
+            for start, end in pairwise(starts)
         ]
         parts, offset = [_INT.pack(len(blocks))], 0
         for start, block in zip(starts, blocks, strict=False):

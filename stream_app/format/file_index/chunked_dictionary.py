@@ -38,11 +38,11 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
     offsets, heads, bodies = [], [], []
     head_offset = body_offset = start = 0
     while start < len(sizes):
-        stop = _end_of_chunk(ends, start, chunk_size, codec)
-        first_key, later_keys = values[start].as_py(), values.slice(start + 1, stop - start - 1)
+        end = _end_of_chunk(ends, start, chunk_size, codec)
+        first_key, later_keys = values[start].as_py(), values.slice(start + 1, end - start - 1)
         keys = b"".join(later_keys.to_pylist())
         if codec.width is None:
-            key_offsets = np.cumsum(sizes[start + 1 : stop]) - sizes[start + 1 : stop]
+            key_offsets = np.cumsum(sizes[start + 1 : end]) - sizes[start + 1 : end]
             keys = key_offsets.astype(">i4").tobytes() + keys
             lengths = 4 * len(later_keys), len(keys) - 4 * len(later_keys)
         else:
@@ -53,7 +53,7 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
         bodies.append(keys)
         head_offset += len(head)
         body_offset += len(keys)
-        start = stop
+        start = end
     head = _HEAD.pack(_HEAD.size - 4, _VERSION, len(heads), 4 * len(heads), head_offset)
     return b"".join([head, *offsets, *heads, *bodies])
 
@@ -61,13 +61,13 @@ def encode_dictionary(values: pa.Array, codec: ValueCodec, chunk_size: int) -> b
 def _end_of_chunk(
     ends: npt.NDArray[np.int64], start: int, chunk_size: int, codec: ValueCodec
 ) -> int:
-    stop = int(np.searchsorted(ends, int(ends[start]) + chunk_size, side="right"))
-    return stop if codec.width is not None else min(stop, start + 1 + chunk_size // 4)
+    end = int(np.searchsorted(ends, int(ends[start]) + chunk_size, side="right"))
+    return end if codec.width is not None else min(end, start + 1 + chunk_size // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    first: IndexKey
+    first_key: IndexKey
     code: int
     offset: int
     count: int
@@ -88,20 +88,20 @@ class ChunkedDictionary:
         self._keys_start = head_start + heads_length
         self._chunks: list[_Chunk] = []
         for _ in range(count):
-            first, key_end = codec.read(data, head_start + 1)
+            first_key, key_end = codec.read(data, head_start + 1)
             code, offset, key_count, length, _ = _CHUNK.unpack_from(data, key_end)
             self._chunks.append(
-                _Chunk(first, code, offset, key_count, length if codec.width is None else 0)
+                _Chunk(first_key, code, offset, key_count, length if codec.width is None else 0)
             )
             head_start = key_end + _CHUNK.size
 
     def code(self, key: IndexKey) -> tuple[int, bool]:
         """Return the number of values less than a key, and whether the key is a value."""
-        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
+        index = bisect_right(self._chunks, key, key=lambda chunk: chunk.first_key) - 1
         if index < 0:
             return 0, False
         chunk = self._chunks[index]
-        keys = [chunk.first, *self._later_keys(chunk)]
+        keys = [chunk.first_key, *self._later_keys(chunk)]
         key_index = bisect_left(keys, key)
         return chunk.code + key_index, key_index < len(keys) and keys[key_index] == key
 

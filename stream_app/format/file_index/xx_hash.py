@@ -69,7 +69,15 @@ def _mix_stripes(words_at: Words, starts: Int64s, lengths: Int64s) -> XxHashes:
 
 
 def _mix_rest(state: XxHashes, words_at: Words, starts: Int64s, lengths: Int64s) -> None:
-    """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes."""
+    """Mix in the last 0 to 31 bytes of each text: words, a half word, single bytes.
+
+    Four texts, and where the reads of their last bytes begin::
+
+        lengths       [45, 13, 6, 2]
+        words         [32, 0, -, -]
+        half words    [40, 8, 0, -]
+        single bytes  [44, 12, 4, 0], then [-, -, 5, 1]
+    """
     positions = lengths // _STRIPE * _STRIPE
     for _ in range(_STRIPE // _WORD - 1):
         indices = np.flatnonzero(lengths - positions >= _WORD)

@@ -113,7 +113,7 @@ class ManifestKind:
     partition_fields: Sequence[Mapping[str, Any]]
 
 
-def encode_manifest(
+def encode_iceberg_manifest(
     entries: Iterable[IcebergEntry],
     content: ManifestContent,
     manifest_kind: ManifestKind,
@@ -200,7 +200,7 @@ def _pairs(values: Mapping[int, object]) -> list[dict[str, object]] | None:
     return [{"key": key, "value": value} for key, value in values.items()] or None
 
 
-def decode_manifest(data: bytes) -> list[IcebergEntry]:
+def decode_iceberg_manifest(data: bytes) -> list[IcebergEntry]:
     """Decode the entries of a manifest.
 
     Raises:
@@ -272,7 +272,7 @@ def partition_summaries(
     return tuple(summaries)
 
 
-def encode_manifest_list(
+def encode_iceberg_manifest_list(
     manifests: Iterable[IcebergManifest], codec: str, properties: Mapping[str, str]
 ) -> bytes:
     """Encode a manifest list.
@@ -313,7 +313,7 @@ def _list_record(manifest: IcebergManifest) -> dict[str, Any]:
     }
 
 
-def decode_manifest_list(data: bytes) -> list[IcebergManifest]:
+def decode_iceberg_manifest_list(data: bytes) -> list[IcebergManifest]:
     """Decode the manifests of a list.
 
     Raises:

@@ -34,7 +34,8 @@ def partition_fields_json(fields: tuple[tuple[str, int], ...]) -> list[dict[str,
 
 def encode_metadata(metadata: IcebergMetadata) -> bytes:
     """Encode the file of a version."""
-    current_snapshot, fields = metadata.current, partition_fields_json(metadata.partition_fields)
+    current_snapshot = metadata.current_snapshot
+    fields = partition_fields_json(metadata.partition_fields)
     references: dict[str, Any] = {
         name: {"snapshot-id": snapshot_id, "type": "tag"}
         for name, snapshot_id in metadata.tags.items()

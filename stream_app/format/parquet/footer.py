@@ -15,8 +15,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from stream_app.format.parquet.thrift_compact import (
+    list_members,
     list_of_structs,
-    members,
     raw_struct,
     struct_bytes,
 )
@@ -57,13 +57,13 @@ def _read(source: pa.NativeFile, start: int, end: int) -> bytes:
 
 def column_descriptions(footer: bytes) -> list[bytes]:
     """Return the descriptions in a footer of flat columns, in order."""
-    return members(raw_struct(footer)[_SCHEMA_FIELD])[1:]
+    return list_members(raw_struct(footer)[_SCHEMA_FIELD])[1:]
 
 
 def with_descriptions(footer: bytes, columns: Mapping[int, bytes]) -> bytes:
     """Return a footer of flat columns with descriptions replaced by column number."""
     fields = raw_struct(footer)
-    elements = members(fields[_SCHEMA_FIELD])
+    elements = list_members(fields[_SCHEMA_FIELD])
     for index, element in columns.items():
         elements[index + 1] = element
     fields[_SCHEMA_FIELD] = list_of_structs(elements)

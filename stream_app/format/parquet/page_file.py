@@ -23,10 +23,10 @@ from stream_app.format.parquet.thrift_compact import (
     I32,
     RawStruct,
     RawValue,
-    integer,
+    decode_integer,
     integer_value,
+    list_members,
     list_of_structs,
-    members,
     raw_struct,
     raw_struct_and_end,
     struct_bytes,
@@ -86,24 +86,24 @@ class ColumnChunk:
     @property
     def decoded_bytes(self) -> int:
         """The uncompressed size of its pages."""
-        return integer(self.metadata[_DECODED_BYTES])
+        return decode_integer(self.metadata[_DECODED_BYTES])
 
     @property
     def span(self) -> ByteSpan:
         """The bytes of its pages, including the dictionary page."""
-        start = integer(self.metadata[_DATA_OFFSET])
+        start = decode_integer(self.metadata[_DATA_OFFSET])
         if _DICTIONARY_OFFSET in self.metadata:
-            dictionary_start = integer(self.metadata[_DICTIONARY_OFFSET])
+            dictionary_start = decode_integer(self.metadata[_DICTIONARY_OFFSET])
             start = dictionary_start if 0 < dictionary_start < start else start
-        return ByteSpan(start, start + integer(self.metadata[_BYTES]))
+        return ByteSpan(start, start + decode_integer(self.metadata[_BYTES]))
 
     def index(self, kind: str) -> ByteSpan | None:
         """Return the bytes of its offset index or column index; None without one."""
         offset, length = _INDEX_FIELDS[kind]
         if offset not in self.fields or length not in self.fields:
             return None
-        start = integer(self.fields[offset])
-        return ByteSpan(start, start + integer(self.fields[length]))
+        start = decode_integer(self.fields[offset])
+        return ByteSpan(start, start + decode_integer(self.fields[length]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ChosenPages:
         """Return the positions of the row group's rows among the rows of these pages."""
         pages = self.pages
         positions: list[int] = positions_among(
-            pages.begins, pages.row_count, self.numbers, rows
+            pages.starts, pages.row_count, self.numbers, rows
         ).tolist()
         return positions
 
@@ -141,9 +141,11 @@ class ChosenPages:
         for data, row_count in zip(self.data, counts, strict=True):
             try:
                 header, end = raw_struct_and_end(data, 0)
-                kind_header = raw_struct(header[_HEADER_OF_KIND[integer(header[_PAGE_KIND])]].data)
-                values = integer(kind_header[_PAGE_VALUES])
-                size = end + integer(header[_PAGE_BYTES])
+                kind_header = raw_struct(
+                    header[_HEADER_OF_KIND[decode_integer(header[_PAGE_KIND])]].data
+                )
+                values = decode_integer(kind_header[_PAGE_VALUES])
+                size = end + decode_integer(header[_PAGE_BYTES])
             except (ValueError, IndexError, KeyError):
                 return "a page has no header of a data page"
             if (values, size) != (row_count, len(data)):
@@ -163,14 +165,14 @@ class ParsedFooter:
 
     def __init__(self, footer: bytes) -> None:
         self._fields = raw_struct(footer)
-        root, *elements = members(self._fields[_SCHEMA])
+        root, *elements = list_members(self._fields[_SCHEMA])
         self._root = raw_struct(root)
-        self._groups = members(self._fields[_GROUPS])
+        self._groups = list_members(self._fields[_GROUPS])
         self._elements: dict[str, bytes] = {}
         depths: list[int] = []
         for element in elements:
             fields = raw_struct(element)
-            children = integer(fields[_CHILDREN]) if _CHILDREN in fields else 0
+            children = decode_integer(fields[_CHILDREN]) if _CHILDREN in fields else 0
             if not depths:
                 self._elements[fields[_ELEMENT_NAME].data[1:].decode()] = element
             else:
@@ -186,7 +188,9 @@ class ParsedFooter:
 
     def chunks(self, group: int) -> list[ColumnChunk]:
         """Return the column chunks of a row group."""
-        chunks = [raw_struct(data) for data in members(raw_struct(self._groups[group])[_COLUMNS])]
+        chunks = [
+            raw_struct(data) for data in list_members(raw_struct(self._groups[group])[_COLUMNS])
+        ]
         return [ColumnChunk(fields, raw_struct(fields[_METADATA].data)) for fields in chunks]
 
     def open_pages(self, columns: Mapping[str, ChosenPages]) -> pq.ParquetFile:

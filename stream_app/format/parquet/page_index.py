@@ -24,10 +24,10 @@ from stream_app.format.parquet.row_ranges import pages_of_parts
 from stream_app.format.parquet.thrift_compact import (
     RawValue,
     binaries,
-    booleans,
-    integer,
-    integers,
-    members,
+    decode_booleans,
+    decode_integer,
+    decode_integers,
+    list_members,
     raw_struct,
 )
 from stream_app.model.schema.data_type import DataType
@@ -61,42 +61,43 @@ class ChunkPages:
     Attributes:
         offsets: their positions in the file, int64 [n].
         sizes: their bytes including headers, int64 [n].
-        begins: the first row of each page in the row group, int64 [n].
+        starts: the first row of each page in the row group, int64 [n].
         row_count: the rows of the row group.
     """
 
     offsets: Int64s
     sizes: Int64s
-    begins: Int64s
+    starts: Int64s
     row_count: int
 
     @property
     def row_counts(self) -> Int64s:
         """The number of rows of each page: int64 [n]."""
-        return np.append(self.begins[1:], self.row_count) - self.begins
+        return np.append(self.starts[1:], self.row_count) - self.starts
 
 
-def decode_pages(data: bytes, row_count: int, start: int, end: int) -> ChunkPages:
+def decode_pages(data: bytes, row_count: int, chunk_start: int, chunk_end: int) -> ChunkPages:
     """Decode an offset index.
 
     Args:
-        start, end: the chunk's range in the file, in which a dictionary may precede the data pages.
+        chunk_start, chunk_end: the chunk's range in the file, in which a dictionary may precede
+            the data pages.
 
     Raises:
         ValueError, IndexError, KeyError: the index contradicts the arguments.
     """
-    locations = [raw_struct(member) for member in members(raw_struct(data)[_LOCATIONS])]
-    offsets, sizes, begins = (
-        np.array([integer(location[field]) for location in locations], np.int64)
+    locations = [raw_struct(member) for member in list_members(raw_struct(data)[_LOCATIONS])]
+    offsets, sizes, starts = (
+        np.array([decode_integer(location[field]) for location in locations], np.int64)
         for field in (_OFFSET, _SIZE, _FIRST_ROW)
     )
-    if not locations or begins[0] != 0 or not start <= offsets[0]:
+    if not locations or starts[0] != 0 or not chunk_start <= offsets[0]:
         raise ValueError("pages do not begin with their chunk")
-    if (sizes <= 0).any() or (np.append(offsets[1:], end) != offsets + sizes).any():
+    if (sizes <= 0).any() or (np.append(offsets[1:], chunk_end) != offsets + sizes).any():
         raise ValueError("pages are not contiguous")
-    if (np.diff(np.append(begins, row_count)) <= 0).any():
+    if (np.diff(np.append(starts, row_count)) <= 0).any():
         raise ValueError("pages without rows")
-    return ChunkPages(offsets, sizes, begins, row_count)
+    return ChunkPages(offsets, sizes, starts, row_count)
 
 
 def decode_stats(
@@ -113,7 +114,7 @@ def decode_stats(
     """
     fields = raw_struct(data)
     rows = pages.row_counts.tolist()
-    are_null_pages = booleans(fields[_NULL_PAGES])
+    are_null_pages = decode_booleans(fields[_NULL_PAGES])
     nulls = _null_counts(fields.get(_NULL_COUNTS), rows, chunk)
     decode = _DECODED[physical_type]
     lows, highs = binaries(fields[_MINIMA]), binaries(fields[_MAXIMA])
@@ -128,7 +129,7 @@ def decode_stats(
             continue
         bounds = bounds_of_footer(decode(low), decode(high), data_type)
         stats.append(ColumnStats(*bounds, null_count))
-    if integer(fields[_ORDER]) == _ASCENDING:
+    if decode_integer(fields[_ORDER]) == _ASCENDING:
         return _widen_bounds(stats, chunk)
     return stats
 
@@ -138,7 +139,7 @@ def _null_counts(
 ) -> Sequence[int | None]:
     if counts is None:
         return [0 if chunk.null_count == 0 else None] * len(rows)
-    nulls = integers(counts)
+    nulls = decode_integers(counts)
     if chunk.null_count is not None and sum(nulls) != chunk.null_count:
         raise ValueError("the pages' nulls do not add up to those of their chunk")
     return nulls
@@ -181,7 +182,7 @@ def stats_of_parts(
     return [
         _stats_of_part(stats[page], page_rows[page], row_count)
         for page, row_count in zip(
-            pages_of_parts(pages.begins, parts).tolist(), part_rows, strict=True
+            pages_of_parts(pages.starts, parts).tolist(), part_rows, strict=True
         )
     ]
 

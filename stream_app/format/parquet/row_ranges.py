@@ -17,36 +17,36 @@ from stream_app.arrow_buffers import Int64s
 
 
 class RowRange(NamedTuple):
-    """The rows of a row group from `begin` to before `end`."""
+    """The rows of a row group from `start` to before `end`."""
 
-    begin: int
+    start: int
     end: int
 
 
-def part_begins(page_begins: Sequence[Int64s]) -> Int64s:
+def part_starts(page_starts: Sequence[Int64s]) -> Int64s:
     """Return the first row of each part, ascending: int64 [m]. Without columns there is one part.
 
     Args:
-        page_begins: the first row of each page, ascending from 0, for each column: int64 [n].
+        page_starts: the first row of each page, ascending from 0, for each column: int64 [n].
     """
-    return np.unique(np.concatenate([np.zeros(1, np.int64), *page_begins]))
+    return np.unique(np.concatenate([np.zeros(1, np.int64), *page_starts]))
 
 
-def pages_of_parts(page_begins: Int64s, parts: Int64s) -> Int64s:
+def pages_of_parts(page_starts: Int64s, parts: Int64s) -> Int64s:
     """Return the number of the page in which each part lies: int64 [m]."""
-    return np.searchsorted(page_begins, parts, side="right") - 1
+    return np.searchsorted(page_starts, parts, side="right") - 1
 
 
-def ranges_of(begins: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list[RowRange]:
+def ranges_of(starts: Int64s, row_count: int, is_wanted: Sequence[bool]) -> list[RowRange]:
     """Return the rows of the wanted parts, with neighbours joined into one range.
 
     Args:
-        begins: the first row of each part, int64 [m].
+        starts: the first row of each part, int64 [m].
         row_count: the rows of the row group, where the last part ends.
     """
     padded = np.concatenate([[False], np.asarray(is_wanted, np.bool_), [False]])
     range_bounds = np.flatnonzero(padded[1:] != padded[:-1])
-    rows = np.append(begins, row_count)[range_bounds].tolist()
+    rows = np.append(starts, row_count)[range_bounds].tolist()
     return [RowRange(*pair) for pair in zip(rows[::2], rows[1::2], strict=True)]
 
 
@@ -59,32 +59,32 @@ def ranges_of_rows(rows: Int64s, gap: int) -> list[RowRange]:
     if not len(rows):
         return []
     ends = np.flatnonzero(np.diff(rows) > gap + 1)
-    begins = rows[np.append(0, ends + 1)].tolist()
+    starts = rows[np.append(0, ends + 1)].tolist()
     lasts = rows[np.append(ends, len(rows) - 1)].tolist()
-    return [RowRange(begin, last + 1) for begin, last in zip(begins, lasts, strict=True)]
+    return [RowRange(start, last + 1) for start, last in zip(starts, lasts, strict=True)]
 
 
 def count_of(ranges: Iterable[RowRange]) -> int:
     """Return the number of rows in ranges."""
-    return sum(end - begin for begin, end in ranges)
+    return sum(end - start for start, end in ranges)
 
 
-def pages_with(page_begins: Int64s, row_count: int, ranges: Sequence[RowRange]) -> Int64s:
+def pages_with(page_starts: Int64s, row_count: int, ranges: Sequence[RowRange]) -> Int64s:
     """Return the numbers of the pages with rows of the ranges, ascending: int64 [k].
 
     Args:
         ranges: ascending and disjoint ranges.
     """
     bounds = np.array(ranges, np.int64).reshape(-1, 2)
-    page_ends = np.append(page_begins[1:], row_count)
+    page_ends = np.append(page_starts[1:], row_count)
     # The first range that ends after a page's begin has rows of the page, unless it begins later.
-    range_indices = np.searchsorted(bounds[:, 1], page_begins, side="right")
-    begins = np.append(bounds[:, 0], row_count)
-    return np.flatnonzero(begins[range_indices] < page_ends)
+    range_indices = np.searchsorted(bounds[:, 1], page_starts, side="right")
+    starts = np.append(bounds[:, 0], row_count)
+    return np.flatnonzero(starts[range_indices] < page_ends)
 
 
 def positions_among(
-    page_begins: Int64s, row_count: int, pages: Int64s, rows: Sequence[int]
+    page_starts: Int64s, row_count: int, pages: Int64s, rows: Sequence[int]
 ) -> Int64s:
     """Return the positions of rows among the rows of only some pages: int64 [k].
 
@@ -92,26 +92,26 @@ def positions_among(
         pages: the numbers of the pages that have the rows, ascending.
         rows: the numbers of the rows in the row group.
     """
-    begins = page_begins[pages]
-    sizes = np.append(page_begins[1:], row_count)[pages] - begins
+    starts = page_starts[pages]
+    sizes = np.append(page_starts[1:], row_count)[pages] - starts
     rows_before = np.cumsum(sizes) - sizes
-    page_of_row = np.searchsorted(begins, np.asarray(rows, np.int64), side="right") - 1
-    return rows_before[page_of_row] + rows - begins[page_of_row]
+    page_of_row = np.searchsorted(starts, np.asarray(rows, np.int64), side="right") - 1
+    return rows_before[page_of_row] + rows - starts[page_of_row]
 
 
 def windows(ranges: Sequence[RowRange], rows_max: int) -> Iterator[list[RowRange]]:
     """Split ranges into windows of at most `rows_max` rows, which are decoded together."""
     window: list[RowRange] = []
     rows_left = rows_max
-    for begin, end in ranges:
-        start = begin
-        while start < end:
+    for start, end in ranges:
+        part_start = start
+        while part_start < end:
             if rows_left == 0:
                 yield window
                 window, rows_left = [], rows_max
-            stop = min(end, start + rows_left)
-            window.append(RowRange(start, stop))
-            rows_left -= stop - start
-            start = stop
+            part_end = min(end, part_start + rows_left)
+            window.append(RowRange(part_start, part_end))
+            rows_left -= part_end - part_start
+            part_start = part_end
     if window:
         yield window

@@ -74,7 +74,7 @@ def struct_bytes(fields: Mapping[int, RawValue]) -> bytes:
     return b"".join((*parts, b"\0"))
 
 
-def members(value: RawValue) -> list[bytes]:
+def list_members(value: RawValue) -> list[bytes]:
     """Return the members of a list as bytes.
 
     Raises:
@@ -88,7 +88,7 @@ def members(value: RawValue) -> list[bytes]:
     for _ in range(count):
         byte_offset = _end_of_value(data, byte_offset, _member_type(type_code), 0)
         bounds.append(byte_offset)
-    return [data[begin:end] for begin, end in itertools.pairwise(bounds)]
+    return [data[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 def list_of_structs(structs: Sequence[bytes]) -> RawValue:
@@ -102,7 +102,7 @@ def list_of_structs(structs: Sequence[bytes]) -> RawValue:
     return RawValue(_LIST, b"".join((head, *structs)))
 
 
-def integer(value: RawValue) -> int:
+def decode_integer(value: RawValue) -> int:
     """Decode an integer.
 
     Raises:
@@ -113,19 +113,19 @@ def integer(value: RawValue) -> int:
     return _zigzag(value.data, 0)[0]
 
 
-def integers(value: RawValue) -> list[int]:
+def decode_integers(value: RawValue) -> list[int]:
     """Decode a list of integers."""
-    return [_zigzag(member, 0)[0] for member in members(value)]
+    return [_zigzag(member, 0)[0] for member in list_members(value)]
 
 
-def booleans(value: RawValue) -> list[bool]:
+def decode_booleans(value: RawValue) -> list[bool]:
     """Decode a list of booleans."""
-    return [member == b"\1" for member in members(value)]
+    return [member == b"\1" for member in list_members(value)]
 
 
 def binaries(value: RawValue) -> list[bytes]:
     """Decode a list of texts or bytes."""
-    return [member[_varint(member, 0)[1] :] for member in members(value)]
+    return [member[_varint(member, 0)[1] :] for member in list_members(value)]
 
 
 def integer_value(number: int) -> RawValue:

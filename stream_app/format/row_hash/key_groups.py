@@ -76,7 +76,7 @@ def hashed_rows(
         data, offsets = row_texts(group_rows, keys)
         text, ends = data.tobytes(), offsets.tolist()
         high, low = (lane.tolist() for lane in row_hashes(group_rows, columns))
-        names = (text[begin:end] for begin, end in itertools.pairwise(ends))
+        names = (text[start:end] for start, end in itertools.pairwise(ends))
         counts.update(zip(names, high, low, strict=True))
     return counts
 

@@ -22,15 +22,15 @@ def md5_lanes(data: Bytes, offsets: Int64s) -> tuple[UInt64s, UInt64s]:
 
     Args:
         data: the strings, one after another.
-        offsets: int64 [n + 1]; the begin of each string in `data`, and the end of the last.
+        offsets: int64 [n + 1]; the start of each string in `data`, and the end of the last.
 
     Returns:
         uint64 [n] and uint64 [n].
     """
     text, ends = data.tobytes(), offsets.tolist()
     digests = b"".join(
-        hashlib.md5(text[begin:end], usedforsecurity=False).digest()
-        for begin, end in itertools.pairwise(ends)
+        hashlib.md5(text[start:end], usedforsecurity=False).digest()
+        for start, end in itertools.pairwise(ends)
     )
     return lanes_of(np.frombuffer(digests, ">u8"))
 

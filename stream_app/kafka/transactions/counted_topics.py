@@ -11,7 +11,7 @@ from collections.abc import Collection
 import numpy as np
 
 from stream_app.arrow_buffers import Int64s
-from stream_app.kafka.transactions.pending_messages import NO_CODE, SEPARATOR, PendingMessages
+from stream_app.kafka.transactions.pending_messages import KEY_SEPARATOR, NO_CODE, PendingMessages
 
 _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 """Characters of a table's name that Debezium replaces in the topic's."""
@@ -30,7 +30,7 @@ def counted_codes_of(pending_messages: PendingMessages, topics: Collection[str])
         if any(topic.endswith(suffixes[code]) for topic in topics):
             counted_codes[code] = code
     for code, name in enumerate(names):
-        table, is_change, topic = name.partition(SEPARATOR)
+        table, is_change, topic = name.partition(KEY_SEPARATOR)
         for marker_code in marker_codes if is_change else ():
             suffix = f".{names[marker_code]}"
             if f".{table}".endswith(suffix) or topic.endswith(suffixes[marker_code]):
@@ -44,7 +44,7 @@ def is_topic_of(
     """Return whether a topic has changes of a table that markers count."""
     names = pending_messages.tables.names
     return topic.endswith(_in_topic(names[table_code])) or any(
-        names[code].partition(SEPARATOR)[2] == topic
+        names[code].partition(KEY_SEPARATOR)[2] == topic
         for code in np.flatnonzero(counted_codes == table_code).tolist()
     )
 

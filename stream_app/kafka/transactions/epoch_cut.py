@@ -37,8 +37,8 @@ from stream_app.kafka.transactions.border import (
 from stream_app.kafka.transactions.border_doubts import DoubtSearch
 from stream_app.kafka.transactions.counted_topics import counted_codes_of, is_topic_of
 from stream_app.kafka.transactions.pending_messages import (
+    KEY_SEPARATOR,
     NO_CODE,
-    SEPARATOR,
     PendingMessages,
     PendingRows,
 )
@@ -241,7 +241,7 @@ def _open_transactions(
     transaction_codes = np.unique(messages["transaction"])
     names = transactions.pending_messages.transactions.names
     return [
-        f"transaction {names[code].replace(SEPARATOR, ' ')} lacks "
+        f"transaction {names[code].replace(KEY_SEPARATOR, ' ')} lacks "
         f"{words.get(code, 'its END marker')}"
         for code in transaction_codes[is_open[transaction_codes]][:_NAMED_MAX].tolist()
     ]

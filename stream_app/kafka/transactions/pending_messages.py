@@ -25,9 +25,9 @@ from stream_app.kafka.transactions.border import (
 )
 
 PendingRows = npt.NDArray[Any]
-"""A structured array of `MESSAGE`, `END_MARKER` or `COUNT`."""
+"""A structured array of `PENDING_MESSAGE`, `END_MARKER` or `COUNT`."""
 _POSITION = ("position", np.int64, (POSITION_NUMBERS,))
-MESSAGE = np.dtype(
+PENDING_MESSAGE = np.dtype(
     [(name, np.int64) for name in ("partition", "offset", "transaction", "table", "order")]
     + [_POSITION, ("kind", np.int8), ("is_new", np.bool_)]
 )
@@ -41,7 +41,7 @@ END_MARKER = np.dtype(
 COUNT = np.dtype([(name, np.int64) for name in ("transaction", "table", "count")])
 """The number of changes in one table that an END marker promises."""
 NO_CODE = -1
-SEPARATOR = "\0"
+KEY_SEPARATOR = "\0"
 """Stands between a connector and an id, and between a table and its topic."""
 _FORGOTTEN_MIN = 10_000
 
@@ -112,7 +112,9 @@ class PendingMessages:
     transactions: NameCodes = field(init=False, default_factory=NameCodes)
     sources: NameCodes = field(init=False, default_factory=NameCodes)
     tables: NameCodes = field(init=False, default_factory=NameCodes)
-    messages: PendingBatches = field(init=False, default_factory=lambda: PendingBatches(MESSAGE))
+    messages: PendingBatches = field(
+        init=False, default_factory=lambda: PendingBatches(PENDING_MESSAGE)
+    )
     end_markers: PendingBatches = field(
         init=False, default_factory=lambda: PendingBatches(END_MARKER)
     )
@@ -131,20 +133,20 @@ class PendingMessages:
         # A marker does not name its connector; its topic does.
         source = source_of_markers(topic)
         sources = pc.fill_null(transactions.sources, source)
-        names = pc.binary_join_element_wise(sources, transactions.names, SEPARATOR)
-        messages = np.zeros(len(offsets), MESSAGE)
+        names = pc.binary_join_element_wise(sources, transactions.names, KEY_SEPARATOR)
+        messages = np.zeros(len(offsets), PENDING_MESSAGE)
         messages["partition"], messages["offset"] = self._code(partition), offsets
         messages["kind"], messages["order"] = transactions.kinds, transactions.orders
         messages["position"] = transactions.positions
         messages["is_new"] = self._mark_new(partition, transactions)
         messages["transaction"] = self.transactions.of(names)
         messages["table"] = self.tables.of(
-            pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), SEPARATOR)
+            pc.binary_join_element_wise(transactions.tables, pa.scalar(topic), KEY_SEPARATOR)
         )
         markers = transactions.end_markers
-        end_markers = np.zeros(len(markers.message_index), END_MARKER)
+        end_markers = np.zeros(len(markers.message_indices), END_MARKER)
         for name in ("partition", "offset", "transaction"):
-            end_markers[name] = messages[name][markers.message_index]
+            end_markers[name] = messages[name][markers.message_indices]
         end_markers["source"], end_markers["time"] = self.sources.code(source), markers.times
         end_markers["id"], end_markers["log"] = markers.ids.to_pylist(), markers.logs.to_pylist()
         end_markers["position"] = markers.positions
@@ -160,7 +162,7 @@ class PendingMessages:
     def unread_ranges(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Return the parts of ranges whose messages have not been added."""
         return [
-            replace(offset_range, begin=max(offset_range.begin, reached))
+            replace(offset_range, start=max(offset_range.start, reached))
             for offset_range in ranges
             if (reached := self.reached_offsets.get(offset_range.kafka_partition, 0))
             < offset_range.end
@@ -172,31 +174,34 @@ class PendingMessages:
             {offset_range.kafka_partition: offset_range.end for offset_range in ranges}
         )
 
-    def begin_at(self, begin: PartitionOffsets, progress: LogProgress) -> None:
+    def begin_at(self, start: PartitionOffsets, progress: LogProgress) -> None:
         """Drop everything before a position; drop all if the messages do not reach it.
 
         Args:
             progress: the progress at the position.
         """
         if any(
-            begin.get(partition, 0) > end for partition, end in self.reached_offsets.items()
+            start.get(partition, 0) > end for partition, end in self.reached_offsets.items()
         ) or any(
-            offset and partition not in self.reached_offsets for partition, offset in begin.items()
+            offset and partition not in self.reached_offsets for partition, offset in start.items()
         ):
             self.reached_offsets, self.partitions, self._highest_positions = {}, {}, {}
-            self.messages, self.end_markers = PendingBatches(MESSAGE), PendingBatches(END_MARKER)
+            self.messages, self.end_markers = (
+                PendingBatches(PENDING_MESSAGE),
+                PendingBatches(END_MARKER),
+            )
             self.counts = PendingBatches(COUNT)
         for partition, state in progress.partitions.items():
             self._highest_positions[partition] = max(
                 self._highest_positions.get(partition, BEFORE_ALL), state.highest_position
             )
-        begins = np.array([begin.get(partition, 0) for partition in self.partitions], np.int64)
-        if len(begins):
+        starts = np.array([start.get(partition, 0) for partition in self.partitions], np.int64)
+        if len(starts):
             for rows in (self.messages, self.end_markers):
-                rows.keep(rows.all()["offset"] >= begins[rows.all()["partition"]])
+                rows.keep(rows.all()["offset"] >= starts[rows.all()["partition"]])
             ended_transactions = self.end_markers.all()["transaction"]
             self.counts.keep(np.isin(self.counts.all()["transaction"], ended_transactions))
-        for partition, offset in begin.items():
+        for partition, offset in start.items():
             self.reached_offsets.setdefault(partition, offset)
             self._code(partition)
             self._highest_positions.setdefault(partition, progress.newest_position(partition[0]))

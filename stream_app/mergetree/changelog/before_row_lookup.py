@@ -30,6 +30,7 @@ from stream_app.mergetree.sorted_run import sorted_run
 from stream_app.model.files.data_file_meta import DataFileMeta, KeyOrder
 
 _FILE, _POSITION = "\0file", "\0position"
+_NUMBER = "\0number"
 
 
 @dataclass(slots=True)
@@ -177,9 +178,6 @@ class FullCompactionChangelog(BeforeRowLookup):
         is_older = level_window.rows_of_keys(may_change) & ~is_newer
         rows = rows_at(level_window.window.batch, level_window.order[is_older])
         return WindowBefore(level_window.window, rows, may_change)
-
-
-_NUMBER = "\0number"
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,9 @@ class CompactManager:
         """Pick the next compaction, which the picker counts as begun; None if nothing is due.
 
         Args:
-            local_ms, full, expects_no_flush: see `Picker.pick_unit`.
+            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            full: whether to pick all files for a full compaction.
+            expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
         Raises:
             UsageError: a full compaction was requested for a write-only table.
@@ -141,7 +143,9 @@ class CompactManager:
         """Begin the next compaction if one is due and none runs, and return whether one began.
 
         Args:
-            local_ms, full, expects_no_flush: see `Picker.pick_unit`.
+            local_ms: the local wall clock as if it were UTC, as in files' creation times.
+            full: whether to pick all files for a full compaction.
+            expects_no_flush: whether runs need not wait for others, because no flush is expected.
 
         Raises:
             UsageError: as `pick_next`.
@@ -166,7 +170,7 @@ class CompactManager:
         """Update the levels with `change`, which the committer has published."""
         if self.begun_compaction is not None and self.picker is not None:
             self.picker.note_applied(self.levels, self.begun_compaction.unit, change)
-        self.levels.update(change.removed, change.added)
+        self.levels.update(change.removed_files, change.added_files)
         self._clear_begun_compaction()
 
     def forget_begun_compaction(self) -> None:

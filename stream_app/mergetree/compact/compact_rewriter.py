@@ -29,8 +29,8 @@ class CompactRewriter:
 
     Attributes:
         record_level_expire: the rule for expired rows; None: rows do not expire.
-        fan_in: see `merged_section`.
-        keeps_deletes: see `EngineTraits`.
+        fan_in: the maximum number of runs to read at a time.
+        keeps_deletes: whether a key's newest delete stays as -D; see `EngineTraits`.
     """
 
     layout: KeyValueLayout

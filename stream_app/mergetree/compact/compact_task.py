@@ -74,7 +74,7 @@ class CompactTask:
                 self._add_section(section)
             self._rewrite_pending()
         except BaseException:
-            for file in self._change.written:
+            for file in self._change.written_files:
                 self.rewriter.file_access.delete(file)
             raise
         return self._change
@@ -129,7 +129,7 @@ class CompactTask:
         change = self._change
         self._change = replace(
             change,
-            removed=change.removed + removed_files,
-            added=change.added + added_files,
+            removed_files=change.removed_files + removed_files,
+            added_files=change.added_files + added_files,
             changelog=change.changelog + changelog,
         )

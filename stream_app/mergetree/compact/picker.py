@@ -21,7 +21,7 @@ from stream_app.model.files.data_file_meta import DataFileMeta
 
 
 class Picker(Protocol):
-    """A picker of one bucket's units, one at a time."""
+    """The decision which files of one bucket the next compaction merges, one unit at a time."""
 
     @property
     def rewrite_all(self) -> bool:
@@ -103,7 +103,7 @@ class MergeTreePicker:
         self._has_flushed = True
 
     def note_applied(self, levels: Levels, unit: CompactUnit, _change: BucketChange, /) -> None:
-        """Note the begin of a full compaction, from which its age counts."""
+        """Note the start of a full compaction, from which its age counts."""
         if unit.output_level == levels.max_level:
             self._full_begun_ms = self._begun_ms
 

@@ -91,7 +91,7 @@ class UniversalCompaction:
         """Return the runs that rules 1 to 3 pick from sizes, newest first; None without a pick.
 
         Args:
-            ratio: see `ratio_at`.
+            ratio: the percentage by which the next run may be larger, as `ratio_at` returns it.
         """
         if len(runs) < self.run_count_trigger or not runs:
             return None

@@ -53,8 +53,8 @@ class WantedKeys(Sequence[Any]):
     def __getitem__(self, index: slice) -> WantedKeys: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            start, stop, _ = index.indices(len(self))
-            part = self.batch.slice(start, max(stop - start, 0))
+            start, end, _ = index.indices(len(self))
+            part = self.batch.slice(start, max(end - start, 0))
             return WantedKeys(part, self._key_at, self._key_of)
         return self.key_at(self.batch, index)
 

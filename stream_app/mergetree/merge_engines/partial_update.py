@@ -47,6 +47,7 @@ _ChangeOps = npt.NDArray[np.int8]
 _OpsOf = Callable[[Bools, Bools, Bools], _ChangeOps]
 """Returns the operations from three masks, bool [changes]: has a sequence, is late, is +I or +U."""
 _NEWEST_OR_NULL = ColumnAggregate(function=LAST_VALUE)
+_NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,10 +225,10 @@ def _removals(
             is_removal |= is_delete & (ranks[group] > 0) & is_in_sequence
         is_removal &= changes.indices > np.repeat(removals, changes.lengths)
         if len(removing_groups) == 1:
-            return changes.last(is_removal)
+            return changes.last_indices(is_removal)
         if not is_removal.any():
             break
-        first_removals = changes.first(is_removal)
+        first_removals = changes.first_indices(is_removal)
         removals = np.where(first_removals < len(changes.rows), first_removals, removals)
     return removals
 
@@ -258,9 +259,6 @@ def _in_sequence(ranks: Int64s, parts: Int64s, is_counted: Bools) -> Bools:
     return is_in_sequence
 
 
-_NEWEST = ColumnAggregate(function=LAST_NON_NULL)
-
-
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
     """The merge column by column. By option a delete is ignored, or removes the row or a group."""
@@ -287,7 +285,7 @@ class PartialUpdate:
         plain = keys.plain
         sequence_indices = keys.rows[plain.ends]
         if self.rules.ignores_delete and is_retract.any():
-            sequence_indices = plain.row_at(plain.last(~is_retract))
+            sequence_indices = plain.row_at(plain.last_indices(~is_retract))
         values, is_removed = self._values(keys, kinds, _value_names(layout))
         if is_retract.any():
             is_removed = is_removed | ~plain.segments_with(~is_retract)

@@ -24,7 +24,7 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, NAME_SEPARATOR, UNCHANGED
 
 PART_BYTES = 32 << 20
 """Approximate Arrow memory of a part of restored rows."""
@@ -32,7 +32,7 @@ FIRST_ROWS = 1024
 """Rows of the first part, whose size is unknown."""
 _ROWS_MIN, _ROWS_MAX = 64, 65_536
 REASON = "reason"
-"""The column with the reason of a refused row, a STRING after `MESSAGE`."""
+"""The column with the reason of a refused row, a STRING after `MESSAGE_COLUMN`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
 RowFinder = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
@@ -45,8 +45,8 @@ class RestoredRows:
 
     Attributes:
         window: the complete rows, in the layout of the table.
-        refused_messages: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older
-            value; None or empty without such rows.
+        refused_messages: the columns `MESSAGE_COLUMN`, `REASON` and `VALUE_KIND` of rows without an
+            older value; None or empty without such rows.
     """
 
     window: MergeWindow
@@ -55,7 +55,7 @@ class RestoredRows:
 
 def widened_layout(layout: KeyValueLayout, schema: pa.Schema) -> KeyValueLayout:
     """Return the layout with the columns of unchanged values that `schema` has."""
-    further_fields = [field for field in schema if field.name in (UNCHANGED, MESSAGE)]
+    further_fields = [field for field in schema if field.name in (UNCHANGED, MESSAGE_COLUMN)]
     return replace(layout, schema=pa.schema([*layout.schema, *further_fields]))
 
 
@@ -145,7 +145,7 @@ def _omission_masks(texts: pa.Array) -> dict[str, Bools]:
     masks: dict[str, Bools] = {}
     # The loop is short: few sets of columns differ.
     for code, text in enumerate(encoded_texts.dictionary.to_pylist()):
-        for name in text.split(SEPARATOR):
+        for name in text.split(NAME_SEPARATOR):
             masks[name] = masks.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
     return masks
 
@@ -217,7 +217,7 @@ class _OmittedColumn:
 
     @property
     def unknown_keys(self) -> Int64s:
-        """The beginnings of the keys that must be looked up in the table."""
+        """The starts of the keys that must be looked up in the table."""
         return np.unique(self.key_starts[self.sources < 0])
 
     def restore(
@@ -249,7 +249,9 @@ def _reason(name: str, cause: str) -> str:
 
 
 def _refused_messages(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
-    refused_rows = rows.select([MESSAGE, VALUE_KIND]).take(pa.array(sorted(reasons), pa.int64()))
+    refused_rows = rows.select([MESSAGE_COLUMN, VALUE_KIND]).take(
+        pa.array(sorted(reasons), pa.int64())
+    )
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
-    columns = [refused_rows.column(MESSAGE), texts, refused_rows.column(VALUE_KIND)]
-    return pa.RecordBatch.from_arrays(columns, [MESSAGE, REASON, VALUE_KIND])
+    columns = [refused_rows.column(MESSAGE_COLUMN), texts, refused_rows.column(VALUE_KIND)]
+    return pa.RecordBatch.from_arrays(columns, [MESSAGE_COLUMN, REASON, VALUE_KIND])

@@ -129,8 +129,8 @@ def written_versions(
 
     Args:
         changes: changes in order of key and age.
-        find, hidden_changes: see `history_windows`; `hidden_changes` gets the changes that become
-            hidden.
+        find: returns all versions of the given source keys, by key and start.
+        hidden_changes: the bucket's hidden changes, which gets those that become hidden.
     """
     layout = rule.layout
     newest_number = pc.max(changes.column(SEQUENCE_NUMBER)).as_py()
@@ -312,7 +312,7 @@ def _states_to_hide(rows: pa.RecordBatch, is_newest: Bools, is_shown: Bools) -> 
     moment.
 
     Args:
-        rows: as in `_timelines`.
+        rows: values and deletes in order of key, start and age.
         is_newest: bool [n]; the rows that are states.
         is_shown: bool [m]; the states with which a version begins or ends.
     """

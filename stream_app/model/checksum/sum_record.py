@@ -32,5 +32,5 @@ class SumRecord:
         return self.origin == 0
 
 
-EMPTY_TABLE = SumRecord(partitions={})
+SUMS_OF_EMPTY_TABLE = SumRecord(partitions={})
 """The record of a table without rows."""

@@ -39,9 +39,9 @@ class BucketChange:
     Attributes:
         partition: the serialized BinaryRow of the partition columns.
         total_buckets: the partition's number of buckets; None: the number in its options.
-        removed: the removed data files; empty for an append.
-        added: the added data files. A file that a compaction only moves to another level is in
-            both.
+        removed_files: the removed data files; empty for an append.
+        added_files: the added data files. A file that a compaction only moves to another level
+            is in both.
         changelog: the changelog files.
         index_entries: the added (ADD, new on disk) and deleted (DELETE) index files.
         lookup_files: the files in which a compaction looked up rows, on which it depends; None: it
@@ -52,8 +52,8 @@ class BucketChange:
     partition: bytes
     bucket: int
     total_buckets: int | None = None
-    removed: tuple[DataFileMeta, ...] = ()
-    added: tuple[DataFileMeta, ...] = ()
+    removed_files: tuple[DataFileMeta, ...] = ()
+    added_files: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
     lookup_files: LookupFiles | None = None
@@ -65,11 +65,11 @@ class BucketChange:
         return BucketId(self.partition, self.bucket)
 
     @property
-    def written(self) -> tuple[DataFileMeta, ...]:
+    def written_files(self) -> tuple[DataFileMeta, ...]:
         """The files that are new on disk: changelog files, and unmoved data files."""
-        removed_names = {file.file_name for file in self.removed}
+        removed_names = {file.file_name for file in self.removed_files}
         return (
-            *(file for file in self.added if file.file_name not in removed_names),
+            *(file for file in self.added_files if file.file_name not in removed_names),
             *self.changelog,
         )
 

@@ -43,7 +43,8 @@ class CompactRequest:
     """A unit with all data that its executor needs.
 
     Attributes:
-        partition, bucket, total_buckets: as in `BucketChange`.
+        partition: the serialized BinaryRow of the partition columns.
+        total_buckets: the partition's number of buckets; None: the number in its options.
         drop_deletes: whether deletes may be dropped, because no older row exists above the output.
         max_level: the bucket's highest level.
         rewrite_all: whether to rewrite even files that could be upgraded.
@@ -71,8 +72,8 @@ class CompactRequest:
     def change(
         self,
         *,
-        removed: tuple[DataFileMeta, ...] = (),
-        added: tuple[DataFileMeta, ...] = (),
+        removed_files: tuple[DataFileMeta, ...] = (),
+        added_files: tuple[DataFileMeta, ...] = (),
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> BucketChange:
         """Return the bucket's change by this request."""
@@ -80,7 +81,7 @@ class CompactRequest:
             partition=self.partition,
             bucket=self.bucket,
             total_buckets=self.total_buckets,
-            removed=removed,
-            added=added,
+            removed_files=removed_files,
+            added_files=added_files,
             changelog=changelog,
         )

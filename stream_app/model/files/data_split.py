@@ -36,7 +36,7 @@ class DataSplit:
         snapshot_id: the number of the version that is read.
         schema_id: the schema number of the columns at planning.
         partition: the serialized BinaryRow of the partition columns.
-        is_raw: see `SplitGroup`.
+        is_raw: whether each file can be read alone; otherwise a reader must merge versions of keys.
         index_files: the index files with deletion vectors of these files.
     """
 

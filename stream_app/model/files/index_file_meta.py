@@ -17,7 +17,7 @@ from stream_app.model.files.manifest_entry import FileKind
 
 DELETION_VECTORS = "DELETION_VECTORS"
 """The index type of files that hold deletion vectors."""
-HASH = "HASH"
+HASH_INDEX = "HASH"
 """The index type of files that hold the hashes of a bucket's keys."""
 HIDDEN_CHANGES = "HIDDEN_CHANGES"
 """The index type of files with changes that no version of a row shows.
@@ -107,7 +107,7 @@ class IndexManifestEntry:
     @property
     def holds_hashes(self) -> bool:
         """Whether the file is the index of a bucket's keys."""
-        return self.index_file.index_type == HASH
+        return self.index_file.index_type == HASH_INDEX
 
     @property
     def holds_hidden_changes(self) -> bool:

@@ -57,7 +57,7 @@ from stream_app.model.options.paimon_option_keys import (
     FIELD_KEYS,
     NEWER_FIELD_KEYS,
     PAIMON_KEYS,
-    PREFIXES,
+    PAIMON_PREFIXES,
     VALUE_CHECKS,
 )
 from stream_app.model.traits.changelog_producer import ProducerTraits, producer_traits
@@ -138,7 +138,7 @@ def _other_problems(key: str, value: str) -> list[str]:
         except ValueError as problem:
             return [f"option {key!r}: {value!r} {problem}"]
         return []
-    if key in PAIMON_KEYS or key.startswith(PREFIXES):
+    if key in PAIMON_KEYS or key.startswith(PAIMON_PREFIXES):
         return []
     return [unknown_name("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
 
@@ -155,7 +155,7 @@ def _is_known(key: str) -> bool:
     if key.startswith(COLUMN_PREFIX):
         suffixes = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
         return key.endswith(tuple(f".{suffix}" for suffix in suffixes))
-    return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PREFIXES)
+    return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PAIMON_PREFIXES)
 
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from stream_app.model.options.option import parse_integer, parse_memory_size, parse_real
 
-PREFIX = "file-index."
-COLUMNS = ".columns"
+FILE_INDEX_PREFIX = "file-index."
+COLUMNS_SUFFIX = ".columns"
 
 
 def _check_items(text: str) -> None:
@@ -67,9 +67,9 @@ def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
     for key, value in options.items():
         if not _names_columns(key):
             continue
-        kind = key.removeprefix(PREFIX).removesuffix(COLUMNS)
+        kind = key.removeprefix(FILE_INDEX_PREFIX).removesuffix(COLUMNS_SUFFIX)
         for name in _names(value):
-            prefix = f"{PREFIX}{kind}.{name}."
+            prefix = f"{FILE_INDEX_PREFIX}{kind}.{name}."
             settings = {
                 setting.removeprefix(prefix): text
                 for setting, text in options.items()
@@ -81,8 +81,8 @@ def indexed_columns(options: Mapping[str, str]) -> tuple[IndexedColumn, ...]:
 
 def setting_parts(key: str) -> tuple[str, ...]:
     """Return the kind, column and setting that an index option names; empty for other options."""
-    parts = tuple(key.removeprefix(PREFIX).split("."))
-    return parts if key.startswith(PREFIX) and len(parts) == 3 else ()
+    parts = tuple(key.removeprefix(FILE_INDEX_PREFIX).split("."))
+    return parts if key.startswith(FILE_INDEX_PREFIX) and len(parts) == 3 else ()
 
 
 def rename_in_index_options(
@@ -95,7 +95,7 @@ def rename_in_index_options(
         if _names_columns(key):
             result[key] = ",".join(new_name if name == old_name else name for name in _names(value))
         elif parts and parts[1] == old_name:
-            result[f"{PREFIX}{parts[0]}.{new_name}.{parts[2]}"] = value
+            result[f"{FILE_INDEX_PREFIX}{parts[0]}.{new_name}.{parts[2]}"] = value
         else:
             result[key] = value
     return result
@@ -116,7 +116,7 @@ def without_indexes_of(options: Mapping[str, str], column: str) -> dict[str, str
 
 
 def _names_columns(key: str) -> bool:
-    return key.startswith(PREFIX) and key.endswith(COLUMNS)
+    return key.startswith(FILE_INDEX_PREFIX) and key.endswith(COLUMNS_SUFFIX)
 
 
 def _names(text: str) -> list[str]:

@@ -59,8 +59,9 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_retention_ms(text: str) -> int:
-    """Parse a duration such as ``1 h``; refuse a number without a unit, which probably means
-    seconds.
+    """Parse a duration such as ``1 h``.
+
+    It refuses a number without a unit, which probably means seconds.
     """
     duration_ms = 0 if text.strip().isdecimal() else parse_duration_ms(text)
     if duration_ms < 1000:
@@ -240,8 +241,8 @@ class ColumnOption(Generic[Value]):
     """One option of a column, with the key ``fields.<column>.<suffix>``.
 
     Attributes:
-        kind, default, meaning: as the fields of `Option`.
         suffix: the end of the key, behind the column.
+        kind, default, meaning: those of the `Option` of each column.
     """
 
     suffix: str

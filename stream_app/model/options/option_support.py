@@ -74,9 +74,9 @@ class OptionRefusal:
 
     def is_of(self, key: str) -> bool:
         """Return whether this refusal applies to a key."""
-        beginning, star, end = self.key.partition("*")
+        prefix, star, suffix = self.key.partition("*")
         if star:
-            return key.startswith(beginning) and key.endswith(end)
+            return key.startswith(prefix) and key.endswith(suffix)
         return key.startswith(self.key) if self.key.endswith(".") else key == self.key
 
 

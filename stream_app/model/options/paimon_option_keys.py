@@ -194,7 +194,7 @@ NEWER_FIELD_KEYS = (
 )
 """Further suffixes since Paimon 2.0, beside which rows are not merged (`merge_problems`)."""
 
-PREFIXES = (
+PAIMON_PREFIXES = (
     "fields.",  # of a column: `FIELD_KEYS`
     "file-index.",  # of a column: file-index.bloom-filter.columns
     "parquet.",  # and the other formats: handed to the format's own library

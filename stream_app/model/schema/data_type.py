@@ -22,6 +22,17 @@ STRING_MAX = 2_147_483_647
 """The length of STRING and BYTES."""
 DECIMAL_PRECISION_MAX = 38
 TIMESTAMP_PRECISION_MAX = 9
+_PATTERN = re.compile(
+    r"(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?"
+    r"(?P<zone>\s+WITH(?:OUT)?\s+(?:LOCAL\s+)?TIME\s+ZONE)?"
+    r"(?P<null>\s+NOT\s+NULL|\s+NULL)?"
+)
+_NESTED_PATTERN = re.compile(
+    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner_text>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_BRACKETS_AND_QUOTES = ("(<", ")>", '`"')
+"""Brackets around commas of a type, and quotes around names."""
 
 
 class TypeRoot(enum.Enum):
@@ -83,11 +94,6 @@ _LENGTH = {
     "STRING": (TypeRoot.VARCHAR, STRING_MAX),
     "BYTES": (TypeRoot.VARBINARY, STRING_MAX),
 }
-_PATTERN = re.compile(
-    r"(?P<name>[A-Z_]+)\s*(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?"
-    r"(?P<zone>\s+WITH(?:OUT)?\s+(?:LOCAL\s+)?TIME\s+ZONE)?"
-    r"(?P<null>\s+NOT\s+NULL|\s+NULL)?"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,12 +224,6 @@ class DataType:
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
 VARIANT = DataType(root=TypeRoot.VARIANT)
-_NESTED_PATTERN = re.compile(
-    r"(?P<name>ARRAY|MAP|ROW|VECTOR)\s*<(?P<inner_text>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
-    re.IGNORECASE | re.DOTALL,
-)
-_BRACKETS_AND_QUOTES = ("(<", ")>", '`"')
-"""Brackets around commas of a type, and quotes around names."""
 
 
 def parse_data_type(text: str) -> DataType:

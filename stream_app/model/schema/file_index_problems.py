@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from stream_app.model.near_names import did_you_mean, unknown_name
 from stream_app.model.options.indexed_columns import (
-    COLUMNS,
+    COLUMNS_SUFFIX,
+    FILE_INDEX_PREFIX,
     INDEX_SETTINGS,
-    PREFIX,
     IndexedColumn,
     indexed_columns,
     setting_parts,
@@ -64,13 +64,13 @@ def file_index_problems(columns: RowType, options: Mapping[str, str]) -> Iterato
         if parts and (parts[0], parts[1]) not in declared_indexes:
             yield (
                 f"option {key!r} is of an index that is not there: name {parts[1]!r} in "
-                f"'{PREFIX}{parts[0]}{COLUMNS}'"
+                f"'{FILE_INDEX_PREFIX}{parts[0]}{COLUMNS_SUFFIX}'"
             )
 
 
 def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
     """Yield problems with one index: its kind, its column and its settings."""
-    key = f"{PREFIX}{index.kind}{COLUMNS}"
+    key = f"{FILE_INDEX_PREFIX}{index.kind}{COLUMNS_SUFFIX}"
     settings = INDEX_SETTINGS.get(index.kind)
     if settings is None:
         yield f"option {key!r}: {unknown_name('kind of index', index.kind, INDEX_SETTINGS)}"
@@ -86,7 +86,7 @@ def _index_problems(columns: RowType, index: IndexedColumn) -> Iterator[str]:
     if not can_index(index.kind, data_type):
         yield f"option {key!r} names {index.column!r}, which is {data_type}: it has no such index"
     for setting, text in index.settings.items():
-        option = f"option '{PREFIX}{index.kind}.{index.column}.{setting}'"
+        option = f"option '{FILE_INDEX_PREFIX}{index.kind}.{index.column}.{setting}'"
         check = settings.get(setting)
         if check is None:
             yield f"{option}: {unknown_name('setting', setting, settings)}"

@@ -85,7 +85,8 @@ def iceberg_type(data_type: DataType, field_id: int, depth: int = 0) -> str | di
     """Return a type as Iceberg's JSON.
 
     Args:
-        field_id, depth: as `inner_field_id`, for the type itself.
+        field_id: the id of the column, or of the enclosing ROW's field.
+        depth: the number of ARRAYs and MAPs that enclose the type.
     """
     match data_type.root:
         case TypeRoot.DECIMAL:

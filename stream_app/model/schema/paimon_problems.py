@@ -59,6 +59,23 @@ _TYPE_BY_OPTION = {
     "blob-external-storage-field": "BLOB",
     "blob-view-field": "BLOB",
 }
+_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
+_MILLIS, _TIME = "scan.timestamp-millis", "scan.timestamp"
+_FILES = "scan.file-creation-time-millis"
+_BETWEEN = ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag")
+_DEFAULT_BY = {
+    **dict.fromkeys((_MILLIS, _TIME), "from-timestamp"),
+    **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
+    _FILES: "from-file-creation-time",
+    "scan.creation-time-millis": "from-creation-timestamp",
+    **dict.fromkeys(_BETWEEN[:2], "incremental"),
+}
+"""The mode by an option if ``scan.mode`` is not set; the first option that is set decides."""
+_INT64_DIGITS = 6
+"""Fractional digits of a timestamp that Parquet stores as INT64; finer ones are INT96."""
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_KEY_ROOTS = FLOAT_ROOTS | BINARY_ROOTS
+"""Types that no key of a MAP may have: Java would take no two of its values for equal."""
 
 
 def paimon_problems(
@@ -184,10 +201,6 @@ class _Start:
     forbidden: tuple[str, ...]
 
 
-_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
-_MILLIS, _TIME = "scan.timestamp-millis", "scan.timestamp"
-_FILES = "scan.file-creation-time-millis"
-_BETWEEN = ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag")
 _STARTS = {
     "from-timestamp": _Start((_MILLIS, _TIME), (_SNAPSHOT, _FILES, _TAG, *_BETWEEN)),
     "from-snapshot": _Start((_SNAPSHOT, _TAG, _WATERMARK), (_MILLIS, _TIME, _FILES, *_BETWEEN)),
@@ -196,14 +209,6 @@ _STARTS = {
     "from-file-creation-time": _Start((_FILES,), (_SNAPSHOT, _MILLIS, _TAG, *_BETWEEN)),
 }
 _OTHER_START = _Start((), (_MILLIS, _FILES, _TIME, _SNAPSHOT, _TAG, *_BETWEEN))
-_DEFAULT_BY = {
-    **dict.fromkeys((_MILLIS, _TIME), "from-timestamp"),
-    **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
-    _FILES: "from-file-creation-time",
-    "scan.creation-time-millis": "from-creation-timestamp",
-    **dict.fromkeys(_BETWEEN[:2], "incremental"),
-}
-"""The mode by an option if ``scan.mode`` is not set; the first option that is set decides."""
 
 
 def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
@@ -274,13 +279,6 @@ def _lookup_problems(
             if traits.older_row_rule is OlderRowRule.MOVES
         ]
         yield f"{key} moves rows to other partitions: merge-engine must be {' or '.join(moving)}"
-
-
-_INT64_DIGITS = 6
-"""Fractional digits of a timestamp that Parquet stores as INT64; finer ones are INT96."""
-_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NO_KEY_ROOTS = FLOAT_ROOTS | BINARY_ROOTS
-"""Types that no key of a MAP may have: Java would take no two of its values for equal."""
 
 
 def nested_problems(

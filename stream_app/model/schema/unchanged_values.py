@@ -7,7 +7,8 @@ the shuffle transports them, and the write buffer replaces them by the row's old
 from __future__ import annotations
 
 UNCHANGED = "\0unchanged"
-"""STRING: names of the columns whose value was not sent, joined by `SEPARATOR`; null: all were."""
-MESSAGE = "\0message"
+"""STRING: names of the columns whose value was not sent, joined by `NAME_SEPARATOR`; null: all
+were."""
+MESSAGE_COLUMN = "\0message"
 """The record as it was read; null where `UNCHANGED` is."""
-SEPARATOR = "\0"
+NAME_SEPARATOR = "\0"

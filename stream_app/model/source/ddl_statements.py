@@ -19,8 +19,8 @@ class TableName(NamedTuple):
 class Renaming(NamedTuple):
     """A column's old and new name."""
 
-    old: str
-    new: str
+    old_name: str
+    new_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ class AlterTable:
 
     Attributes:
         renames: the renamed columns, in the order of the statement.
-        added, dropped: the names of columns.
+        added_columns, dropped_columns: the names of columns.
         new_name: the table's new name; None if it keeps its name.
     """
 
     table: TableName
     renames: tuple[Renaming, ...] = ()
-    added: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    added_columns: tuple[str, ...] = ()
+    dropped_columns: tuple[str, ...] = ()
     new_name: TableName | None = None
 
 

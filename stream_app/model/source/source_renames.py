@@ -146,14 +146,15 @@ def _alter(tables: _Tables, database: SourceDatabase, statement: AlterTable, now
     """Add one ALTER TABLE statement; a rename that reuses one of its names stays unclear."""
     origin = _origin(statement.table, database)
     renames = tables.get(origin, TableRenames())
-    old_names = {*(pair.old for pair in statement.renames), *statement.dropped}
-    new_names = [*(pair.new for pair in statement.renames), *statement.added]
+    old_names = {*(pair.old_name for pair in statement.renames), *statement.dropped_columns}
+    new_names = [*(pair.new_name for pair in statement.renames), *statement.added_columns]
     if old_names or new_names:
         present_names = (name for name in renames.present if name not in old_names)
         unclear_pairs = tuple(
             pair
             for pair in statement.renames
-            if pair.new in old_names or pair.old in {other.new for other in statement.renames}
+            if pair.new_name in old_names
+            or pair.old_name in {other.new_name for other in statement.renames}
         )
         clear_pairs = tuple(pair for pair in statement.renames if pair not in unclear_pairs)
         tables[origin] = replace(
@@ -190,7 +191,7 @@ def _rename(
 
 
 def _join_renames(table_renames: TableRenames, ghost_renames: TableRenames) -> TableRenames:
-    old_names = {pair.old for pair in ghost_renames.pairs}
+    old_names = {pair.old_name for pair in ghost_renames.pairs}
     present_names = (name for name in table_renames.present if name not in old_names)
     return TableRenames(
         pairs=table_renames.pairs + ghost_renames.pairs,

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 from stream_app.model.bucket_id import NOT_FIXED, POSTPONED
 
+_BY_HASH = "by the hash of its bucket key"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindTraits:
@@ -46,7 +48,6 @@ class KindTraits:
     postpones: bool = False
 
 
-_BY_HASH = "by the hash of its bucket key"
 _KEYED = KindTraits(bucket_mode="", merges_by_key=True, target_file_size=128 << 20)
 _APPEND = KindTraits(bucket_mode="", merges_by_key=False, target_file_size=256 << 20)
 KEYED = replace(_KEYED, bucket_mode=_BY_HASH, has_bucket_number=True)

@@ -42,7 +42,7 @@ class EngineTraits:
         keeps_first: whether the merged row is the first one, so that no row is replaced.
         fills_columns: whether a row sets the columns in which it has a value, so that a retraction
             needs rules of the columns.
-        older_row_rule: see `OlderRowRule`.
+        older_row_rule: the treatment of a row whose key has an older row in another partition.
         default_function: the aggregate function of a column that names none; None: the engine's own
             rule is not a function.
     """

@@ -63,7 +63,8 @@ def bucket_advice(
     Args:
         sizes: the sizes of buckets with files.
         bucket_count: option ``bucket``.
-        width, target_row_count: as in `DynamicBucketRules`; for ``bucket = -1``.
+        width, target_row_count: with ``bucket = -1``, the number of a partition's open buckets and
+            the number of hashes of a full one.
     """
     partitions: dict[bytes, list[BucketSize]] = {}
     for size in sizes:

@@ -59,9 +59,7 @@ def _grew_alike(
     open_buckets: tuple[int, ...],
     replacements: Mapping[str, IndexReplacement],
 ) -> bool:
-    """Return whether only epochs with these open buckets replaced a bucket's file until the new
-    one.
-    """
+    """Return whether only epochs with these open buckets made the new file from the old."""
     file_name: str | None = new_file_name
     while file_name != old_file_name:
         replacement = None if file_name is None else replacements.get(file_name)

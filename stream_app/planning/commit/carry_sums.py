@@ -5,7 +5,7 @@ has the sums of all rows. A commit on top of a snapshot without a record begins 
 that snapshot. So a job continues while `stream-app analyze` reads an older version. Then the sums
 of all rows are those that `analyze` read, minus that version's record, plus the latest record.
 
-`table.commit.record_sums` calls it. It takes and returns plain values.
+`table.commit.next_sum_record` calls it. It takes and returns plain values.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class SnapshotDelta:
 
 
 def cause_and_fix(conflict: Conflict, deltas: Iterable[SnapshotDelta]) -> tuple[str, str]:
-    """Describe a conflict's cause, its commit user, and the remedy.
+    """Return a text on a conflict and the commit that caused it, and the remedy.
 
     Args:
         deltas: the latest commits, newest first, of which only the needed ones are consumed.

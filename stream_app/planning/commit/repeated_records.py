@@ -13,26 +13,26 @@ from collections.abc import Iterable
 from stream_app.model.job_epoch import Offsets
 
 
-def offsets_already_committed(begin: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, int]]:
+def offsets_already_committed(start: Offsets, ends: Iterable[Offsets]) -> dict[str, dict[str, int]]:
     """Return the end offsets of records that the table already has and the job would read.
 
     Args:
-        begin: the job's first offsets; a missing partition of its topics is read from 0.
+        start: the job's first offsets; a missing partition of its topics is read from 0.
         ends: the ends of other jobs' epochs.
     """
     offsets: dict[str, dict[str, int]] = {}
     for end in ends:
         for topic, partitions in end.items():
-            if topic not in begin:
+            if topic not in start:
                 continue
             for partition, offset in partitions.items():
-                known_offset = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
+                known_offset = offsets.get(topic, {}).get(partition, start[topic].get(partition, 0))
                 if known_offset < offset:
                     offsets.setdefault(topic, {})[partition] = offset
     return offsets
 
 
-def resume_offsets(begin: Offsets, committed_ends: Offsets) -> dict[str, dict[str, int]]:
+def resume_offsets(start: Offsets, committed_ends: Offsets) -> dict[str, dict[str, int]]:
     """Return the offsets from which a job continues after the records that the table has.
 
     Args:
@@ -40,5 +40,5 @@ def resume_offsets(begin: Offsets, committed_ends: Offsets) -> dict[str, dict[st
     """
     return {
         topic: dict(sorted({**partitions, **committed_ends.get(topic, {})}.items()))
-        for topic, partitions in sorted(begin.items())
+        for topic, partitions in sorted(start.items())
     }

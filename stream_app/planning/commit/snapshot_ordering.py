@@ -42,7 +42,10 @@ def number_entries(entries: Iterable[ManifestEntry], snapshot_id: int) -> tuple[
 def number_changes(changes: Iterable[BucketChange], snapshot_id: int) -> tuple[BucketChange, ...]:
     """Return the changes with the snapshot's number; see `number_entries`."""
     return tuple(
-        replace(change, added=tuple(_number_file(file, snapshot_id) for file in change.added))
+        replace(
+            change,
+            added_files=tuple(_number_file(file, snapshot_id) for file in change.added_files),
+        )
         for change in changes
     )
 

@@ -24,6 +24,8 @@ _FILES_MIN = 2
 FULL_COMPACT_MIN_FILE = 3
 """Least number of a bucket's files for which a full compaction pays."""
 Files = tuple[DataFileMeta, ...]
+Task = tuple[bytes, Files]
+"""A partition, and its files that a task joins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,6 @@ class SubCoordinator:
 
 SubCoordinators = Mapping[bytes, SubCoordinator]
 """Serialized partition → its small files."""
-Task = tuple[bytes, Files]
-"""A partition, and its files that a task joins."""
 
 
 def plan_round(

@@ -130,8 +130,9 @@ class PolicyChoice:
 
 
 def is_due(choice: PolicyChoice | None, sizes: BucketSizes) -> bool:
-    """Return whether to choose again, because the size doubled or halved, or flushes changed by
-    half.
+    """Return whether to choose again.
+
+    That is so if the size doubled or halved, or the flushes changed by half.
     """
     if choice is None:
         return True

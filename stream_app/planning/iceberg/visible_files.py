@@ -85,8 +85,8 @@ def unseen_rows(live_entries: Iterable[ManifestEntry], levels: IcebergLevels) ->
 class VisibleChanges:
     """The files, by path, that a version adds to an earlier one and removes from it."""
 
-    added: Mapping[str, ManifestEntry]
-    removed: frozenset[str]
+    added_entries: Mapping[str, ManifestEntry]
+    removed_paths: frozenset[str]
 
 
 def visible_changes(
@@ -108,6 +108,8 @@ def visible_changes(
             balances[path] += 1 if entry.kind is FileKind.ADD else -1
             entries_by_path[path] = entry
     return VisibleChanges(
-        added={path: entries_by_path[path] for path, count in balances.items() if count > 0},
-        removed=frozenset(path for path, count in balances.items() if count < 0),
+        added_entries={
+            path: entries_by_path[path] for path, count in balances.items() if count > 0
+        },
+        removed_paths=frozenset(path for path, count in balances.items() if count < 0),
     )

@@ -24,13 +24,13 @@ class LayerSnapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSpan:
-    """The versions that a layer covers: the changes after `begin` up to `end`.
+    """The versions that a layer covers: the changes after `start` up to `end`.
 
     Attributes:
-        begin: None if the layer has all keys.
+        start: None if the layer has all keys.
     """
 
-    begin: LayerSnapshot | None
+    start: LayerSnapshot | None
     end: LayerSnapshot
     row_count: int = 0
 
@@ -48,7 +48,7 @@ def newest_chain(
     """
     shortest_chains: dict[LayerSnapshot, list[LayerSpan]] = {}
     for layer in sorted(layers, key=lambda layer: layer.end.number):
-        lower_layers = [] if layer.begin is None else shortest_chains.get(layer.begin)
+        lower_layers = [] if layer.start is None else shortest_chains.get(layer.start)
         if lower_layers is None:
             continue
         chain = [*lower_layers, layer]

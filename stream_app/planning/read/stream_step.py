@@ -135,7 +135,7 @@ class AdmittedSplits:
 class StreamStep:
     """The splits between two positions; empty if nothing is new."""
 
-    begin: StreamPosition
+    start: StreamPosition
     end: StreamPosition
     splits: tuple[StreamSplit, ...]
 

@@ -55,6 +55,21 @@ _INSIDE_ROWS = (
     schema_changes.SetColumnComment,
 )
 """What may change inside of a ROW, and of an ARRAY or a MAP; as in Paimon."""
+_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
+_INTEGER_ORDER = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+_IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
+    TypeRoot.VARCHAR: STRING_ROOTS,
+    TypeRoot.VARBINARY: BINARY_ROOTS,
+    TypeRoot.DECIMAL: _NUMBERS,
+    **{root: frozenset(_INTEGER_ORDER[: index + 1]) for index, root in enumerate(_INTEGER_ORDER)},
+    TypeRoot.FLOAT: INTEGER_ROOTS | {TypeRoot.FLOAT, TypeRoot.DECIMAL},
+    TypeRoot.DOUBLE: _NUMBERS,
+    TypeRoot.DATE: frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP}),
+    TypeRoot.TIME: frozenset({TypeRoot.TIME, TypeRoot.TIMESTAMP}),
+    TypeRoot.TIMESTAMP: TIMESTAMP_ROOTS,
+    TypeRoot.TIMESTAMP_LTZ: TIMESTAMP_ROOTS,
+}
+"""Type → the other types from which an implicit cast leads to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,23 +358,6 @@ class _Altering:
             self.fields.insert(self._insertion(position), column)
         except UsageError:
             raise _refusal(f"there is no column {position.neighbour!r}") from None
-
-
-_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
-_INTEGER_ORDER = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
-_IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
-    TypeRoot.VARCHAR: STRING_ROOTS,
-    TypeRoot.VARBINARY: BINARY_ROOTS,
-    TypeRoot.DECIMAL: _NUMBERS,
-    **{root: frozenset(_INTEGER_ORDER[: index + 1]) for index, root in enumerate(_INTEGER_ORDER)},
-    TypeRoot.FLOAT: INTEGER_ROOTS | {TypeRoot.FLOAT, TypeRoot.DECIMAL},
-    TypeRoot.DOUBLE: _NUMBERS,
-    TypeRoot.DATE: frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP}),
-    TypeRoot.TIME: frozenset({TypeRoot.TIME, TypeRoot.TIMESTAMP}),
-    TypeRoot.TIMESTAMP: TIMESTAMP_ROOTS,
-    TypeRoot.TIMESTAMP_LTZ: TIMESTAMP_ROOTS,
-}
-"""Type → the other types from which an implicit cast leads to it."""
 
 
 def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:

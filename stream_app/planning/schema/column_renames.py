@@ -78,7 +78,9 @@ def renames_in_new_table(
     """
     original_names = {name.lower(): name for name in names}
     newer_names = {
-        pair.old.lower(): pair.new.lower() for table in table_renames for pair in table.pairs
+        pair.old_name.lower(): pair.new_name.lower()
+        for table in table_renames
+        for pair in table.pairs
     }
     present_names = {name.lower() for renames in table_renames for name in renames.present}
     renamed: dict[str, str] = {}
@@ -129,8 +131,8 @@ class _NameSearch:
         self._aliases = renamed_columns(schema)
         self._present = {name.lower() for renames in table_renames for name in renames.present}
         pairs = [pair for renames in table_renames for pair in renames.pairs]
-        self._old_names = {pair.new.lower(): pair.old.lower() for pair in pairs}
-        self._new_names = {pair.old.lower(): pair.new.lower() for pair in pairs}
+        self._old_names = {pair.new_name.lower(): pair.old_name.lower() for pair in pairs}
+        self._new_names = {pair.old_name.lower(): pair.new_name.lower() for pair in pairs}
 
     def decide(self, sent_columns: Collection[str]) -> RenameDecision:
         """Return the renames of the columns in the messages, or the first problem with one."""

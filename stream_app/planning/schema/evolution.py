@@ -137,7 +137,7 @@ class KeptColumn:
     Attributes:
         table_type: the column's type in the table; None: the table does not get the column.
         source_type: the source's type.
-        reason: as text.
+        reason: why the column does not follow, as a text for warnings.
     """
 
     name: str

@@ -136,43 +136,43 @@ FieldChange = (
 SchemaChange = SetOption | UnsetOption | SetTableComment | FieldChange | DropPrimaryKey
 
 
-def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
+def schema_differences(old_schema: TableSchema, new_schema: TableSchema) -> Iterator[str]:
     """Yield a line for each differing column, option and comment; ids identify columns."""
-    old_columns = {column.field_id: column for column in old.fields}
-    new_columns = {column.field_id: column for column in new.fields}
-    for column in new.fields:
+    old_columns = {column.field_id: column for column in old_schema.fields}
+    new_columns = {column.field_id: column for column in new_schema.fields}
+    for column in new_schema.fields:
         if column.field_id not in old_columns:
             yield f"column {column.name!r} {column.data_type} is added"
         else:
             yield from _column_differences(old_columns[column.field_id], column)
-    for column in old.fields:
+    for column in old_schema.fields:
         if column.field_id not in new_columns:
             yield f"column {column.name!r} {column.data_type} is dropped"
     if [name for name in old_columns if name in new_columns] != [
         name for name in new_columns if name in old_columns
     ]:
-        yield f"the columns' order is {', '.join(new.fields.names)}"
-    if len(new.primary_keys) < len(old.primary_keys):
+        yield f"the columns' order is {', '.join(new_schema.fields.names)}"
+    if len(new_schema.primary_keys) < len(old_schema.primary_keys):
         yield "the primary key is dropped"
-    if old.comment != new.comment:
-        yield f"the table's comment is {_text(new.comment)}"
-    yield from _option_differences(old, new)
+    if old_schema.comment != new_schema.comment:
+        yield f"the table's comment is {_text(new_schema.comment)}"
+    yield from _option_differences(old_schema, new_schema)
 
 
-def _column_differences(old: DataField, new: DataField) -> Iterator[str]:
-    if old.name != new.name:
-        yield f"column {old.name!r} is renamed to {new.name!r}"
-    if old.data_type != new.data_type:
-        yield f"column {new.name!r} was {old.data_type} and is {new.data_type}"
-    if old.description != new.description:
-        yield f"the comment of column {new.name!r} is {_text(new.description)}"
-    if old.default_value != new.default_value:
-        yield f"the default of column {new.name!r} is {_text(new.default_value)}"
+def _column_differences(old_field: DataField, new_field: DataField) -> Iterator[str]:
+    if old_field.name != new_field.name:
+        yield f"column {old_field.name!r} is renamed to {new_field.name!r}"
+    if old_field.data_type != new_field.data_type:
+        yield f"column {new_field.name!r} was {old_field.data_type} and is {new_field.data_type}"
+    if old_field.description != new_field.description:
+        yield f"the comment of column {new_field.name!r} is {_text(new_field.description)}"
+    if old_field.default_value != new_field.default_value:
+        yield f"the default of column {new_field.name!r} is {_text(new_field.default_value)}"
 
 
-def _option_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
-    for key in sorted(old.options.keys() | new.options.keys()):
-        old_value, new_value = old.options.get(key), new.options.get(key)
+def _option_differences(old_schema: TableSchema, new_schema: TableSchema) -> Iterator[str]:
+    for key in sorted(old_schema.options.keys() | new_schema.options.keys()):
+        old_value, new_value = old_schema.options.get(key), new_schema.options.get(key)
         if old_value != new_value:
             yield f"option {key!r} was {_text(old_value)} and is {_text(new_value)}"
 

@@ -6,7 +6,7 @@ adds those that need the table and its source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import RowType, TypeRoot
@@ -99,7 +99,7 @@ def remarks_of_snapshot_columns(
     if snapshot is None or changes is None:
         return []
     snapshot_names = (
-        older.name for older in snapshot.columns if changes.column(older.name) is None
+        column.name for column in snapshot.columns if changes.column(column.name) is None
     )
     return _gather((name, ONLY_READ) for name in snapshot_names)
 
@@ -110,49 +110,3 @@ def _gather(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark
     for name, remark in named_remarks:
         names.setdefault(remark, []).append(name)
     return [TableRemark(tuple(dict.fromkeys(columns)), remark) for remark, columns in names.items()]
-
-
-_DIFFERENCES_MAX = 5
-
-
-def shard_differences(shards: Mapping[str, SourceTable]) -> str:
-    """Describe the differences between source tables; empty if they are alike.
-
-    Args:
-        shards: name of a source table → its description in messages.
-    """
-    differences = list(_differences(shards)) if shards else []
-    more = (
-        f"; and {len(differences) - _DIFFERENCES_MAX} more"
-        if len(differences) > _DIFFERENCES_MAX
-        else ""
-    )
-    return "; ".join(differences[:_DIFFERENCES_MAX]) + more
-
-
-def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
-    first_name, *other_names = sorted(shards)
-    for name in other_names:
-        yield from _column_differences(first_name, shards[first_name], name, shards[name])
-        keys = shards[first_name].primary_keys, shards[name].primary_keys
-        if all(keys) and keys[0] != keys[1]:
-            key_texts = " and ".join(", ".join(names) for names in keys)
-            yield f"the keys of {first_name} and {name} are {key_texts}"
-
-
-def _column_differences(
-    first_name: str, first_source: SourceTable, second_name: str, second_source: SourceTable
-) -> Iterator[str]:
-    for column in second_source.columns:
-        first_column = first_source.column(column.name)
-        if first_column is None:
-            yield f"{column.name!r} of {second_name} is not a column of {first_name}"
-        elif first_column.is_typed and column.is_typed:
-            types = first_column.data_type.as_nullable(), column.data_type.as_nullable()
-            if types[0] != types[1]:
-                yield (
-                    f"{column.name!r} is {types[0]} in {first_name} and {types[1]} in {second_name}"
-                )
-    for column in first_source.columns:
-        if second_source.column(column.name) is None:
-            yield f"{column.name!r} of {first_name} is not a column of {second_name}"

@@ -50,20 +50,20 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireRange:
-    """The numbers from `begin` to before `end`; empty if they are equal.
+    """The numbers from `start` to before `end`; empty if they are equal.
 
     Attributes:
         kept_by: a text that says why `end` is not later.
     """
 
-    begin: int
+    start: int
     end: int
     kept_by: str
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing expires."""
-        return self.end <= self.begin
+        return self.end <= self.start
 
 
 def snapshot_range(
@@ -82,22 +82,22 @@ def snapshot_range(
         limit: the maximum number that may expire.
         time_of: returns a snapshot's time; only called between the minimum and maximum to retain.
     """
-    begin, latest_id = ids[0], ids[-1]
-    end, kept_by = _end_by_counts(begin, latest_id, retention, limit=limit, protected_from=None)
+    start, latest_id = ids[0], ids[-1]
+    end, kept_by = _end_by_counts(start, latest_id, retention, limit=limit, protected_from=None)
     # Snapshots beyond `num_max` expire at any age. The latest snapshot has no successor.
-    for snapshot_id in range(max(latest_id - retention.num_max + 1, begin), end):
+    for snapshot_id in range(max(latest_id - retention.num_max + 1, start), end):
         next_time_ms = time_of(snapshot_id + 1)
         if next_time_ms is not None and older_than_ms <= next_time_ms:
             end, kept_by = snapshot_id, "the time that is retained"
             break
-    return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
+    return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
 
 
 def limit_by_consumer(expire_range: ExpireRange, protected_from: int | None) -> ExpireRange:
     """Return the range up to the first version that a consumer has yet to read."""
     if protected_from is None or protected_from >= expire_range.end:
         return expire_range
-    return replace(expire_range, end=max(expire_range.begin, protected_from), kept_by="a consumer")
+    return replace(expire_range, end=max(expire_range.start, protected_from), kept_by="a consumer")
 
 
 def changelog_range(
@@ -116,22 +116,22 @@ def changelog_range(
         ids: the numbers of all long-lived changelogs, ascending; at least one.
         latest_snapshot_id: the table's latest snapshot, from which versions are counted.
     """
-    begin = ids[0]
+    start = ids[0]
     end, kept_by = _end_by_counts(
-        begin, latest_snapshot_id, retention, limit=limit, protected_from=protected_from
+        start, latest_snapshot_id, retention, limit=limit, protected_from=protected_from
     )
     if end > ids[-1]:
         end, kept_by = ids[-1], "the latest long-lived changelog stays"
-    for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, begin), end):
+    for snapshot_id in range(max(latest_snapshot_id - retention.num_max + 1, start), end):
         created_ms = time_of(snapshot_id)
         if created_ms is not None and older_than_ms <= created_ms:
             end, kept_by = snapshot_id, "the time that is retained"
             break
-    return ExpireRange(begin=begin, end=max(begin, end), kept_by=kept_by)
+    return ExpireRange(start=start, end=max(start, end), kept_by=kept_by)
 
 
 def _end_by_counts(
-    begin: int,
+    start: int,
     latest_snapshot_id: int,
     retention: Retention,
     *,
@@ -142,7 +142,7 @@ def _end_by_counts(
     bounds = [(latest_snapshot_id - retention.num_min + 1, "the number that is retained")]
     if protected_from is not None:
         bounds.append((protected_from, "a consumer"))
-    bounds.append((begin + limit, "the limit of one expiry"))
+    bounds.append((start + limit, "the limit of one expiry"))
     return min(bounds, key=lambda bound: bound[0])
 
 

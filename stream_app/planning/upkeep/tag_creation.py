@@ -43,11 +43,11 @@ class TagPeriodRule:
     pattern: str
     is_daily: bool = False
 
-    def name(self, begin_ms: int) -> str:
+    def name(self, start_ms: int) -> str:
         """Return the tag of the period that begins at a time."""
-        return (_EPOCH + timedelta(milliseconds=begin_ms)).strftime(self.pattern)
+        return (_EPOCH + timedelta(milliseconds=start_ms)).strftime(self.pattern)
 
-    def begin_ms(self, name: str) -> int | None:
+    def start_ms(self, name: str) -> int | None:
         """Return the start of a tag's period; None if the name is not that of a period."""
         text = name.split(" ", maxsplit=1)[0] if self.is_daily else name
         pattern = self.pattern
@@ -56,12 +56,12 @@ class TagPeriodRule:
         if not re.fullmatch(pattern, text, re.ASCII):
             return None
         try:
-            begin = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
+            start = datetime.strptime(text, self.pattern).replace(tzinfo=UTC)
         except ValueError:  # the 30th of February
             return None
-        return round((begin - _EPOCH) / timedelta(milliseconds=1))
+        return round((start - _EPOCH) / timedelta(milliseconds=1))
 
-    def last_ended_begin_ms(self, time_ms: int) -> int:
+    def last_ended_start_ms(self, time_ms: int) -> int:
         """Return the start of the last period that has ended at a time."""
         return time_ms // self.period_ms * self.period_ms - self.period_ms
 
@@ -103,24 +103,24 @@ def first_snapshot(rules: TagRules, tags: Iterable[Tag]) -> tuple[int, int | Non
 
     Without an automatic tag, these are snapshot 1, and None for the start of the period.
     """
-    tagged_begins = [
-        (begin_ms, tag.snapshot.snapshot_id)
+    tagged_starts = [
+        (start_ms, tag.snapshot.snapshot_id)
         for tag in tags
-        if (begin_ms := rules.period_rule.begin_ms(tag.name)) is not None
+        if (start_ms := rules.period_rule.start_ms(tag.name)) is not None
     ]
-    if not tagged_begins:
+    if not tagged_starts:
         return 1, None
-    newest_begin_ms, snapshot_id = max(tagged_begins)
-    return snapshot_id + 1, newest_begin_ms + rules.period_rule.period_ms
+    newest_start_ms, snapshot_id = max(tagged_starts)
+    return snapshot_id + 1, newest_start_ms + rules.period_rule.period_ms
 
 
 def due_tags(
-    rules: TagRules, next_begin_ms: int | None, snapshots: Sequence[SnapshotTime]
+    rules: TagRules, next_start_ms: int | None, snapshots: Sequence[SnapshotTime]
 ) -> list[DueTag]:
     """Return the due tags, at most one for each snapshot.
 
     Args:
-        next_begin_ms: the start of the first period without a tag; None: tag any period that has
+        next_start_ms: the start of the first period without a tag; None: tag any period that has
             ended.
         snapshots: the snapshots that were not examined yet, in order.
     """
@@ -130,39 +130,39 @@ def due_tags(
             continue
         period_ms = rules.period_rule.period_ms
         if (
-            next_begin_ms is not None
-            and snapshot.time_ms - rules.delay_ms < next_begin_ms + period_ms
+            next_start_ms is not None
+            and snapshot.time_ms - rules.delay_ms < next_start_ms + period_ms
         ):
             continue
-        begin_ms = rules.period_rule.last_ended_begin_ms(snapshot.time_ms)
-        if rules.completes and next_begin_ms is not None:
-            begin_ms = next_begin_ms
-        tags.append(DueTag(rules.period_rule.name(begin_ms), snapshot.snapshot_id))
-        next_begin_ms = begin_ms + period_ms
+        start_ms = rules.period_rule.last_ended_start_ms(snapshot.time_ms)
+        if rules.completes and next_start_ms is not None:
+            start_ms = next_start_ms
+        tags.append(DueTag(rules.period_rule.name(start_ms), snapshot.snapshot_id))
+        next_start_ms = start_ms + period_ms
     return tags
 
 
-def due_ms(rules: TagRules, next_begin_ms: int | None) -> int | None:
+def due_ms(rules: TagRules, next_start_ms: int | None) -> int | None:
     """Return the wall-clock time at which the next period's tag is due; None if unknown."""
     return (
         None
-        if next_begin_ms is None
-        else next_begin_ms + rules.period_rule.period_ms + rules.delay_ms
+        if next_start_ms is None
+        else next_start_ms + rules.period_rule.period_ms + rules.delay_ms
     )
 
 
 def lacks_snapshot(
-    rules: TagRules, next_begin_ms: int | None, latest_snapshot: SnapshotTime | None, now_ms: int
+    rules: TagRules, next_start_ms: int | None, latest_snapshot: SnapshotTime | None, now_ms: int
 ) -> bool:
     """Return whether a period is over, but no snapshot can get its tag.
 
     Args:
-        next_begin_ms: the start of the first period without a tag.
+        next_start_ms: the start of the first period without a tag.
         latest_snapshot: the latest snapshot without a tag of its period; None if all have one, or
             precede one that has.
         now_ms: the wall-clock time.
     """
-    tag_due_ms = due_ms(rules, next_begin_ms)
+    tag_due_ms = due_ms(rules, next_start_ms)
     if tag_due_ms is None or now_ms < tag_due_ms:
         return False
     return (
@@ -177,7 +177,7 @@ def surplus_tags(rules: TagRules, tags: Iterable[Tag]) -> list[str]:
     automatic_tags = sorted(
         (tag.snapshot.snapshot_id, tag.name)
         for tag in tags
-        if rules.period_rule.begin_ms(tag.name) is not None
+        if rules.period_rule.start_ms(tag.name) is not None
     )
     count = 0 if rules.num_max is None else max(0, len(automatic_tags) - rules.num_max)
     return [name for _, name in automatic_tags[:count]]

@@ -65,12 +65,12 @@ def latest_tag_before(tagged_ids: Sequence[int], snapshot_id: int) -> int | None
     return tagged_ids[count - 1] if count else None
 
 
-def tags_of_range(tagged_ids: Sequence[int], begin: int, end: int) -> list[int]:
-    """Return the tagged snapshots that may share metadata with snapshots in [`begin`, `end`).
+def tags_of_range(tagged_ids: Sequence[int], start: int, end: int) -> list[int]:
+    """Return the tagged snapshots that may share metadata with snapshots in [`start`, `end`).
 
     These are the tags in the range and the newest one before it; `tagged_ids` is ascending.
     """
-    first_index = max(bisect_right(tagged_ids, begin) - 1, 0)
+    first_index = max(bisect_right(tagged_ids, start) - 1, 0)
     return list(tagged_ids[first_index : bisect_left(tagged_ids, end)])
 
 

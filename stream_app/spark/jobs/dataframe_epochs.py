@@ -61,10 +61,10 @@ class DataFrameEpochRunner:
 
         return RoutedEpoch(0, write)
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> DataFrame:
+    def messages_between(self, start: Offsets, end: Offsets) -> DataFrame:
         """See `EpochRunner.messages_between`."""
         assert self.read is not None, "only a job that reads topics goes back"
-        return self.read(self.spark, begin, end)
+        return self.read(self.spark, start, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch of tombstones, which writes nothing."""

@@ -93,9 +93,9 @@ class DriverEpochRunner:
 
         return RoutedEpoch(message_count, write, {block.table_index for block in blocks})
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+    def messages_between(self, start: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.spark_runner.messages_between(begin, end)
+        return self.spark_runner.messages_between(start, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochRunner.warm_up`."""

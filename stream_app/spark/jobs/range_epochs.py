@@ -1,5 +1,6 @@
-"""Runs an epoch of Kafka's offset ranges with `share_epochs`, in which each task reads a share of
-the ranges.
+"""Runs an epoch of Kafka's offset ranges, of which each task reads a share.
+
+`share_epochs` does the work of the tasks.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class RangeEpochRunner:
         shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Ranges:
+    def messages_between(self, start: Offsets, end: Offsets) -> Ranges:
         """See `EpochRunner.messages_between`."""
-        return ranges_between(begin, end)
+        return ranges_between(start, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""

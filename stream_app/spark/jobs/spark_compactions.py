@@ -100,7 +100,7 @@ class SparkCompactionQueue:
 
     Args:
         parallelism: the value of `at_once`, or None for half the number of Spark's cores.
-        driver_bytes: see `DRIVER_BYTES`; 0: no compaction runs on the driver.
+        driver_bytes: the maximum bytes of a compaction on the driver; 0: none runs there.
     """
 
     def __init__(self, spark: SparkSession, parallelism: int | None, driver_bytes: int = 0) -> None:

@@ -96,9 +96,9 @@ class LoadEpochRunner:
 
         return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.tables)
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Sequence[OffsetRange]:
+    def messages_between(self, start: Offsets, end: Offsets) -> Sequence[OffsetRange]:
         """See `EpochRunner.messages_between`."""
-        return self.topic_runner.messages_between(begin, end)
+        return self.topic_runner.messages_between(start, end)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """See `RangeEpochRunner.warm_up`."""

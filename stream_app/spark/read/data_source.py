@@ -45,6 +45,10 @@ from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.versions.read_refusals import warn_of_unknown
 
+NAME = "stream_app"
+_FILTERS = "spark.sql.python.filterPushdown.enabled"
+_SYSTEM_MARK = "$"
+
 
 class BatchReader(DataSourceReader):
     """A reader of some columns of a scan.
@@ -117,11 +121,6 @@ class FilterPushDown:
     def __call__(self, filters: list[Any]) -> list[Any]:
         """Accept filters, and return those that Spark must apply itself."""
         return self._reader.push(filters)
-
-
-NAME = "stream_app"
-_FILTERS = "spark.sql.python.filterPushdown.enabled"
-_SYSTEM_MARK = "$"
 
 
 class PaimonDataSource(DataSource):

@@ -37,7 +37,7 @@ from stream_app.table.follow.stream_offset_planner import (
     stream_offset_planner,
 )
 from stream_app.table.follow.stream_read import StreamRead
-from stream_app.table.read.selection import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.storage_errors import storage_errors
 
 _BATCH_OPTIONS = (
@@ -78,7 +78,7 @@ class StreamReader(DataSourceStreamReader):
         self._columns = columns
         self._shows_row_kinds = shows_row_kinds
         self._min_rows = min_rows
-        self._begin: Offset | None = None
+        self._start: Offset | None = None
         self._last_end: Offset | None = None
         self._last_end_s: float | None = None
         self._reported_s: float | None = None
@@ -90,9 +90,9 @@ class StreamReader(DataSourceStreamReader):
             UsageError: the options do not go together, or there is no such version.
         """
         # Spark asks for the latest offset first, and then for the one where that began.
-        if self._begin is None:
-            self._begin = self._offset_planner.initial()
-        return self._begin
+        if self._start is None:
+            self._start = self._offset_planner.initial()
+        return self._start
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
         """Return the end of the next micro-batch, or the previous end without a new snapshot.
@@ -125,13 +125,13 @@ class StreamReader(DataSourceStreamReader):
             StorageError: the file system refuses.
         """
         table = self._offset_planner.table
-        names = tuple(name for name in self._columns if name != ROW_KIND)
+        names = tuple(name for name in self._columns if name != ROW_KIND_NAME)
         with storage_errors(table.location):
             for batch in StreamRead(table, names).read(partition.value):
                 if self._shows_row_kinds:
                     yield spark_batch(batch, self._columns)
                     continue
-                is_added = pc.is_in(batch.column(ROW_KIND), value_set=_ADDED_KINDS)
+                is_added = pc.is_in(batch.column(ROW_KIND_NAME), value_set=_ADDED_KINDS)
                 yield spark_batch(batch.filter(is_added), self._columns)
 
     def commit(self, end: Offset) -> None:

@@ -38,7 +38,7 @@ from stream_app.table.read.incremental_range import (
 )
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved_batches import BatchStream
-from stream_app.table.read.selection import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND_NAME
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import ROW_FORMS, ROWS, SYSTEM_TABLES, SystemRowForm
@@ -267,4 +267,4 @@ def _versions(table: FileStoreTable, bounds: VersionBounds) -> tuple[Bound, Boun
 
 
 def _table_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in columns if name != ROW_KIND)
+    return tuple(name for name in columns if name != ROW_KIND_NAME)

@@ -78,14 +78,14 @@ class KafkaSource:
             ) from None
         return messages.select(*MESSAGE_SCHEMA.names)
 
-    def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
+    def read_between(self, spark: SparkSession, start: Offsets, end: Offsets) -> DataFrame:
         """Return the messages between two offsets of each partition, in `MESSAGE_SCHEMA`.
 
-        A partition that `begin` lacks is new, so it is read from its first message.
+        A partition that `start` lacks is new, so it is read from its first message.
         """
-        begin = {
+        start = {
             topic: {
-                partition: begin.get(topic, {}).get(partition, _EARLIEST) for partition in parts
+                partition: start.get(topic, {}).get(partition, _EARLIEST) for partition in parts
             }
             for topic, parts in end.items()
         }
@@ -97,7 +97,7 @@ class KafkaSource:
             options.pop(key, None)
         options |= {
             "assign": json.dumps(partitions),
-            "startingOffsets": json.dumps(begin),
+            "startingOffsets": json.dumps(start),
             "endingOffsets": json.dumps(end),
         }
         frame = spark.read.format("kafka").options(**options).load()

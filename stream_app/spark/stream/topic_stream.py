@@ -61,12 +61,12 @@ class EpochCutter(Protocol):
     """A cutter, which decides where epochs end."""
 
     def choose_end(
-        self, epoch: int, begin: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
     ) -> Offsets:
-        """Choose the end of an epoch; return `begin` when it has no messages yet.
+        """Choose the end of an epoch; return `start` when it has no messages yet.
 
         Args:
-            begin: the begin of the epoch, with the oldest offsets of new partitions, so that the
+            start: the start of the epoch, with the oldest offsets of new partitions, so that the
                 limit counts their messages.
             newest_offsets: the ends of all partitions.
             stopping: returns whether the job is stopping.
@@ -93,10 +93,10 @@ class LimitedEpochCutter:
     limit: int | None = None
 
     def choose_end(
-        self, _epoch: int, begin: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
+        self, _epoch: int, start: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
-        return next_end(begin, newest_offsets, self.limit)
+        return next_end(start, newest_offsets, self.limit)
 
     def close(self) -> None:
         """See `EpochCutter.close`."""
@@ -229,29 +229,29 @@ class TopicStream:
         epoch_cutter = self.epoch_cutter or LimitedEpochCutter(self.rules.limit)
         self.writer.begin_query()
         polled_s, newest_offsets = self._poll()
-        epoch, begin = self._next_epoch(newest_offsets)
+        epoch, start = self._next_epoch(newest_offsets)
         is_idle = is_full = True
         while not self._stopping.is_set():
             if epoch < self.rules.load_epoch_count:
-                epoch = self._run_load_epoch(epoch, begin, newest_offsets)
+                epoch = self._run_load_epoch(epoch, start, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
-            newest_offsets = self._wait_for_newest_offsets(begin, newest_offsets)
-            limit_begin = self._with_new_partitions(begin, newest_offsets)
-            end = epoch_cutter.choose_end(epoch, limit_begin, newest_offsets, self._stopping.is_set)
+            newest_offsets = self._wait_for_newest_offsets(start, newest_offsets)
+            limit_start = self._with_new_partitions(start, newest_offsets)
+            end = epoch_cutter.choose_end(epoch, limit_start, newest_offsets, self._stopping.is_set)
             # The first epoch notes where the job begins, even without messages.
-            is_idle = end == begin and epoch > 0
+            is_idle = end == start and epoch > 0
             if is_idle:
                 is_full = False
                 self._report(epoch - 1, 0, end, newest_offsets)
             else:
                 self.pace.begin(epoch)
                 self.writer.begin(epoch, end, self.clock.now_ms())
-                message_count = self._run_epoch(epoch, begin, end, newest_offsets)
+                message_count = self._run_epoch(epoch, start, end, newest_offsets)
                 is_full = (
                     end != newest_offsets and message_count >= (self.rules.limit or math.inf) // 2
                 )
-                epoch, begin = epoch + 1, end
+                epoch, start = epoch + 1, end
             if not self.rules.drains:
                 next_poll_s = polled_s + self.pace.pause_s(is_full=is_full)
                 self._wait(next_poll_s, min_wait_s=IDLE_S if is_idle else 0.0)
@@ -266,14 +266,14 @@ class TopicStream:
         self.pace.note_poll(polled_s)
         return polled_s, newest_offsets
 
-    def _run_load_epoch(self, epoch: int, begin: Offsets, newest_offsets: Offsets) -> int:
+    def _run_load_epoch(self, epoch: int, start: Offsets, newest_offsets: Offsets) -> int:
         """Run an epoch of a first load, which leaves the offsets as they are; return the next."""
-        self.writer.begin(epoch, begin, self.clock.now_ms())
-        self._run_epoch(epoch, begin, begin, newest_offsets)
+        self.writer.begin(epoch, start, self.clock.now_ms())
+        self._run_epoch(epoch, start, start, newest_offsets)
         return epoch + 1
 
     def _next_epoch(self, newest_offsets: Offsets) -> tuple[int, Offsets]:
-        """Return the next epoch and its begin offsets.
+        """Return the next epoch and its start offsets.
 
         An epoch that an earlier run left open comes first.
         """
@@ -284,16 +284,16 @@ class TopicStream:
                 self.writer.write_first_offsets(
                     first_offsets(self.rules.starting_offsets, oldest_offsets, newest_offsets)
                 )
-            return 0, self.epoch_log.begin_offsets(0)
+            return 0, self.epoch_log.start_offsets(0)
         end = self.epoch_log.end_offsets(last_epoch)
         if not self.epoch_log.is_done(last_epoch):
             self._run_epoch(
-                last_epoch, self.epoch_log.begin_offsets(last_epoch), end, newest_offsets
+                last_epoch, self.epoch_log.start_offsets(last_epoch), end, newest_offsets
             )
         return last_epoch + 1, end
 
-    def _run_epoch(self, epoch: int, begin: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
-        message_count = self.process_epoch(ranges_between(begin, end), epoch)
+    def _run_epoch(self, epoch: int, start: Offsets, end: Offsets, newest_offsets: Offsets) -> int:
+        message_count = self.process_epoch(ranges_between(start, end), epoch)
         self.writer.finish(epoch)
         self._report(epoch, message_count, end, newest_offsets)
         return message_count
@@ -316,7 +316,7 @@ class TopicStream:
                 self._new_progress.pop()  # between epochs the newest is enough
             self._new_progress.append(progress)
 
-    def _wait_for_newest_offsets(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
+    def _wait_for_newest_offsets(self, start: Offsets, newest_offsets: Offsets) -> Offsets:
         """Wait until no newest offset lies before one that the job has read; return the newest.
 
         The stream asks the brokers again for a while.
@@ -326,7 +326,7 @@ class TopicStream:
         """
         deadline_s = self.clock.steady_seconds() + self.patience_s
         while (
-            lost_texts := vanished_partitions(begin, newest_offsets)
+            lost_texts := vanished_partitions(start, newest_offsets)
         ) and not self._lost.issuperset(lost_texts):
             if self._stopping.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
@@ -345,16 +345,16 @@ class TopicStream:
             _LOG.warning("%s; the job continues without it", "; ".join(lost_texts))
         return newest_offsets
 
-    def _with_new_partitions(self, begin: Offsets, newest_offsets: Offsets) -> Offsets:
+    def _with_new_partitions(self, start: Offsets, newest_offsets: Offsets) -> Offsets:
         """Add the oldest offsets of new partitions, so that the limit counts their messages."""
         is_known = all(
-            newest_offsets[topic].keys() <= begin.get(topic, {}).keys() for topic in newest_offsets
+            newest_offsets[topic].keys() <= start.get(topic, {}).keys() for topic in newest_offsets
         )
         if self.rules.limit is None or is_known:
-            return begin
+            return start
         oldest_offsets = self.offset_reader.offsets_at(OffsetEnd.OLDEST)
         return {
-            topic: {**oldest_offsets.get(topic, {}), **begin.get(topic, {})}
+            topic: {**oldest_offsets.get(topic, {}), **start.get(topic, {})}
             for topic in newest_offsets
         }
 

@@ -96,10 +96,10 @@ def statistics_of(
         UnsupportedTableError, CorruptFileError: as `analyze`.
     """
     figures = {column.name: ColumnFigures(column) for column in columns}
-    read = SplitRead(table, tuple(figures) or table.schema.fields.names[:1])
+    split_read = SplitRead(table, tuple(figures) or table.schema.fields.names[:1])
     splits = SplitScan(table).splits(snapshot)
     row_count = 0
-    for batch in interleaved((partial(read.read, split) for split in splits), threads):
+    for batch in interleaved((partial(split_read.read, split) for split in splits), threads):
         row_count += batch.num_rows
         for name, figure in figures.items():
             figure.add(batch.column(name))

@@ -19,7 +19,9 @@ def record_proof(
 
     Args:
         table: a table of `open_for_writing`.
-        source_text, checksum, left_out: as in `SourceProof`.
+        source_text: the source and its position.
+        checksum: the checksum of both sides, as text.
+        left_out: the columns that were not compared, each with the reason.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.

@@ -19,7 +19,7 @@ from stream_app.table.api.database_snapshots import DatabaseSnapshots, database_
 from stream_app.table.api.paimon_table import PaimonTable, Where, open_table
 from stream_app.table.storage_errors import storage_errors
 
-WAREHOUSE = "./warehouse"
+DEFAULT_WAREHOUSE = "./warehouse"
 NEWEST = "newest"
 """The word that names the latest database snapshot on a command line."""
 _SHOWN_MAX = 5
@@ -187,7 +187,7 @@ def is_kept(snapshot: DatabaseSnapshot, earliest_ids: Mapping[str, int | None]) 
 def open_database(
     name: str | os.PathLike[str],
     *,
-    warehouse: str = WAREHOUSE,
+    warehouse: str = DEFAULT_WAREHOUSE,
     file_io_options: Mapping[str, str] | None = None,
 ) -> PaimonDatabase:
     """Open a database of a warehouse, for its snapshots of all tables.

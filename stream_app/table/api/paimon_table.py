@@ -27,7 +27,7 @@ from stream_app.table.api.vector_columns import shown_batches, shown_schema
 from stream_app.table.conditions.row_filter import RowFilter, row_filter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
-    POLL_SECONDS,
+    FOLLOW_POLL_SECONDS,
     ChangelogBatch,
     ChangelogFollow,
     FollowSettings,
@@ -122,10 +122,10 @@ class PaimonTable(ChangeableTable):
         threads = reading_threads(threads, limit)
 
         def read_version(table: FileStoreTable, version_snapshot: Snapshot | None) -> SchemaAndRows:
-            read = SplitRead(table, chosen_columns(columns), _filter(where, table))
-            splits = SplitScan(table, read.row_filter).splits(version_snapshot)
-            batches = interleaved((partial(read.read, split) for split in splits), threads)
-            schema = shown_schema(table.schema.fields, read.selection.schema)
+            split_read = SplitRead(table, chosen_columns(columns), _filter(where, table))
+            splits = SplitScan(table, split_read.row_filter).splits(version_snapshot)
+            batches = interleaved((partial(split_read.read, split) for split in splits), threads)
+            schema = shown_schema(table.schema.fields, split_read.selection.schema)
             shown_rows = shown_batches(schema, batches)
             return schema, shown_rows if limit is None else first_rows(shown_rows, limit)
 
@@ -154,9 +154,9 @@ class PaimonTable(ChangeableTable):
             scan_mode: delta, changelog, diff or auto: see `ScanMode`.
             row_kind: prepend a column ``rowkind`` (+I, -U, +U, -D) and return rows of all kinds; by
                 default only added rows are returned.
-            columns: as `read`.
-            where: as `read`; it sees every row, also old ones.
-            threads: as `read`.
+            columns: names of columns, in the order of the result; None: all.
+            where: a condition on every row, also on old ones.
+            threads: the number of reading threads; None: the machine's cores, up to `THREADS_MAX`.
 
         Raises:
             UsageError: a version does not exist or has expired; or as `read`.
@@ -164,14 +164,14 @@ class PaimonTable(ChangeableTable):
         """
         mode = scan_mode_of(scan_mode)
         version_range = chosen_range(self.table, between, between_timestamps, mode)
-        read = IncrementalRead(
+        incremental_read = IncrementalRead(
             self.table,
             chosen_columns(columns),
             _filter(where, self.table),
             shows_row_kinds=row_kind,
         )
-        streams = read.streams(version_range, mode)
-        schema = shown_schema(self.table.schema.fields, read.selection.schema)
+        streams = incremental_read.streams(version_range, mode)
+        schema = shown_schema(self.table.schema.fields, incremental_read.selection.schema)
         batches = interleaved(streams, reading_threads(threads, None))
         return _reader(schema, shown_batches(schema, batches))
 
@@ -187,7 +187,7 @@ class PaimonTable(ChangeableTable):
         ignore_progress: bool | None = None,
         columns: Sequence[str] | None = None,
         where: Where | None = None,
-        poll_seconds: float = POLL_SECONDS,
+        poll_seconds: float = FOLLOW_POLL_SECONDS,
     ) -> Generator[ChangelogBatch, None, None]:
         """Stream the changes of each snapshot with their row kinds.
 
@@ -203,8 +203,8 @@ class PaimonTable(ChangeableTable):
             consumer_id: a Paimon consumer, which stores the next snapshot for at-least-once reads;
                 None: the table's ``consumer-id``.
             ignore_progress: begin at the start, even if the consumer has progress.
-            columns: as `read`.
-            where: as `read`; it sees every row, also old ones.
+            columns: names of columns, in the order of the result; None: all.
+            where: a condition on every row, also on old ones.
             poll_seconds: the pause between two polls for a further snapshot, in seconds.
 
         Raises:
@@ -215,22 +215,24 @@ class PaimonTable(ChangeableTable):
         """
         table = self.table
         if start is None and snapshot is None and timestamp is None:
-            begin = start_of_table(table.options)
+            chosen_start = start_of_table(table.options)
         else:
             time_ms = None if timestamp is None else ms_since_1970(timestamp)
-            begin = stream_start(start or "default", snapshot_id=snapshot, timestamp_ms=time_ms)
+            chosen_start = stream_start(
+                start or "default", snapshot_id=snapshot, timestamp_ms=time_ms
+            )
         if ignore_progress is None:
             ignore_progress = table.options[CONSUMER_IGNORE_PROGRESS]
         settings = FollowSettings(
-            start=begin,
+            start=chosen_start,
             end=end,
             follow=follow,
             consumer_id=consumer_id or table.options[CONSUMER_ID] or None,
             ignore_progress=ignore_progress,
             poll_seconds=poll_seconds,
         )
-        read = StreamRead(table, chosen_columns(columns), _filter(where, table))
-        return changelog_batches(ChangelogFollow(read, settings))
+        stream_read = StreamRead(table, chosen_columns(columns), _filter(where, table))
+        return changelog_batches(ChangelogFollow(stream_read, settings))
 
     def system(
         self,
@@ -249,9 +251,9 @@ class PaimonTable(ChangeableTable):
 
         Args:
             snapshot: the number of the version whose files, statistics or rows are shown.
-            tag: as `read`.
-            timestamp: as `read`.
-            watermark: as `read`.
+            tag: the name of a tag.
+            timestamp: a time, of which the latest version that is not later counts.
+            watermark: the watermark that the version has at least.
 
         Raises:
             UsageError: the system table or the version does not exist.

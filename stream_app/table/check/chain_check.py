@@ -36,7 +36,7 @@ def changelog_findings(
     Args:
         changelogs: their numbers in ascending order.
         earliest_snapshot_id: the number of the table's earliest snapshot; None without snapshots.
-        hints: as `hint_findings`.
+        hints: the numbers in LATEST and EARLIEST; None if absent or unreadable.
     """
     snapshot_ids = list(changelogs)
     if (

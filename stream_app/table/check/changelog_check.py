@@ -95,14 +95,20 @@ class ChangelogCheck:
         return self.changelog_replay.table
 
     def _bucket_differences(self, bucket_replay: BucketReplay) -> RowDifferences | None:
-        compared_files = {*bucket_replay.base_files, *bucket_replay.changes, *bucket_replay.last}
+        compared_files = {
+            *bucket_replay.base_files,
+            *bucket_replay.changes,
+            *bucket_replay.last_files,
+        }
         if not self._table.merges_by_vectors:  # deletion vectors change a file's rows
             replayed_files = [*bucket_replay.base_files, *bucket_replay.changes]
-            compared_files = changed_files(self._table.key_of, replayed_files, bucket_replay.last)
+            compared_files = changed_files(
+                self._table.key_of, replayed_files, bucket_replay.last_files
+            )
         table_rows = merged_rows(
             self._table,
-            self._file_reader(self.changelog_replay.last, bucket_replay.bucket_id),
-            [file for file in bucket_replay.last if file in compared_files],
+            self._file_reader(self.changelog_replay.last_snapshot, bucket_replay.bucket_id),
+            [file for file in bucket_replay.last_files if file in compared_files],
         )
         return compare_rows(
             self._table,
@@ -182,7 +188,7 @@ class ChangelogCheck:
 
     @cached_property
     def _vectors(self) -> dict[int, dict[BucketId, BucketVectors]]:
-        versions = (self.changelog_replay.base_snapshot, self.changelog_replay.last)
+        versions = (self.changelog_replay.base_snapshot, self.changelog_replay.last_snapshot)
         return {
             version.snapshot_id: deletion_vectors(self._table, version)
             for version in versions

@@ -28,7 +28,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
 
-EMPTY_TABLE = 0
+BEFORE_FIRST_SNAPSHOT = 0
 """Number of the version before the first snapshot."""
 
 
@@ -48,17 +48,19 @@ class VersionChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRange:
-    """The changes after `base_id`, up to `last`."""
+    """The changes after `base_id`, up to `last_id`."""
 
     base_id: int
-    last: int
+    last_id: int
 
     def __str__(self) -> str:
         first = self.base_id + 1
-        numbers = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
+        numbers = (
+            f"snapshots {first} to {self.last_id}" if first < self.last_id else f"snapshot {first}"
+        )
         base_text = (
             ""
-            if self.base_id == EMPTY_TABLE
+            if self.base_id == BEFORE_FIRST_SNAPSHOT
             else f", on top of the rows of snapshot {self.base_id}"
         )
         return numbers + base_text
@@ -73,20 +75,24 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
     """
     if not changes:
         return "there are no snapshots"
-    last = changes[-1]
-    if last.unrecorded:
-        return f"snapshot {last.snapshot_id} {last.unrecorded}"
-    first = last
-    for before in reversed(changes[:-1]):
-        is_next = before.snapshot_id + 1 == first.snapshot_id
-        if not is_next or before.unrecorded or before.producer != last.producer:
+    last_version = changes[-1]
+    if last_version.unrecorded:
+        return f"snapshot {last_version.snapshot_id} {last_version.unrecorded}"
+    first_version = last_version
+    for version in reversed(changes[:-1]):
+        is_next = version.snapshot_id + 1 == first_version.snapshot_id
+        if not is_next or version.unrecorded or version.producer != last_version.producer:
             break
-        first = before
-    base_min = first.snapshot_id - 1
-    starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if base_min <= base < last.snapshot_id]
+        first_version = version
+    base_min = first_version.snapshot_id - 1
+    starts = [
+        base
+        for base in (BEFORE_FIRST_SNAPSHOT, *sorted(bases))
+        if base_min <= base < last_version.snapshot_id
+    ]
     if not starts:
         return "there is no earlier version whose rows it could begin with"
-    return ReplayRange(base_id=starts[0], last=last.snapshot_id)
+    return ReplayRange(base_id=starts[0], last_id=last_version.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +108,7 @@ class BucketReplay:
     bucket_id: BucketId
     base_files: Sequence[DataFileMeta]
     changes: Sequence[DataFileMeta]
-    last: Sequence[DataFileMeta]
+    last_files: Sequence[DataFileMeta]
     numbers_go_back: bool = False
 
 
@@ -114,7 +120,7 @@ class ChangelogReplay:
         producer: the ``changelog-producer`` of all its snapshots.
         base_snapshot: the version with whose rows it begins; None: it begins without rows.
         changes: the snapshots and long-lived changelogs whose changes it applies, in order.
-        last: the version whose rows must result.
+        last_snapshot: the version whose rows must result.
     """
 
     table: FileStoreTable
@@ -122,7 +128,7 @@ class ChangelogReplay:
     range: ReplayRange
     base_snapshot: Snapshot | None
     changes: tuple[Snapshot, ...]
-    last: Snapshot
+    last_snapshot: Snapshot
 
     @property
     def is_by_sequence_number(self) -> bool:
@@ -146,16 +152,17 @@ class ChangelogReplay:
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        base, last = self._files_by_bucket(self.base_snapshot), self._files_by_bucket(self.last)
+        base_files = self._files_by_bucket(self.base_snapshot)
+        last_files = self._files_by_bucket(self.last_snapshot)
         changes, backward_buckets = self._changes_by_bucket()
-        buckets = sorted(base.keys() | last.keys() | changes.keys())
+        buckets = sorted(base_files.keys() | last_files.keys() | changes.keys())
         for done, bucket_id in enumerate(buckets):
             progress("buckets replayed", done, len(buckets))
             yield BucketReplay(
                 bucket_id=bucket_id,
-                base_files=base.get(bucket_id, ()),
+                base_files=base_files.get(bucket_id, ()),
                 changes=changes.get(bucket_id, ()),
-                last=last.get(bucket_id, ()),
+                last_files=last_files.get(bucket_id, ()),
                 numbers_go_back=bucket_id in backward_buckets,
             )
         progress("buckets replayed", len(buckets), len(buckets))
@@ -294,7 +301,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
     )
     if isinstance(snapshot_range, str):
         return snapshot_range
-    producer = producer_traits(producers[snapshot_range.last])
+    producer = producer_traits(producers[snapshot_range.last_id])
     if not traits_of(engine).keeps_newest and not producer.by_compaction:
         return f"rows are merged by merge-engine = {engine}"
     return ChangelogReplay(
@@ -305,7 +312,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         changes=tuple(
             snapshot
             for snapshot_id, snapshot in changes.items()
-            if snapshot_range.base_id < snapshot_id <= snapshot_range.last
+            if snapshot_range.base_id < snapshot_id <= snapshot_range.last_id
         ),
-        last=changes[snapshot_range.last],
+        last_snapshot=changes[snapshot_range.last_id],
     )

@@ -38,6 +38,16 @@ from stream_app.table.write.postponed_rows import SHARES
 
 RUN_ROWS = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
+FORGOTTEN_DELETES = (
+    "rows that only the table has: with sequence.field an older row comes back when a compaction "
+    "has forgotten the delete that was newer"
+)
+"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
+NUMBERS_GO_BACK = (
+    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
+    "or a job began again after a compaction had dropped the delete with the highest number"
+)
+"""Undecidable too: the dropped delete would be newer than the row that came after it."""
 
 
 class ComparedRows(Protocol):
@@ -229,18 +239,6 @@ def deletes_of(
                 yield (*bucket_id, rows.set_column(index, rows.schema.field(index), deletes))
 
 
-FORGOTTEN_DELETES = (
-    "rows that only the table has: with sequence.field an older row comes back when a compaction "
-    "has forgotten the delete that was newer"
-)
-"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
-NUMBERS_GO_BACK = (
-    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
-    "or a job began again after a compaction had dropped the delete with the highest number"
-)
-"""Undecidable too: the dropped delete would be newer than the row that came after it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifferences:
     """Counts of differing rows.
@@ -276,11 +274,13 @@ def compare_rows(
     missing_count = wrong_count = unexpected_count = 0
     example = ""
     for difference in differences(table.layout(), expected_rows, stored_rows):
-        unexpected_rows = difference.added if reports_unexpected else difference.added[:0]
-        missing_count += len(difference.removed)
-        wrong_count += len(difference.changed)
+        unexpected_rows = (
+            difference.added_indices if reports_unexpected else difference.added_indices[:0]
+        )
+        missing_count += len(difference.removed_indices)
+        wrong_count += len(difference.changed_indices)
         unexpected_count += len(unexpected_rows)
-        for indices in (difference.removed, difference.changed, unexpected_rows):
+        for indices in (difference.removed_indices, difference.changed_indices, unexpected_rows):
             if len(indices) and not example:
                 row = difference.batch.slice(int(difference.order[indices[0]]), 1)
                 keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]

@@ -61,6 +61,10 @@ PART_ROWS = 1 << 20
 """Rows whose keys are compared at a time."""
 _PARTS_MAX = 256
 """The maximum number of parts of the keys, because each part is an open file."""
+_HASH_INDEX_FIX = (
+    "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
+    "rewrite the partition (INSERT OVERWRITE)"
+)
 
 
 def cross_partition_findings(
@@ -245,12 +249,6 @@ class DoubledKeySearch:
                     example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
                 count += extra_rows
         return count, example
-
-
-_HASH_INDEX_FIX = (
-    "roll the table back to a snapshot or tag before it: stream-app rollback-to; or let Paimon "
-    "rewrite the partition (INSERT OVERWRITE)"
-)
 
 
 def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:

@@ -68,8 +68,8 @@ class CheckReport:
             rows.
         replayed: which changes were replayed.
         left_out: parts that could not be checked, with the reason.
-        unread: files of a format that stream_app cannot read, with the reason.
-        damaged: versions that cannot be read completely; empty if all can.
+        unread_files: files of a format that stream_app cannot read, with the reason.
+        damaged_versions: versions that cannot be read completely; empty if all can.
         fix: the next step to repair all damage.
     """
 
@@ -79,8 +79,8 @@ class CheckReport:
     row_count: int = 0
     replayed: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-    damaged: str = ""
+    unread_files: list[str] = field(default_factory=list)
+    damaged_versions: str = ""
     fix: str = ""
 
 
@@ -111,7 +111,7 @@ class TableCheck:
                 yielded.add(identity)
                 yield self._with_needs(finding)
         if self._lost_versions and self._needs is not None:
-            self.report.damaged = needs_text(self._lost_versions)
+            self.report.damaged_versions = needs_text(self._lost_versions)
             versions = self._needs.versions
             self.report.fix = next_step(
                 self.table.location, versions, self._lost_versions, self._lost_versions
@@ -329,7 +329,7 @@ class _FileCheck:
         try:
             findings = findings_of()
         except UnsupportedTableError as error:
-            self.report.unread.append(f"{path}: {error.problem}")
+            self.report.unread_files.append(f"{path}: {error.problem}")
             return []
         except CorruptFileError as error:
             findings = [unreadable(error, path)]

@@ -24,6 +24,10 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 
 _LOG = logging.getLogger(__name__)
+_IDLE_WAIT_S, _IDLE_WAIT_MAX_S = 10.0, 600.0
+"""Waits of an idle job between two attempts to catch up: the first, which doubles, and the longest.
+"""
+_CATCH_UP_FIX = "remove the cause, which the log names; the job then catches up"
 
 
 @dataclass(slots=True)
@@ -43,7 +47,7 @@ class ListedPartitions:
         is_listed = bool(table.schema.partition_keys) and table.options[METASTORE_PARTITIONED_TABLE]
         if table.branch or not is_listed:
             return
-        self._due |= {change.partition for change in changes if change.added} - self._listed
+        self._due |= {change.partition for change in changes if change.added_files} - self._listed
         if not self._due:
             return
         partitions = [_describe_partition(table, partition) for partition in sorted(self._due)]
@@ -64,12 +68,6 @@ class ListedPartitions:
 def _describe_partition(table: FileStoreTable, partition: bytes) -> CatalogPartition:
     folder = table.paths.partition_folder(partition).removeprefix(f"{table.location}/")
     return CatalogPartition(tuple(table.paths.partition_spec(partition).values()), folder)
-
-
-_IDLE_WAIT_S, _IDLE_WAIT_MAX_S = 10.0, 600.0
-"""Waits of an idle job between two attempts to catch up: the first, which doubles, and the longest.
-"""
-_CATCH_UP_FIX = "remove the cause, which the log names; the job then catches up"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,12 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
         total_buckets: the option ``bucket``, for changes that do not name the number of buckets.
     """
     removed_entries = (
-        _entries(total_buckets, FileKind.DELETE, change, change.removed)
+        _entries(total_buckets, FileKind.DELETE, change, change.removed_files)
         for change in bucket_changes
     )
     added_entries = (
-        _entries(total_buckets, FileKind.ADD, change, change.added) for change in bucket_changes
+        _entries(total_buckets, FileKind.ADD, change, change.added_files)
+        for change in bucket_changes
     )
     changelog_entries = (
         _entries(total_buckets, FileKind.ADD, change, change.changelog) for change in bucket_changes

@@ -46,7 +46,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
-from stream_app.table.commit.record_sums import with_copied_proof, with_row_sums
+from stream_app.table.commit.next_sum_record import with_copied_proof, with_row_sums
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -72,7 +72,7 @@ class CompactOutcome:
 
 @dataclass(slots=True)
 class FileStoreCommit:
-    """The commits of one user.
+    """The publication of one commit user's changes as snapshots, against concurrent writers.
 
     Attributes:
         commit_history: the known snapshot and this writer's commits. A commit on top of the known
@@ -118,7 +118,7 @@ class FileStoreCommit:
             are_overtaken: whether other writers changed these buckets after the compactions began,
                 and the known snapshot has their changes.
         """
-        if not any(change.removed for change in committable.changes):
+        if not any(change.removed_files for change in committable.changes):
             return CompactOutcome()
         changes = changes_of_buckets(committable.changes, self.table.options.bucket)
         plan = PlannedSnapshot(
@@ -160,7 +160,7 @@ class FileStoreCommit:
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
         buckets = committable.changes
-        assert not any(change.changelog or change.removed for change in buckets)
+        assert not any(change.changelog or change.removed_files for change in buckets)
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
@@ -190,7 +190,7 @@ class FileStoreCommit:
             partitions: serialized partitions; a partition without files is harmless.
             identifier: the commit identifier. A stream gives the identifier of its newest commit. A
                 caller with its own commit user may give `BATCH_COMMIT_IDENTIFIER`.
-            check: as `overwrite`.
+            check: gets the deleted files in each attempt, and may raise CommitConflictError.
 
         Raises:
             CommitConflictError, CommitError: as `overwrite`.

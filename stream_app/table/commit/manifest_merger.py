@@ -70,13 +70,13 @@ class ManifestMerger:
         }
         buckets = {BucketId(identity.partition, identity.bucket) for identity in deleted_files}
         scan = FileStoreScan(self.table)
-        unchanged: list[ManifestFileMeta] = []
+        unchanged_metas: list[ManifestFileMeta] = []
 
         def remaining_entries() -> Iterator[ManifestEntry]:
             for meta in metas:
                 must_change = meta.file_name in rewritten
                 if not must_change and not scan.may_hold(meta, buckets):
-                    unchanged.append(meta)
+                    unchanged_metas.append(meta)
                     continue
                 added_entries = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
                 kept_entries = [
@@ -85,10 +85,10 @@ class ManifestMerger:
                 if must_change or len(kept_entries) < len(added_entries):
                     yield from kept_entries
                 else:
-                    unchanged.append(meta)
+                    unchanged_metas.append(meta)
 
         merged_metas = self.table.manifests.write_manifests(remaining_entries())
-        return unchanged + merged_metas
+        return unchanged_metas + merged_metas
 
     def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
         return self.table.manifests.read_manifest(meta.file_name, meta.file_size)

@@ -48,8 +48,8 @@ def epochs_as_of(
     """
     if latest_snapshot is None:
         return {}
-    older = snapshots.backwards(begin=latest_snapshot.snapshot_id - 1)
-    return epochs_of(recording(chain([latest_snapshot], older)))
+    older_snapshots = snapshots.backwards(start=latest_snapshot.snapshot_id - 1)
+    return epochs_of(recording(chain([latest_snapshot], older_snapshots)))
 
 
 def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | None:
@@ -90,11 +90,11 @@ def _latest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:
     walked_id = 0
     while (latest_id := snapshots.latest_id()) is not None and latest_id > walked_id:
         new_snapshots = []
-        for snapshot in snapshots.backwards(begin=latest_id, down_to=walked_id + 1):
+        for snapshot in snapshots.backwards(start=latest_id, down_to=walked_id + 1):
             new_snapshots.append(snapshot)
             if EPOCHS_PROPERTY in (snapshot.properties or {}):
                 return chain(
-                    new_snapshots, walked or snapshots.backwards(begin=snapshot.snapshot_id - 1)
+                    new_snapshots, walked or snapshots.backwards(start=snapshot.snapshot_id - 1)
                 )
         walked, walked_id = [*new_snapshots, *walked], latest_id
     return walked

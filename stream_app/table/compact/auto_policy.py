@@ -94,7 +94,7 @@ class AutoPolicy:
     def note_epoch(self, changes: Iterable[BucketChange], now_s: float) -> None:
         """Note an epoch's flushes and its end (s, steady clock), and update the budget."""
         for change in changes:
-            for file in change.added:
+            for file in change.added_files:
                 self._note_flush(change.bucket_id, file.file_size)
         if self._epoch_end_s is not None and self._epoch_flushes:
             self._earlier_epochs.append((now_s - self._epoch_end_s, self._epoch_flushes))
@@ -117,7 +117,7 @@ class AutoPolicy:
 
     def note_compacted(self, change: BucketChange) -> None:
         """Note the bytes that a compaction wrote, and its duration."""
-        self._written_bytes += sum(file.file_size for file in change.written)
+        self._written_bytes += sum(file.file_size for file in change.written_files)
         self._written_s += change.seconds
 
     def text_of(self, bucket_id: BucketId) -> str | None:

@@ -41,11 +41,11 @@ class FullBounds:
 
     Attributes:
         buckets: in tables with levels, the buckets that still need a compaction.
-        last_snapshot: in tables without levels, the last snapshot whose files are compacted.
+        last_snapshot_id: in tables without levels, the last snapshot whose files are compacted.
     """
 
     buckets: set[BucketId]
-    last_snapshot: int
+    last_snapshot_id: int
 
 
 class CompactCoordinator(Protocol):

@@ -196,7 +196,7 @@ class CompactionTally:
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
         """Count an epoch's committed files."""
         for change in changes:
-            self.flushed_bytes += sum(file.file_size for file in change.added)
+            self.flushed_bytes += sum(file.file_size for file in change.added_files)
 
     def add_compactions(self, reports: Collection[CompactionReport]) -> None:
         """Count committed compactions."""

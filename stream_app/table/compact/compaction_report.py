@@ -53,8 +53,8 @@ def compaction_report(
     partition: str, unit: CompactUnit, change: BucketChange, policy: str | None = None
 ) -> CompactionReport:
     """Return the report of a finished compaction."""
-    added_names = {file.file_name for file in change.added}
-    read_files = [file for file in change.removed if file.file_name not in added_names]
+    added_names = {file.file_name for file in change.added_files}
+    read_files = [file for file in change.removed_files if file.file_name not in added_names]
     return CompactionReport(
         partition=partition,
         bucket=change.bucket,
@@ -63,9 +63,9 @@ def compaction_report(
         output_level=unit.output_level,
         files_in=len(read_files),
         bytes_in=sum(file.file_size for file in read_files),
-        files_out=len(change.written),
-        bytes_out=sum(file.file_size for file in change.written),
-        upgraded=len(change.removed) - len(read_files),
+        files_out=len(change.written_files),
+        bytes_out=sum(file.file_size for file in change.written_files),
+        upgraded=len(change.removed_files) - len(read_files),
         seconds=round(change.seconds, 3),
         policy=policy,
     )

@@ -221,7 +221,8 @@ def index_pruning(
     """Return the pruning of a condition; None if no index can help.
 
     Args:
-        unknown_indexes: see `IndexPruning`; one set for each read or plan.
+        unknown_indexes: gets the columns with an index of an unknown kind, each of which is logged
+            once; one set for each read or plan.
     """
     if row_filter is None or row_filter.predicate is None:
         return None

@@ -22,7 +22,7 @@ from stream_app.model.files.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import Predicate, column_names, possible_values, to_expression
-from stream_app.predicate.predicate_functions import FUNCTIONS
+from stream_app.predicate.predicate_functions import CONDITION_FUNCTIONS
 
 _KEYS_MAX = 1000
 """The number of keys beyond which most buckets have one of the keys, so that pruning is useless."""
@@ -51,7 +51,7 @@ def row_filter(where: str | pc.Expression, schema: TableSchema) -> RowFilter:
         UsageError: the condition is wrong; the error shows where.
     """
     if isinstance(where, str):
-        return predicate_filter(parse_predicate(where, schema.fields, FUNCTIONS), schema)
+        return predicate_filter(parse_predicate(where, schema.fields, CONDITION_FUNCTIONS), schema)
     return RowFilter(where, _columns_of(where, arrow_schema(schema.fields)))
 
 

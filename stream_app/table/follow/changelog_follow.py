@@ -33,7 +33,7 @@ from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.upkeep.announcements import is_announced, is_complete, is_rolled_back
 
-POLL_SECONDS = 0.5
+FOLLOW_POLL_SECONDS = 0.5
 _ONE_SNAPSHOT = StepLimits(max_snapshots=1)
 
 
@@ -72,7 +72,7 @@ class FollowSettings:
     follow: bool = False
     consumer_id: str | None = None
     ignore_progress: bool = False
-    poll_seconds: float = POLL_SECONDS
+    poll_seconds: float = FOLLOW_POLL_SECONDS
 
     def __post_init__(self) -> None:
         if self.poll_seconds <= 0:
@@ -125,14 +125,14 @@ class ChangelogFollow:
             step = self._scan.step(self._position, _ONE_SNAPSHOT)
             # Check after planning the step, so that a rewritten snapshot does not count as the next
             # one.
-            self._check_last_read(step.begin)
-            if step.end != step.begin:
+            self._check_last_read(step.start)
+            if step.end != step.start:
                 self._last_name = snapshot_name(self._table.snapshots, step.end.last_read)
             if step.splits:
                 yield step
             self._position = step.end
             self._write_progress(step.end)
-            if step.end == step.begin:
+            if step.end == step.start:
                 if not self._settings.follow or self._is_stopped():
                     return
                 self._table.clock.sleep(self._settings.poll_seconds)

@@ -91,7 +91,7 @@ class StreamOffsetPlanner:
         """
         step = StreamScan(self.table).step(self._position(offset), self.limits)
         row_count = sum(split.split.row_count for split in step.splits)
-        return NextOffset(offset if step.end == step.begin else self._offset(step.end), row_count)
+        return NextOffset(offset if step.end == step.start else self._offset(step.end), row_count)
 
     def splits(self, start: Offset, end: Offset) -> list[StreamSplit]:
         """Return the splits between two offsets; each call returns the same splits.

@@ -129,7 +129,7 @@ class StreamScan:
                     )
                 return self._full_position(max(start.snapshot_id, earliest_id))
 
-    def step(self, begin: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
+    def step(self, start: StreamPosition, limits: StepLimits = NO_LIMITS) -> StreamStep:
         """Return the splits to read from a position on.
 
         Raises:
@@ -137,7 +137,7 @@ class StreamScan:
                 first readable snapshot.
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        position = begin
+        position = start
         admitted_splits = AdmittedSplits(limits)
         next_splits: list[StreamSplit] = []
         while not admitted_splits.is_full:
@@ -151,16 +151,16 @@ class StreamScan:
                 position = position.after(count)
                 break
             position = position.next_snapshot()
-        return StreamStep(begin=begin, end=position, splits=tuple(next_splits))
+        return StreamStep(start=start, end=position, splits=tuple(next_splits))
 
-    def splits(self, begin: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
+    def splits(self, start: StreamPosition, end: StreamPosition) -> list[StreamSplit]:
         """Return the splits between two positions that steps returned.
 
         Raises:
             UsageError: a snapshot between them has expired.
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        position = begin
+        position = start
         chosen_splits: list[StreamSplit] = []
         while position.is_before(end):
             splits = self._splits_of(position)
@@ -171,8 +171,8 @@ class StreamScan:
                     fix="begin again, because a table that was rolled back or recreated reuses its "
                     "numbers",
                 )
-            stop = end.index if position.is_in(end) else len(splits)
-            chosen_splits += splits[position.index : stop]
+            end_index = end.index if position.is_in(end) else len(splits)
+            chosen_splits += splits[position.index : end_index]
             position = position.next_snapshot()
         return chosen_splits
 

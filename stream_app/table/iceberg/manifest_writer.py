@@ -73,7 +73,7 @@ class ManifestWriter:
     Attributes:
         first_row_id: the row id of the first row that the version adds; None: the Iceberg format
             has no row ids.
-        written: the manifests that were written.
+        written_manifests: the manifests that were written.
     """
 
     iceberg_files: IcebergFiles
@@ -83,12 +83,12 @@ class ManifestWriter:
     snapshot_id: int
     sequence_number: int
     first_row_id: int | None
-    written: list[IcebergManifest] = field(default_factory=list)
+    written_manifests: list[IcebergManifest] = field(default_factory=list)
 
     @property
     def written_paths(self) -> list[str]:
         """The paths of the manifests that were written."""
-        return [manifest.path for manifest in self.written]
+        return [manifest.path for manifest in self.written_manifests]
 
     def write(
         self,
@@ -153,5 +153,5 @@ class ManifestWriter:
         if content is ManifestContent.DATA:
             manifest = replace(manifest, first_row_id=self.first_row_id)
         self.live_key_cache.note(manifest, entries)
-        self.written.append(manifest)
+        self.written_manifests.append(manifest)
         return manifest

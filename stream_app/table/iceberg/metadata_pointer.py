@@ -101,7 +101,7 @@ class PointedTable:
             return None
         metadata = self.iceberg_files.read_version(self._number(pointed_path))
         previous_paths = () if metadata is None else tuple(path for path, _ in metadata.older_files)
-        latest_snapshot_id = None if metadata is None else metadata.current.snapshot_id
+        latest_snapshot_id = None if metadata is None else metadata.current_snapshot.snapshot_id
         return CatalogState((pointed_path, *reversed(previous_paths)), latest_snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
@@ -133,7 +133,7 @@ class PointedTable:
         return PointedVersion(
             path=self.iceberg_files.version_path(metadata.version),
             home=self.iceberg_files.folder.rpartition("/")[0],
-            schema=self.table.known_schemas()(metadata.current.schema_id),
+            schema=self.table.known_schemas()(metadata.current_snapshot.schema_id),
             table_uuid=metadata.table_uuid,
         )
 

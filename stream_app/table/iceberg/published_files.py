@@ -25,7 +25,7 @@ def published_files(
     """
     schema_of = table.known_schemas()
     files: dict[str, IcebergFile] = {}
-    for path, entry in changes.added.items():
+    for path, entry in changes.added_entries.items():
         if entry.file.delete_row_count:
             raise UnsupportedTableError(
                 f"a file above level 0 has {entry.file.delete_row_count} rows that delete others, "

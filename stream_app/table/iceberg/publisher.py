@@ -57,7 +57,7 @@ from stream_app.table.iceberg.version_history import (
     delete_unnamed_files,
     older_files,
     schema_json,
-    schemas_of,
+    schemas_at,
 )
 from stream_app.table.iceberg.version_updates import (
     VersionUpdate,
@@ -192,8 +192,8 @@ class IcebergPublisher:
         """Try `bring_up_to` once; False if another writer published the next version first."""
         base = self._latest_metadata()
         update = None
-        if base is not None and self._has_current_form(base) and self._planner.exists(base.current):
-            if base.current.snapshot_id >= snapshot.snapshot_id:
+        if base and self._has_current_form(base) and self._planner.exists(base.current_snapshot):
+            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
             update = self._planner.delta_update(base, snapshot)
@@ -209,17 +209,17 @@ class IcebergPublisher:
         snapshots, tags = self._tag_reader.retain(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older = older_files(self.iceberg_files, base, self.table.options, self._catalog)
-        version = base.version + 1
-        renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
+        older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
+        newer_version = replace(base, version=base.version + 1, older_files=older_paths)
+        renewed = replace(newer_version, snapshots=snapshots, tags=tags)
         if self.iceberg_files.publish(renewed):
             self._finish_publication(base, renewed)
 
     def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        dropped = delete_unnamed_files(self.iceberg_files, base, metadata)
-        if dropped and publishes_vectors(self.table.options):
+        drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
+        if drops_snapshots and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
     def _latest_metadata(self) -> IcebergMetadata | None:
@@ -261,7 +261,7 @@ class IcebergPublisher:
         )
         added_files = published_files(self.table, update.changes, first_row_id)
         manifests = writer.write(
-            ManifestContent.DATA, update.manifests, added_files, update.changes.removed
+            ManifestContent.DATA, update.manifests, added_files, update.changes.removed_paths
         )
         manifests += self._vector_manifests(writer, update, snapshot)
         added_row_count = sum(file.row_count for file in added_files.values())
@@ -315,7 +315,7 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_of(self.table, base if self._is_of_table(base) else None, snapshots),
+            schemas=schemas_at(self.table, base if self._is_of_table(base) else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,

@@ -68,7 +68,7 @@ def reader_lag(table: FileStoreTable) -> ReaderLag | None:
     else:
         where, version = "Iceberg's metadata", iceberg_files.latest_version()
         metadata = None if version is None else iceberg_files.read_version(version)
-        published = None if metadata is None else metadata.current.snapshot_id
+        published = None if metadata is None else metadata.current_snapshot.snapshot_id
     latest_age_ms = max(0, table.clock.now_ms() - latest_snapshot.time_ms)
     return ReaderLag(
         where=where,

@@ -102,9 +102,9 @@ class RestCatalogTable:
             return None
         if table.metadata.location != self.table.location:
             raise another_table_error(".".join(self.identifier))
-        older = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
+        older_paths = tuple(entry.metadata_file for entry in reversed(table.metadata.metadata_log))
         latest_snapshot_id = table.metadata.current_snapshot_id
-        return CatalogState((table.metadata_location, *older), latest_snapshot_id)
+        return CatalogState((table.metadata_location, *older_paths), latest_snapshot_id)
 
     def bring_up_to(self, metadata: IcebergMetadata) -> None:
         """Update the catalog's table to the published version.
@@ -158,7 +158,9 @@ class RestCatalogTable:
         """Send the updates from the catalog's state to a version, if any, in one request."""
         if str(published_table.metadata.table_uuid) != metadata.table_uuid:
             raise another_table_error(".".join(self.identifier))
-        if next_numbers := _next_numbers_if_behind(published_table.metadata, metadata.current):
+        if next_numbers := _next_numbers_if_behind(
+            published_table.metadata, metadata.current_snapshot
+        ):
             raise CatalogAheadError(next_numbers, where=".".join(self.identifier))
         tags = self._tags_to_publish(published_table.metadata, metadata)
         updates = tuple(
@@ -225,7 +227,7 @@ def _must_be_sent(
     A catalog accepts only sequence numbers above its last one. The latest snapshot is sent in any
     case, so that the server reports a problem with it.
     """
-    is_latest = snapshot.snapshot_id == metadata.current.snapshot_id
+    is_latest = snapshot.snapshot_id == metadata.current_snapshot.snapshot_id
     return is_latest or snapshot.sequence_number > published.last_sequence_number
 
 
@@ -313,7 +315,7 @@ def _schema_updates(
         if catalog_schema_id not in known_ids:
             known_ids.add(catalog_schema_id)
             yield AddSchemaUpdate(schema=schema.model_copy(update={"schema_id": catalog_schema_id}))
-    _, current_schema_id = schemas[metadata.current.schema_id]
+    _, current_schema_id = schemas[metadata.current_snapshot.schema_id]
     if current_schema_id != published.current_schema_id:
         yield SetCurrentSchemaUpdate(schema_id=current_schema_id)
 
@@ -345,7 +347,7 @@ def _ref_updates(
     published: TableMetadata, metadata: IcebergMetadata, replaced_ids: Collection[int]
 ) -> Iterator[TableUpdate]:
     """Yield updates of the main branch and of tags; tags of replaced snapshots are already gone."""
-    current_id = metadata.current.snapshot_id
+    current_id = metadata.current_snapshot.snapshot_id
     if published.current_snapshot_id != current_id or replaced_ids:
         yield SetSnapshotRefUpdate(
             ref_name=_MAIN, type=SnapshotRefType.BRANCH, snapshot_id=current_id

@@ -65,7 +65,10 @@ def older_files(
     """Return the older metadata files that stay beside the next version's, oldest first."""
     if base_metadata is None:
         return ()
-    newest_file = (iceberg_files.version_path(base_metadata.version), base_metadata.current.time_ms)
+    newest_file = (
+        iceberg_files.version_path(base_metadata.version),
+        base_metadata.current_snapshot.time_ms,
+    )
     older_versions = (*base_metadata.older_files, newest_file)
     if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
         return older_versions
@@ -117,7 +120,7 @@ def schema_json(schema: TableSchema) -> dict[str, Any]:
     return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
 
 
-def schemas_of(
+def schemas_at(
     table: FileStoreTable,
     base_metadata: IcebergMetadata | None,
     snapshots: Sequence[IcebergSnapshot],

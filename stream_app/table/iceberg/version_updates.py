@@ -55,7 +55,7 @@ class VersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class VersionUpdatePlanner:
-    """A planner of one table's updates."""
+    """The decision which files an Iceberg version adds to the previous one and removes from it."""
 
     table: FileStoreTable
     iceberg_files: IcebergFiles
@@ -76,12 +76,14 @@ class VersionUpdatePlanner:
         """Return the update by the changes since `base_metadata`; None if changes are missing."""
         scan, snapshots = FileStoreScan(self.table), self.table.snapshots
         try:
-            ids_between = range(base_metadata.current.snapshot_id + 1, snapshot.snapshot_id)
+            ids_between = range(
+                base_metadata.current_snapshot.snapshot_id + 1, snapshot.snapshot_id
+            )
             snapshots_since = [*map(snapshots.snapshot, ids_between), snapshot]
             entries = [
                 entry for snapshot_since in snapshots_since for entry in scan.delta(snapshot_since)
             ]
-            manifests = self.iceberg_files.read_list(base_metadata.current.manifest_list)
+            manifests = self.iceberg_files.read_list(base_metadata.current_snapshot.manifest_list)
         except (FileNotFoundError, CorruptFileError):
             return None
         changes = self._changes(entries)
@@ -143,14 +145,21 @@ def snapshot_summary(
         manifest for manifest in manifests if manifest.content is ManifestContent.DATA
     ]
     written_manifests = [
-        manifest for manifest in writer.written if manifest.content is ManifestContent.DATA
+        manifest
+        for manifest in writer.written_manifests
+        if manifest.content is ManifestContent.DATA
     ]
-    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
     counts = {
-        "added-data-files": sum(manifest.files[added] for manifest in written_manifests),
-        "added-records": sum(manifest.rows[added] for manifest in written_manifests),
-        "deleted-data-files": sum(manifest.files[deleted] for manifest in written_manifests),
-        "deleted-records": sum(manifest.rows[deleted] for manifest in written_manifests),
+        "added-data-files": sum(
+            manifest.files[EntryStatus.ADDED] for manifest in written_manifests
+        ),
+        "added-records": sum(manifest.rows[EntryStatus.ADDED] for manifest in written_manifests),
+        "deleted-data-files": sum(
+            manifest.files[EntryStatus.DELETED] for manifest in written_manifests
+        ),
+        "deleted-records": sum(
+            manifest.rows[EntryStatus.DELETED] for manifest in written_manifests
+        ),
         "total-data-files": sum(manifest.live_files for manifest in data_manifests),
         "total-records": sum(manifest.live_rows for manifest in data_manifests),
         "total-delete-files": sum(
@@ -165,11 +174,13 @@ def snapshot_summary(
         follows_previous and snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
     )
     has_vectors = any(
-        manifest.files[added] for manifest in writer.written if manifest not in written_manifests
+        manifest.files[EntryStatus.ADDED]
+        for manifest in writer.written_manifests
+        if manifest not in written_manifests
     )
     operation_name = snapshot_operation(
-        has_added=bool(update.changes.added),
-        has_removed=bool(update.changes.removed) or has_vectors or update.replaces,
+        has_added=bool(update.changes.added_entries),
+        has_removed=bool(update.changes.removed_paths) or has_vectors or update.replaces,
         keeps_rows=keeps_rows,
     )
     texts = {name: str(count) for name, count in counts.items()}

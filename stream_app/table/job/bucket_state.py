@@ -266,7 +266,7 @@ class KeyIndexState(BucketState):
             return None
         latest_id = known_id if latest_snapshot is None else latest_snapshot.snapshot_id
         earliest_read_id = latest_id + 1
-        for snapshot in self.table.snapshots.backwards(begin=latest_id, down_to=known_id + 1):
+        for snapshot in self.table.snapshots.backwards(start=latest_id, down_to=known_id + 1):
             if snapshot.commit_kind not in _ROW_PRESERVING_KINDS:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             earliest_read_id = snapshot.snapshot_id

@@ -87,14 +87,14 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
     )
 
 
-def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeats: bool) -> None:
+def check_not_read_before(table: FileStoreTable, start: Offsets, *, takes_repeats: bool) -> None:
     """Check that a job without an epoch in the table reads no records that the table already has.
 
     If a repeated record would count twice, the job must not begin. Otherwise the rows end up
     correct, and a warning suffices.
 
     Args:
-        begin: the offsets at which the job begins.
+        start: the offsets at which the job begins.
         takes_repeats: whether ``stream.repeated-records = store`` is set.
 
     Raises:
@@ -102,12 +102,12 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
     """
     epochs = newest_epochs(table.snapshots).values()
     ends = [offsets_of_end(epoch.source_end) for epoch in epochs]
-    repeated_ends = offsets_already_committed(begin, ends)
+    repeated_ends = offsets_already_committed(start, ends)
     schema = table.schema
     if not repeated_ends or traits_of(schema.core_options.merge_engine).keeps_first:
         return
     problem = (
-        f"{_repeated_count(begin, repeated_ends)} records of {', '.join(sorted(repeated_ends))} "
+        f"{_repeated_count(start, repeated_ends)} records of {', '.join(sorted(repeated_ends))} "
         "that the job is about to read are in the table already, from a job with another "
         "checkpoint; "
         f"{_effect_of_repeats(schema)}"
@@ -119,16 +119,16 @@ def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeat
             problem,
             where=table.location,
             fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
-            f"source.starting-offsets = '{json.dumps(resume_offsets(begin, repeated_ends))}'; or "
+            f"source.starting-offsets = '{json.dumps(resume_offsets(start, repeated_ends))}'; or "
             "give the job a new table; or set stream.repeated-records = store, if they are other "
             "records (a topic that was recreated, another cluster's) or must be stored again",
         )
     _LOG.warning("%s\n  where: %s", problem, table.location)
 
 
-def _repeated_count(begin: Offsets, repeated_ends: Offsets) -> int:
+def _repeated_count(start: Offsets, repeated_ends: Offsets) -> int:
     return sum(
-        end - begin[topic].get(partition, 0)
+        end - start[topic].get(partition, 0)
         for topic, partitions in repeated_ends.items()
         for partition, end in partitions.items()
     )
@@ -164,7 +164,7 @@ def check_no_record_replay(
     latest_id = 0 if latest_snapshot is None else latest_snapshot.snapshot_id
     if base_id is None or latest_id == base_id:
         return
-    for snapshot in table.snapshots.backwards(begin=latest_id, down_to=base_id + 1):
+    for snapshot in table.snapshots.backwards(start=latest_id, down_to=base_id + 1):
         if REPLAY_PROPERTY in (snapshot.properties or {}):
             raise CommitConflictError(
                 f"snapshot {snapshot.snapshot_id} has replayed records of the quarantine while "

@@ -127,4 +127,7 @@ class CompactionPublisher:
 
 
 def _file_names(compaction: FinishedCompaction) -> set[str]:
-    return {file.file_name for file in (*compaction.change.removed, *compaction.change.added)}
+    return {
+        file.file_name
+        for file in (*compaction.change.removed_files, *compaction.change.added_files)
+    }

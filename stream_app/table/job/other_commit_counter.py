@@ -28,22 +28,26 @@ class OtherCommitCounter:
     def __post_init__(self) -> None:
         self._known_id = self.state.commit_history.known_id
 
-    def count_commit(self, published: Snapshot | None) -> bool:
-        """Count a commit by other writers, and return whether they keep `compact_due` from ending.
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether other writers keep `compact_due` from ending."""
+        return self._count >= _FOREIGN_COMMITS_MAX
+
+    def note_commits(self, published: Snapshot | None) -> None:
+        """Count a commit if other writers committed since the previous call.
 
         Args:
             published: the snapshot that `compact_due` has just published, if any.
         """
         known_id = self.state.commit_history.known_id
-        previous_count = self._count
+        was_at_limit = self.is_at_limit
         own_count = 0 if published is None else 1
         if known_id > self._known_id + own_count:
             self._count += 1
         self._known_id = known_id
-        if previous_count < _FOREIGN_COMMITS_MAX <= self._count:
+        if self.is_at_limit and not was_at_limit:
             _LOG.warning(
                 "%s: other writers commit faster than the job compacts; they or the next run "
                 "compact what they leave",
                 self.state.table.location,
             )
-        return self._count >= _FOREIGN_COMMITS_MAX

@@ -122,7 +122,7 @@ class SingleAppend:
     def _check_no_new_rows(self, latest_snapshot: Snapshot | None) -> None:
         known_id = 0 if self.known_snapshot is None else self.known_snapshot.snapshot_id
         latest_id = known_id if latest_snapshot is None else latest_snapshot.snapshot_id
-        snapshots = list(self.table.snapshots.backwards(begin=latest_id, down_to=known_id + 1))
+        snapshots = list(self.table.snapshots.backwards(start=latest_id, down_to=known_id + 1))
         row_commits = (
             f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             for snapshot in snapshots

@@ -93,7 +93,7 @@ class StreamTableCommit:
         """Read the table's state.
 
         Args:
-            commit_user, last_identifier: as in `TableState`.
+            commit_user, last_identifier: the checkpoint's id, and that of its newest commit if any.
             is_stopping: returns whether the job is to end.
             published: the compactions of a committer that this one replaces; None without one.
         """
@@ -252,13 +252,13 @@ class StreamTableCommit:
             return
         if expects_no_flush:
             self.state.load_waiting()
-        other_commit_counter = OtherCommitCounter(self.state)
-        self.leaves_rows = False
+        self.leaves_rows, other_commit_counter = False, OtherCommitCounter(self.state)
         self.coordinator.trigger(expects_no_flush=expects_no_flush)
         while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = other_commit_counter.count_commit(snapshot)
+            other_commit_counter.note_commits(snapshot)
+            self.leaves_rows = other_commit_counter.is_at_limit
             if not self.leaves_rows:
                 self.coordinator.trigger(expects_no_flush=expects_no_flush)
 
@@ -281,9 +281,9 @@ class StreamTableCommit:
         self.state.follow_and_load(buckets)
         due_buckets = self.coordinator.known_buckets() if buckets is None else set(buckets)
         all_buckets = set(due_buckets)
-        last_snapshot = self.table.snapshots.latest_id() or 0
+        last_snapshot_id = self.table.snapshots.latest_id() or 0
         while True:
-            due_buckets = self.coordinator.trigger_full(FullBounds(due_buckets, last_snapshot))
+            due_buckets = self.coordinator.trigger_full(FullBounds(due_buckets, last_snapshot_id))
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():

@@ -143,17 +143,17 @@ class TableJob:
         """
         check_not_behind(self.stream_commit.state, epoch, newest_epoch)
 
-    def check_not_read_before(self, begin: Offsets) -> None:
+    def check_not_read_before(self, start: Offsets) -> None:
         """Check, before the job's first epoch in the table, that the table lacks its records.
 
         Args:
-            begin: the offsets at which the job begins.
+            start: the offsets at which the job begins.
 
         Raises:
             CheckpointError: the table has them, and would count them twice.
         """
         if self.last_epoch < 0:
-            check_not_read_before(self.table, begin, takes_repeats=self.takes_repeats)
+            check_not_read_before(self.table, start, takes_repeats=self.takes_repeats)
 
     @property
     def last_epoch(self) -> int:

@@ -144,7 +144,7 @@ class TableState:
             changes = number_changes(changes, append.snapshot_id)
         self.coordinator.add_new_files(change for change in changes if change.bucket != POSTPONED)
         self.live_counts.change(changes)
-        for file in (file for change in changes for file in change.added):
+        for file in (file for change in changes for file in change.added_files):
             self.constraints.add(file)
 
     def follow(self) -> Snapshot | None:

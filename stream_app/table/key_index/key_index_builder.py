@@ -103,7 +103,7 @@ class KeyIndexBuilder:
         missing_shares = [
             share
             for share, files in enumerate(self.share_files)
-            if all(span.end != end or span.begin is not None for span in files.spans())
+            if all(span.end != end or span.start is not None for span in files.spans())
         ]
         if not missing_shares:
             return

@@ -181,13 +181,13 @@ class KeyIndexes:
         Raises:
             FileNotFoundError, CorruptFileError: a snapshot in between has expired.
         """
-        begin = spans[-1].end
-        if begin == layer_snapshot(target):
+        start = spans[-1].end
+        if start == layer_snapshot(target):
             return key_index
         snapshots = self.table.snapshots
         snapshots_between = [
             snapshots.snapshot(snapshot_id)
-            for snapshot_id in range(begin.number + 1, target.snapshot_id)
+            for snapshot_id in range(start.number + 1, target.snapshot_id)
         ]
         changing_snapshots = [
             snapshot
@@ -248,12 +248,12 @@ class KeyIndexes:
         first_merged_index = lowest_merged_layer(
             [*(span.row_count for span in spans), len(layer.bucket_codes)]
         )
-        begin: LayerSnapshot | None = spans[-1].end
+        start: LayerSnapshot | None = spans[-1].end
         if first_merged_index < len(spans):
-            begin = spans[first_merged_index].begin
-            layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=begin is None)
+            start = spans[first_merged_index].start
+            layer = merged_layer(key_index.layers[first_merged_index:], is_lowest=start is None)
             key_index.layers[first_merged_index:] = [layer]
-        saved_span = files.save(layer, key_index.buckets, begin, end)
+        saved_span = files.save(layer, key_index.buckets, start, end)
         files.keep([*spans[:first_merged_index], saved_span])
 
     @property

@@ -22,7 +22,7 @@ from stream_app.mergetree.key_value_batch import equal_values
 BucketCodes = npt.NDArray[np.int32]
 GONE = -1
 """Stands for a bucket's code: the key has no row."""
-UNKNOWN = -2
+NOT_IN_LAYER = -2
 """Stands for a bucket's code: the layer does not have the key."""
 
 
@@ -75,9 +75,9 @@ class KeyLayer:
         return index_of_key
 
     def codes_of(self, wanted_keys: Keys) -> BucketCodes:
-        """Return the code of the bucket of each wanted key, or `GONE`, or `UNKNOWN`: int32 [m]."""
+        """Return each wanted key's bucket code, or `GONE`, or `NOT_IN_LAYER`: int32 [m]."""
         indices = self.indices_of(wanted_keys)
-        bucket_codes = np.full(len(wanted_keys), UNKNOWN, np.int32)
+        bucket_codes = np.full(len(wanted_keys), NOT_IN_LAYER, np.int32)
         bucket_codes[indices >= 0] = self.bucket_codes[indices[indices >= 0]]
         return bucket_codes
 
@@ -110,7 +110,7 @@ def codes_of_keys(layers: Sequence[KeyLayer], wanted_keys: Keys) -> BucketCodes:
         layer_codes = layer.codes_of(
             wanted_keys.keys_at(open_keys) if len(open_keys) < len(wanted_keys) else wanted_keys
         )
-        is_known = layer_codes != UNKNOWN
+        is_known = layer_codes != NOT_IN_LAYER
         bucket_codes[open_keys[is_known]] = layer_codes[is_known]
         open_keys = open_keys[~is_known]
     return bucket_codes
@@ -123,19 +123,21 @@ def merged_layer(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
         layers: at least one layer, lowest first.
         is_lowest: whether no layer is below, so that the result omits keys without a row.
     """
-    merged = layers[-1]
-    for lower in reversed(layers[:-1]):
-        covered_indices = lower.indices_of(merged.keys)
-        is_uncovered = np.ones(len(lower.bucket_codes), np.bool_)
+    combined_layer = layers[-1]
+    for lower_layer in reversed(layers[:-1]):
+        covered_indices = lower_layer.indices_of(combined_layer.keys)
+        is_uncovered = np.ones(len(lower_layer.bucket_codes), np.bool_)
         is_uncovered[covered_indices[covered_indices >= 0]] = False
-        lower_keys = lower.keys.keys_at(np.flatnonzero(is_uncovered))
-        columns = pa.concat_batches([lower_keys.columns, merged.keys.columns])
-        hashes = np.concatenate([lower_keys.hashes, merged.keys.hashes])
-        merged = layer_of(
+        lower_keys = lower_layer.keys.keys_at(np.flatnonzero(is_uncovered))
+        columns = pa.concat_batches([lower_keys.columns, combined_layer.keys.columns])
+        hashes = np.concatenate([lower_keys.hashes, combined_layer.keys.hashes])
+        combined_layer = layer_of(
             Keys(hashes, columns),
-            np.concatenate([lower.bucket_codes[is_uncovered], merged.bucket_codes]),
+            np.concatenate([lower_layer.bucket_codes[is_uncovered], combined_layer.bucket_codes]),
         )
-    if is_lowest and (merged.bucket_codes == GONE).any():
-        indices = np.flatnonzero(merged.bucket_codes != GONE)
-        merged = KeyLayer(merged.keys.keys_at(indices), merged.bucket_codes[indices])
-    return merged
+    if is_lowest and (combined_layer.bucket_codes == GONE).any():
+        indices = np.flatnonzero(combined_layer.bucket_codes != GONE)
+        combined_layer = KeyLayer(
+            combined_layer.keys.keys_at(indices), combined_layer.bucket_codes[indices]
+        )
+    return combined_layer

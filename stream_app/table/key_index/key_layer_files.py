@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.model.bucket_id import BucketId
 from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan
 from stream_app.table.key_index.key_layer import KeyLayer, Keys
-from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH
+from stream_app.table.key_index.table_key_reader import BUCKET_CODE, HASH_COLUMN
 
 _SUFFIX = ".arrow"
 _ALL = "all"
@@ -136,12 +136,16 @@ class ShareFiles:
         self,
         layer: KeyLayer,
         buckets: CodedBuckets,
-        begin: LayerSnapshot | None,
+        start: LayerSnapshot | None,
         end: LayerSnapshot,
     ) -> LayerSpan:
         """Write a layer, and return its span."""
-        span = LayerSpan(begin, end, len(layer.bucket_codes))
-        fields = [pa.field(HASH, pa.int32()), pa.field(BUCKET_CODE, pa.int32()), *self.key_schema]
+        span = LayerSpan(start, end, len(layer.bucket_codes))
+        fields = [
+            pa.field(HASH_COLUMN, pa.int32()),
+            pa.field(BUCKET_CODE, pa.int32()),
+            *self.key_schema,
+        ]
         schema = pa.schema(fields, metadata={_BUCKETS_KEY: buckets.to_bytes()})
         columns = [
             pa.array(layer.keys.hashes, pa.int32()),
@@ -170,8 +174,8 @@ class ShareFiles:
         return now_ms - int(self._path(span).stat().st_mtime * 1000)
 
     def _path(self, span: LayerSpan) -> Path:
-        begin = _ALL if span.begin is None else _text(span.begin)
-        return self.folder / f"{begin}-{_text(span.end)}-{span.row_count}{_SUFFIX}"
+        start = _ALL if span.start is None else _text(span.start)
+        return self.folder / f"{start}-{_text(span.end)}-{span.row_count}{_SUFFIX}"
 
 
 @contextlib.contextmanager
@@ -193,5 +197,5 @@ def _version(text: str) -> LayerSnapshot:
 
 
 def _span(path: Path) -> LayerSpan:
-    begin, end, rows = path.name.removesuffix(_SUFFIX).split("-")
-    return LayerSpan(None if begin == _ALL else _version(begin), _version(end), int(rows))
+    start, end, rows = path.name.removesuffix(_SUFFIX).split("-")
+    return LayerSpan(None if start == _ALL else _version(start), _version(end), int(rows))

@@ -31,7 +31,7 @@ from stream_app.mergetree.write.row_kinds import accepted_mask, ignored_kinds
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 from stream_app.model.traits.merge_engine import OlderRowRule
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.key_index.index_rule import IndexRule
@@ -109,7 +109,7 @@ def _refusal(rows: pa.RecordBatch, refused_indices: Int64s) -> pa.RecordBatch:
         "partition, which has no value for it", " ",
     )  # fmt: skip
     return pa.RecordBatch.from_arrays(
-        [rows.column(MESSAGE).take(indices), texts], [MESSAGE, REASON]
+        [rows.column(MESSAGE_COLUMN).take(indices), texts], [MESSAGE_COLUMN, REASON]
     )
 
 
@@ -142,28 +142,28 @@ class _PlacedRows:
     def place(self) -> Iterator[BucketRows]:
         """Yield the rows by partition and bucket, and record their buckets in the index."""
         changes, placed_changes, keys, bucket_codes = self._decision
-        before = changes.before
+        partitions_before = changes.partitions_before
         stored_ids = [bucket for _, bucket in self.key_index.buckets.ids]
         stored_buckets = np.array(stored_ids or [0], np.int64)
         new_key_buckets = self._buckets_of_new_keys()
 
-        def bucket_in(key: Int64s, partition: Int64s) -> Int64s:
-            is_unmoved = (partition == before[key]) | (partition == NOWHERE)
+        def buckets_in(key_numbers: Int64s, partitions: Int64s) -> Int64s:
+            is_unmoved = (partitions == partitions_before[key_numbers]) | (partitions == NOWHERE)
             return np.where(
-                is_unmoved, stored_buckets[bucket_codes[key]], new_key_buckets[partition]
+                is_unmoved, stored_buckets[bucket_codes[key_numbers]], new_key_buckets[partitions]
             )
 
-        buckets = bucket_in(
-            changes.key_numbers[placed_changes.change_numbers], placed_changes.partition
+        buckets = buckets_in(
+            changes.key_numbers[placed_changes.change_numbers], placed_changes.partitions
         )
         self._index_keys(
             keys,
             bucket_codes,
-            bucket_in(np.arange(len(before)), placed_changes.after),
+            buckets_in(np.arange(len(partitions_before)), placed_changes.partitions_after),
             placed_changes,
         )
         if len(buckets):
-            yield from self._rows_by_bucket(placed_changes, changes.partition, buckets)
+            yield from self._rows_by_bucket(placed_changes, changes.partitions, buckets)
 
     @cached_property
     def unmovable_indices(self) -> Int64s:
@@ -188,20 +188,20 @@ class _PlacedRows:
         partitions = [
             self._partition_number(partition) for partition, _ in self.key_index.buckets.ids
         ]
-        before = np.full(len(bucket_codes), NOWHERE, np.int64)
-        before[bucket_codes >= 0] = np.array(partitions, np.int64)[bucket_codes[bucket_codes >= 0]]
+        is_stored = bucket_codes >= 0
+        partitions_before = np.full(len(bucket_codes), NOWHERE, np.int64)
+        partitions_before[is_stored] = np.array(partitions, np.int64)[bucket_codes[is_stored]]
         kinds = self.rows.column(VALUE_KIND).to_numpy()
         changes = KeyChanges(
             key_numbers=codes.astype(np.int64),
-            partition=self._named_partitions(),
-            adds=~retract_kind_mask(kinds),
-            ends=self._ends(kinds),
-            before=before,
+            partitions=self._named_partitions(),
+            is_removal=self._is_removal(kinds),
+            partitions_before=partitions_before,
         )
         placed_changes = place_changes(changes, self.rule.older_row_rule)
         return _DecidedChanges(changes, placed_changes, keys, bucket_codes)
 
-    def _ends(self, kinds: npt.NDArray[np.int8]) -> Bools:
+    def _is_removal(self, kinds: npt.NDArray[np.int8]) -> Bools:
         """Return whether a key has no row after a change of each kind: bool [n]."""
         if self.rule.older_row_rule is OlderRowRule.MOVES:
             return retract_kind_mask(kinds)
@@ -259,8 +259,8 @@ class _PlacedRows:
             buckets: the bucket of each key's row, int64 [k]; arbitrary for a key without a row.
         """
         new_codes = np.full(len(bucket_codes), GONE, np.int64)
-        has_row = placed_changes.after != NOWHERE
-        pairs = placed_changes.after[has_row] * _PAIR_BASE + buckets[has_row]
+        has_row = placed_changes.partitions_after != NOWHERE
+        pairs = placed_changes.partitions_after[has_row] * _PAIR_BASE + buckets[has_row]
         distinct_pairs, pair_of_key = np.unique(pairs, return_inverse=True)
         # The loop is over buckets, of which an epoch has few.
         pair_codes = [
@@ -282,25 +282,23 @@ class _PlacedRows:
         self, placed_changes: PlacedChanges, named_partitions: Int64s, buckets: Int64s
     ) -> Iterator[BucketRows]:
         """Yield the placed changes as rows, by partition and bucket."""
-        order = np.lexsort((buckets, placed_changes.partition))
-        partition, bucket = placed_changes.partition[order], buckets[order]
-        source, is_delete = (
-            placed_changes.change_numbers[order],
-            placed_changes.deletes_older[order],
-        )
-        is_moved = partition != named_partitions[source]
-        rows = self.rows.take(pa.array(source))
+        order = np.lexsort((buckets, placed_changes.partitions))
+        partitions, buckets = placed_changes.partitions[order], buckets[order]
+        change_numbers = placed_changes.change_numbers[order]
+        is_delete = placed_changes.deletes_older[order]
+        is_moved = partitions != named_partitions[change_numbers]
+        rows = self.rows.take(pa.array(change_numbers))
         if is_delete.any():
             kinds = np.where(is_delete, np.int8(RowKind.DELETE), rows.column(0).to_numpy())
             rows = rows.set_column(0, rows.schema.field(0), pa.array(kinds, pa.int8()))
-        differs = (partition[1:] != partition[:-1]) | (bucket[1:] != bucket[:-1])
+        differs = (partitions[1:] != partitions[:-1]) | (buckets[1:] != buckets[:-1])
         starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(order)]
-        for start, stop in itertools.pairwise(starts):
-            bucket_partition = self._partitions[partition[start]]
-            bucket_rows = rows.slice(start, stop - start)
-            if is_moved[start:stop].any():
+        for start, end in itertools.pairwise(starts):
+            bucket_partition = self._partitions[partitions[start]]
+            bucket_rows = rows.slice(start, end - start)
+            if is_moved[start:end].any():
                 bucket_rows = self._with_partition(bucket_rows, bucket_partition)
-            yield bucket_partition, int(bucket[start]), bucket_rows
+            yield bucket_partition, int(buckets[start]), bucket_rows
 
     def _with_partition(self, rows: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
         """Return the rows with the values of a partition in their partition columns."""

@@ -22,17 +22,16 @@ class KeyChanges:
 
     Attributes:
         key_numbers: int64 [n]; the number of each change's key, from 0 to k - 1.
-        partition: int64 [n]; the partition that each change names.
-        adds: bool [n]; whether the key has a row after the change.
-        ends: bool [n]; whether the key has no row after the change.
-        before: int64 [k]; the partition of each key's row before all changes, or `NOWHERE`.
+        partitions: int64 [n]; the partition that each change names.
+        is_removal: bool [n]; whether the key has no row after the change.
+        partitions_before: int64 [k]; the partition of each key's row before all changes, or
+            `NOWHERE`.
     """
 
     key_numbers: Int64s
-    partition: Int64s
-    adds: Bools
-    ends: Bools
-    before: Int64s
+    partitions: Int64s
+    is_removal: Bools
+    partitions_before: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +40,15 @@ class PlacedChanges:
 
     Attributes:
         change_numbers: int64 [m]; the number of the change from which each placed change comes.
-        partition: int64 [m]; the partition where it takes effect.
+        partitions: int64 [m]; the partition where it takes effect.
         deletes_older: bool [m]; whether it deletes the key's older row.
-        after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
+        partitions_after: int64 [k]; the partition of each key's row afterwards, or `NOWHERE`.
     """
 
     change_numbers: Int64s
-    partition: Int64s
+    partitions: Int64s
     deletes_older: Bools
-    after: Int64s
+    partitions_after: Int64s
 
 
 def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedChanges:
@@ -69,41 +68,52 @@ def place_changes(changes: KeyChanges, older_row_rule: OlderRowRule) -> PlacedCh
     order = np.argsort(changes.key_numbers, kind="stable")
     ordered_changes = KeyChanges(
         key_numbers=changes.key_numbers[order],
-        partition=changes.partition[order],
-        adds=changes.adds[order],
-        ends=changes.ends[order],
-        before=changes.before,
+        partitions=changes.partitions[order],
+        is_removal=changes.is_removal[order],
+        partitions_before=changes.partitions_before,
     )
     place = _move_to_newer if older_row_rule is OlderRowRule.MOVES else _keep_older
-    source, partition, deletes_older, after = place(ordered_changes, older_row_rule)
-    source = order[source]
-    source_order = np.lexsort((~deletes_older, source))
+    ordered_numbers, partitions, deletes_older, partitions_after = place(
+        ordered_changes, older_row_rule
+    )
+    change_numbers = order[ordered_numbers]
+    source_order = np.lexsort((~deletes_older, change_numbers))
     return PlacedChanges(
-        source[source_order], partition[source_order], deletes_older[source_order], after
+        change_numbers=change_numbers[source_order],
+        partitions=partitions[source_order],
+        deletes_older=deletes_older[source_order],
+        partitions_after=partitions_after,
     )
 
 
 def _move_to_newer(changes: KeyChanges, _: OlderRowRule) -> tuple[Int64s, Int64s, Bools, Int64s]:
-    """Let the newer row win, and delete the older row in its partition."""
-    count = len(changes.key_numbers)
-    first, last = _bounds(changes.key_numbers)
-    partition_after = np.where(changes.ends, NOWHERE, changes.partition)
-    previous_partition = np.empty(count, np.int64)
-    previous_partition[1:] = partition_after[:-1]
-    previous_partition[first] = changes.before[changes.key_numbers[first]]
-    indices = np.arange(count)
-    has_row = previous_partition != NOWHERE
-    moved = indices[changes.adds & has_row & (previous_partition != changes.partition)]
-    added, deleted = indices[changes.adds], indices[changes.ends & has_row]
-    source = np.concatenate([moved, added, deleted])
-    partition = np.concatenate(
-        [previous_partition[moved], changes.partition[added], previous_partition[deleted]]
+    """Let the newer row win, and delete the older row in its partition.
+
+    Args:
+        changes: the changes by key.
+
+    Returns:
+        The fields of `PlacedChanges`, in their order, with positions in `changes` as change
+        numbers: int64 [m], int64 [m], bool [m] and int64 [k].
+    """
+    is_first, is_last = _bounds(changes.key_numbers)
+    new_partitions = np.where(changes.is_removal, NOWHERE, changes.partitions)
+    previous_partitions = np.empty(len(changes.key_numbers), np.int64)
+    previous_partitions[1:] = new_partitions[:-1]
+    previous_partitions[is_first] = changes.partitions_before[changes.key_numbers[is_first]]
+    has_row = previous_partitions != NOWHERE
+    is_move = ~changes.is_removal & has_row & (previous_partitions != changes.partitions)
+    moves, adds = np.flatnonzero(is_move), np.flatnonzero(~changes.is_removal)
+    deletes = np.flatnonzero(changes.is_removal & has_row)
+    change_numbers = np.concatenate([moves, adds, deletes])
+    partitions = np.concatenate(
+        [previous_partitions[moves], changes.partitions[adds], previous_partitions[deletes]]
     )
-    deletes_older = np.zeros(len(source), np.bool_)
-    deletes_older[: len(moved)] = True
-    after = changes.before.copy()
-    after[changes.key_numbers[last]] = partition_after[last]
-    return source, partition, deletes_older, after
+    deletes_older = np.zeros(len(change_numbers), np.bool_)
+    deletes_older[: len(moves)] = True
+    partitions_after = changes.partitions_before.copy()
+    partitions_after[changes.key_numbers[is_last]] = new_partitions[is_last]
+    return change_numbers, partitions, deletes_older, partitions_after
 
 
 def _keep_older(
@@ -113,37 +123,46 @@ def _keep_older(
 
     Two keys with two changes each. The first key has a row in partition 7, the second has none::
 
-        key            [0, 0, 1, 1]
-        partition      [8, 8, 8, 9]
-        ends           [F, T, F, F]
-        begins         [T, F, T, F]
-        key_partition  [7, 7, 8, 8]
-        after          [NOWHERE, 8]      of the two keys
+        key_numbers       [0, 0, 1, 1]
+        partitions        [8, 8, 8, 9]
+        is_removal        [F, T, F, F]
+        is_start          [T, F, T, F]
+        key_partitions    [7, 7, 8, 8]
+        partitions_after  [NOWHERE, 8]      of the two keys
 
     A rule that skips newer rows keeps change 2 alone, which names the partition of its key.
+
+    Args:
+        changes: the changes by key.
+
+    Returns:
+        The arrays of `_move_to_newer`; no change deletes an older row.
     """
     count = len(changes.key_numbers)
-    first, last = _bounds(changes.key_numbers)
-    begins = first.copy()
-    begins[1:] |= changes.ends[:-1]  # after its row ends, a key gets a partition again
-    starts = np.flatnonzero(begins)
-    older_partition = np.where(first, changes.before[changes.key_numbers], NOWHERE)[starts]
-    is_new = older_partition == NOWHERE
-    partition_of_start = np.where(is_new, changes.partition[starts], older_partition)
-    key_partition = np.repeat(partition_of_start, np.diff([*starts.tolist(), count]))
-    takes_effect = ~(begins & changes.ends)
+    is_first, is_last = _bounds(changes.key_numbers)
+    is_start = is_first.copy()
+    is_start[1:] |= changes.is_removal[:-1]  # after its row ends, a key gets a partition again
+    starts = np.flatnonzero(is_start)
+    older_partitions = np.where(is_first, changes.partitions_before[changes.key_numbers], NOWHERE)
+    older_partitions = older_partitions[starts]
+    is_new = older_partitions == NOWHERE
+    start_partitions = np.where(is_new, changes.partitions[starts], older_partitions)
+    key_partitions = np.repeat(start_partitions, np.diff([*starts.tolist(), count]))
+    takes_effect = ~(is_start & changes.is_removal)
     takes_effect[starts] |= ~is_new  # otherwise the change would end a row that does not exist
     if older_row_rule is OlderRowRule.SKIPS:
-        takes_effect &= changes.partition == key_partition
-    source = np.flatnonzero(takes_effect)
-    after = changes.before.copy()
-    after[changes.key_numbers[last]] = np.where(changes.ends, NOWHERE, key_partition)[last]
-    return source, key_partition[source], np.zeros(len(source), np.bool_), after
+        takes_effect &= changes.partitions == key_partitions
+    change_numbers = np.flatnonzero(takes_effect)
+    partitions_after = changes.partitions_before.copy()
+    new_partitions = np.where(changes.is_removal, NOWHERE, key_partitions)
+    partitions_after[changes.key_numbers[is_last]] = new_partitions[is_last]
+    deletes_older = np.zeros(len(change_numbers), np.bool_)
+    return change_numbers, key_partitions[change_numbers], deletes_older, partitions_after
 
 
 def _bounds(key_numbers: Int64s) -> tuple[Bools, Bools]:
-    """Mark the positions at which each key's changes begin and end: two bool [n]."""
+    """Mark the first and the last change of each key: two bool [n]."""
     differs = key_numbers[1:] != key_numbers[:-1]
-    first, last = np.ones(len(key_numbers), np.bool_), np.ones(len(key_numbers), np.bool_)
-    first[1:], last[:-1] = differs, differs
-    return first, last
+    is_first, is_last = np.ones(len(key_numbers), np.bool_), np.ones(len(key_numbers), np.bool_)
+    is_first[1:], is_last[:-1] = differs, differs
+    return is_first, is_last

@@ -64,8 +64,8 @@ class KeyShareAssigner:
         ordered_shares = shares[order]
         starts = np.flatnonzero(np.diff(ordered_shares, prepend=-1))
         sorted_rows = rows if len(starts) == 1 else rows.take(pa.array(order))
-        for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
-            yield b"", int(ordered_shares[start]), sorted_rows.slice(start, stop - start)
+        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            yield b"", int(ordered_shares[start]), sorted_rows.slice(start, end - start)
 
 
 class PlacedWrite(TableWrite):
@@ -84,7 +84,7 @@ class PlacedWrite(TableWrite):
         """Begin to write a task's key shares.
 
         Args:
-            snapshot_id: see `KeyPlacement`.
+            snapshot_id: the snapshot on which the epoch is based; 0: the table has no rows.
             part_bytes: the approximate bytes of rows that are placed together.
         """
 
@@ -109,7 +109,7 @@ class PlacedWrite(TableWrite):
         self._placement = KeyPlacement(table, indexes.rule, indexes, base_id)
         self._part_bytes = part_bytes
         self._share = -1
-        self._share_begin = self._part_begin = 0
+        self._share_start = self._part_start = 0
         self._unplaced_rows: list[pa.RecordBatch] = []
         self._unplaced_bytes = 0
 
@@ -120,7 +120,7 @@ class PlacedWrite(TableWrite):
             self._place()
         if share != self._share:
             self._share = share
-            self._share_begin = len(self._changes)
+            self._share_start = len(self._changes)
         self._unplaced_rows.append(rows)
         self._unplaced_bytes += rows.nbytes
 
@@ -135,7 +135,7 @@ class PlacedWrite(TableWrite):
         rows = concat_rows(self._unplaced_rows)
         self._unplaced_rows.clear()
         self._unplaced_bytes = 0
-        self._part_begin = len(self._changes)
+        self._part_start = len(self._changes)
         for partition, bucket, bucket_rows in self._placement.place(self._share, rows):
             super().write(BucketId(partition, bucket), bucket_rows)
         self.refused += self._placement.refused
@@ -147,9 +147,9 @@ class PlacedWrite(TableWrite):
         """Return the lookup of old rows in the table and in files of the share's earlier parts."""
         earlier_files = [
             file
-            for change in self._changes[self._share_begin : self._part_begin]
+            for change in self._changes[self._share_start : self._part_start]
             if change.bucket_id == (partition, bucket)
-            for file in change.added
+            for file in change.added_files
         ]
         table_lookup = BucketRowLookup(table, partition, bucket)
         return _EarlierRowLookup(table_lookup, earlier_files) if earlier_files else table_lookup

@@ -31,12 +31,12 @@ from stream_app.table.key_index.key_layer import GONE, BucketCodes, Keys
 from stream_app.table.write.bucket_assigner import row_codes
 
 # Names of system columns. No table has such a column, because Paimon reserves the prefix.
-HASH = f"{KEY_PREFIX}HASH"
+HASH_COLUMN = f"{KEY_PREFIX}HASH"
 BUCKET_CODE = f"{KEY_PREFIX}BUCKET_CODE"
 _SNAPSHOT_NUMBER = f"{KEY_PREFIX}SNAPSHOT_NUMBER"
 IS_LIVE = f"{KEY_PREFIX}IS_LIVE"
 _SYSTEM_FIELDS = (
-    pa.field(HASH, pa.int32()),
+    pa.field(HASH_COLUMN, pa.int32()),
     pa.field(BUCKET_CODE, pa.int32()),
     pa.field(_SNAPSHOT_NUMBER, pa.int64()),
     pa.field(SEQUENCE_NUMBER, pa.int64()),
@@ -126,7 +126,7 @@ class TableKeyReader:
         if not self.rule.fills_buckets:
             yield file.entry.bucket, batch
             return
-        shares = share_of(batch.column(HASH).to_numpy(), self.rule.share_count)
+        shares = share_of(batch.column(HASH_COLUMN).to_numpy(), self.rule.share_count)
         for share in np.unique(shares).tolist():
             is_in_share = shares == share
             yield share, batch if is_in_share.all() else batch.filter(pa.array(is_in_share))
@@ -177,12 +177,21 @@ class TableKeyReader:
         columns = batch.select(range(len(_SYSTEM_FIELDS), batch.num_columns)).take(
             pa.array(indices)
         )
-        return Keys(batch.column(HASH).to_numpy()[indices], columns)
+        return Keys(batch.column(HASH_COLUMN).to_numpy()[indices], columns)
 
 
 def _newest_in_each_bucket(batch: pa.RecordBatch, first_key: int) -> Int64s:
-    """Return the row number of each key's live row, or else of its newest row in each bucket."""
-    hashes = batch.column(HASH).to_numpy()
+    """Return the row number of each key's live row, or else of its newest row in each bucket.
+
+    A key that has one row, 6, comes first. The row 0 of key 5 is dead by row 1, and key 7 is dead::
+
+        key       [5, 5, 5, 6, 7, 7]
+        bucket    [0, 0, 1, 0, 0, 1]
+        snapshot  [1, 2, 1, 1, 1, 2]
+        is live   [T, F, T, T, F, F]
+        result    [3, 2, 4, 5]
+    """
+    hashes = batch.column(HASH_COLUMN).to_numpy()
     order = np.argsort(hashes, kind="stable")
     is_equal = hashes[order[1:]] == hashes[order[:-1]]
     is_repeated = np.zeros(len(order), np.bool_)

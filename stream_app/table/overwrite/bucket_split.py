@@ -62,7 +62,7 @@ class BucketSplit:
                         partition=self.partition,
                         bucket=bucket,
                         total_buckets=self.bucket_count,
-                        added=writer.close(),
+                        added_files=writer.close(),
                     )
                     for bucket, writer in writers.items()
                 ]
@@ -81,8 +81,8 @@ class BucketSplit:
     def _rows(self, group: Sequence[ManifestEntry]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows by new bucket, in key order, or without a key in the group's order."""
         schema = self.table.schema
-        read = self._merge_group if self.table.kind_traits.merges_by_key else self._read_run
-        for rows in read(group):
+        read_rows = self._merge_group if self.table.kind_traits.merges_by_key else self._read_run
+        for rows in read_rows(group):
             buckets = key_buckets(rows, schema, self.bucket_count)
             for _, bucket, bucket_rows in rows_by_bucket(rows, schema, buckets, self.bucket_count):
                 yield bucket, bucket_rows

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.errors import CommitError, UnsupportedTableError, UsageError
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_committable import ManifestCommittable
@@ -64,13 +64,17 @@ def overwrite(
     changes = _write_rows(table, batch)
     try:
         partitions = _replaced_partitions(table, choice, {change.partition for change in changes})
-        if partitions is not None and not partitions:
-            return None
-        committable = ManifestCommittable(
-            identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(changes)
-        )
-        return batch_commit(table).overwrite(committable, partitions)
+        commit = batch_commit(table)
     except BaseException:
+        table.discard(changes)
+        raise
+    if partitions is not None and not partitions:
+        return None
+    committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=tuple(changes))
+    try:
+        return commit.overwrite(committable, partitions)
+    except CommitError:
+        # Only this error proves that no snapshot names the files; after any other error they stay.
         table.discard(changes)
         raise
 
@@ -160,9 +164,9 @@ def _bucket_counts(table: FileStoreTable, rows: pa.RecordBatch) -> dict[bytes, i
 def _upgrade(table: FileStoreTable, change: BucketChange) -> BucketChange:
     """Return the change with its files on the highest level, if they form one sorted run."""
     key_of = table.key_of
-    files = sorted(change.added, key=lambda file: key_of(file.min_key))
+    files = sorted(change.added_files, key=lambda file: key_of(file.min_key))
     is_run = all(key_of(left.max_key) < key_of(right.min_key) for left, right in pairwise(files))
     if change.bucket < 0 or not is_run:
         return change
     level = table.options.num_levels - 1
-    return replace(change, added=tuple(replace(file, level=level) for file in files))
+    return replace(change, added_files=tuple(replace(file, level=level) for file in files))

@@ -148,6 +148,6 @@ def _move_partition(
         table.discard(changes)
         raise
     removal = BucketChange(
-        partition=partition, bucket=POSTPONED, total_buckets=POSTPONED, removed=tuple(files)
+        partition=partition, bucket=POSTPONED, total_buckets=POSTPONED, removed_files=tuple(files)
     )
     return [removal, *changes]

@@ -18,7 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
+from stream_app.errors import (
+    CommitConflictError,
+    CommitError,
+    CorruptFileError,
+    UnsupportedTableError,
+)
 from stream_app.model.bucket_id import POSTPONED
 from stream_app.model.files.bucket_change import BucketChange
 from stream_app.model.files.manifest_committable import ManifestCommittable
@@ -59,7 +64,7 @@ def check_rescalable(table: FileStoreTable) -> None:
 def rescale_partition(table: FileStoreTable, planned_rescale: PlannedRescale) -> Snapshot | None:
     """Rescale one partition and return the snapshot; None if the partition was dropped.
 
-    Each error leaves the table unchanged.
+    A `CommitError` and each error before the commit leave the table unchanged.
 
     Raises:
         CommitConflictError: other writers change the files faster than they are split.
@@ -88,14 +93,10 @@ class _PartitionRescale:
     _split_ids: set[FileIdentity] | None = field(init=False, default=None)
 
     def run(self) -> Snapshot | None:
-        try:
-            for _ in range(_ATTEMPTS_MAX):
-                snapshot = self._attempt()
-                if snapshot is not None or self._split_ids == set():
-                    return snapshot
-        except BaseException:
-            self._discard(self._splits)
-            raise
+        for _ in range(_ATTEMPTS_MAX):
+            snapshot = self._attempt()
+            if snapshot is not None or self._split_ids == set():
+                return snapshot
         self._discard(self._splits)
         raise CommitConflictError(
             f"other writers have changed the partition {_ATTEMPTS_MAX} times while it was split",
@@ -105,16 +106,13 @@ class _PartitionRescale:
 
     def _attempt(self) -> Snapshot | None:
         """Run steps 2 and 3; None if other writers changed the partition again, or dropped it."""
-        commit = batch_commit(self.table)
-        latest_snapshot = commit.commit_history.latest_snapshot
         try:
-            self._split_new_files(latest_snapshot)
-        except CorruptFileError:
-            if self.table.snapshots.latest() == latest_snapshot:
-                raise
-            return None  # a file expired during the read
-        if not self._split_ids:
-            return None
+            commit = batch_commit(self.table)
+            if not self._split_files_of(commit.commit_history.latest_snapshot):
+                return None
+        except BaseException:
+            self._discard(self._splits)
+            raise
         changes = tuple(change for group in self._splits.values() for change in group)
         committable = ManifestCommittable(identifier=BATCH_COMMIT_IDENTIFIER, changes=changes)
         try:
@@ -123,6 +121,20 @@ class _PartitionRescale:
             )
         except _OvertakenError:
             return None
+        except CommitError:
+            # Only this error proves that no snapshot names the files; after any other they stay.
+            self._discard(self._splits)
+            raise
+
+    def _split_files_of(self, latest_snapshot: Snapshot | None) -> bool:
+        """Run step 2; False if a file expired during the read, or the partition has no files."""
+        try:
+            self._split_new_files(latest_snapshot)
+        except CorruptFileError:
+            if self.table.snapshots.latest() == latest_snapshot:
+                raise
+            return False
+        return bool(self._split_ids)
 
     def _split_new_files(self, latest_snapshot: Snapshot | None) -> None:
         """Split files that a snapshot has gained, and discard the splits of files that it lost."""

@@ -41,7 +41,7 @@ class DefaultsStep:
                 rows = rows.set_column(index, rows.schema.field(index), filled)
         if rows is decoded.changes.rows:
             return decoded
-        changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)
+        changes = ChangeBatch(rows=rows, message_indices=decoded.changes.message_indices)
         return replace(decoded, changes=changes)
 
 

@@ -48,7 +48,7 @@ class NamedPartitionStep:
             column = rows.column(name)
             if column.null_count:
                 is_kept = ~retract_kind_mask(rows.column(ROW_KIND).to_numpy())
-                message_indices = decoded.changes.message_index[is_kept & ~valid_of(column)]
+                message_indices = decoded.changes.message_indices[is_kept & ~valid_of(column)]
                 reasons |= dict.fromkeys(
                     message_indices.tolist(), f"NOT NULL column {name!r} is null"
                 )

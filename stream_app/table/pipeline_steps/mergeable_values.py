@@ -79,7 +79,7 @@ def _unreadable_values(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict
     values = changes.rows.column(column).to_pylist()
     return {
         int(index): f"column {column!r}: {function} cannot read the value: {problem}"
-        for index, value in zip(changes.message_index, values, strict=True)
+        for index, value in zip(changes.message_indices, values, strict=True)
         if value is not None and (problem := unreadable_set(function, value)) is not None
     }
 
@@ -92,4 +92,4 @@ def _divided_by_zero(aggregate: ColumnAggregate, changes: ChangeBatch) -> dict[i
     indices = np.flatnonzero(is_retract & is_zero.to_numpy(zero_copy_only=False))
     name, function = aggregate.column, aggregate.function
     reason = f"takes 0 back from column {name!r}, and {function} cannot divide by it"
-    return {int(index): reason for index in changes.message_index[indices]}
+    return {int(index): reason for index in changes.message_indices[indices]}

@@ -60,7 +60,7 @@ class NarrowedColumnStep:
             column_reasons = self._column_reasons(source_table)
             if not column_reasons:
                 continue
-            row_messages = np.intersect1d(message_indices, decoded.changes.message_index)
+            row_messages = np.intersect1d(message_indices, decoded.changes.message_indices)
             times_ms = self._times_ms(full_messages.take(pa.array(row_messages)))
             for name, reason in column_reasons.items():
                 reasons |= dict.fromkeys(

@@ -37,7 +37,7 @@ _UNDATED = (
     "has a partition without a time as the options partition.timestamp-formatter and "
     "partition.timestamp-pattern say: "
 )
-"""The begin of a reason."""
+"""The prefix of a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def _name_length_reasons(name: str, column: pa.Array, decoded: DecodedBatch) -> 
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_index[indices]}
+    return {int(index): reason for index in decoded.changes.message_indices[indices]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class DatedPartitionStep:
             {
                 int(message): _UNDATED + text
                 for message, partition in zip(
-                    decoded.changes.message_index, partition_of, strict=True
+                    decoded.changes.message_indices, partition_of, strict=True
                 )
                 if (text := texts[partition]) is not None
             }

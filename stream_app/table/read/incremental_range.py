@@ -23,6 +23,9 @@ from stream_app.table.versions.time_travel import (
     tagged_snapshot,
 )
 
+Bound = int | str
+"""The number of a snapshot, or the name of a tag."""
+
 
 class ScanMode(enum.Enum):
     """The rows that an incremental read returns (``incremental-between-scan-mode``).
@@ -37,10 +40,6 @@ class ScanMode(enum.Enum):
     DELTA = "delta"
     CHANGELOG = "changelog"
     DIFF = "diff"
-
-
-Bound = int | str
-"""The number of a snapshot, or the name of a tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +126,15 @@ def _snapshot(table: FileStoreTable, bound: Bound) -> Snapshot:
     return tagged_snapshot(table, bound)
 
 
-def _check_order(first: int, last: int) -> None:
-    if last < first:
+def _check_order(first_id: int, last_id: int) -> None:
+    if last_id < first_id:
         raise UsageError(
-            f"the range ends with snapshot {last}, before it begins with {first}",
+            f"the range ends with snapshot {last_id}, before it begins with {first_id}",
             fix="swap the two bounds",
         )
 
 
-def _check_range_exists(table: FileStoreTable, first: int, last: int) -> None:
+def _check_range_exists(table: FileStoreTable, first_id: int, last_id: int) -> None:
     earliest_id, latest_id = table.snapshots.earliest_id(), table.snapshots.latest_id()
     if earliest_id is None or latest_id is None:
         raise UsageError(
@@ -143,9 +142,9 @@ def _check_range_exists(table: FileStoreTable, first: int, last: int) -> None:
             where=table.location,
             fix="wait for the job's first commit",
         )
-    if first < earliest_id - 1 or last > latest_id:
+    if first_id < earliest_id - 1 or last_id > latest_id:
         raise UsageError(
-            f"the read needs snapshots {first + 1} to {last}, the table has {earliest_id} to "
+            f"the read needs snapshots {first_id + 1} to {last_id}, the table has {earliest_id} to "
             f"{latest_id}",
             where=table.location,
             fix=f"begin with {earliest_id - 1} or later and end with {latest_id} or earlier; "

@@ -20,13 +20,13 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.predicate.parser import parse_call
 from stream_app.predicate.predicate import Call, InnerField
-from stream_app.predicate.predicate_functions import FUNCTIONS
+from stream_app.predicate.predicate_functions import CONDITION_FUNCTIONS
 from stream_app.table.conditions.row_filter import RowFilter
 from stream_app.table.file_store_table import FileStoreTable
 
-ROW_KIND = "rowkind"
+ROW_KIND_NAME = "rowkind"
 """Name of the column, as in Paimon's audit log."""
-ROW_KIND_FIELD = pa.field(ROW_KIND, pa.string())
+ROW_KIND_FIELD = pa.field(ROW_KIND_NAME, pa.string())
 _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
@@ -59,7 +59,7 @@ class Selection:
         calls = {
             text: whole_column_call(text, fields)
             for text in column_texts
-            if text not in names and text.partition("(")[0].strip() in FUNCTIONS
+            if text not in names and text.partition("(")[0].strip() in CONDITION_FUNCTIONS
         }
         object.__setattr__(self, "calls", calls)
         unknown_names = [name for name in column_texts if name not in names and name not in calls]
@@ -117,7 +117,7 @@ def whole_column_call(text: str, fields: RowType) -> Call:
     Raises:
         UsageError: the text is not such a function, or the function reads a nested field.
     """
-    call = parse_call(text, fields, FUNCTIONS)
+    call = parse_call(text, fields, CONDITION_FUNCTIONS)
     if not isinstance(call, Call) or isinstance(call.column, InnerField):
         raise UsageError(
             f"{text} is not a function of a whole column",

@@ -71,9 +71,11 @@ class SplitRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        read = self._read_merged if self.table.kind_traits.merges_by_key else self._read_appended
+        read_batches = (
+            self._read_merged if self.table.kind_traits.merges_by_key else self._read_appended
+        )
         with merge_errors(self.table.paths.bucket_folder(split.partition, split.bucket)):
-            for batch in read(split):
+            for batch in read_batches(split):
                 if self.watch is not None:
                     self.watch(batch)
                 matching_rows = self.selection.select(batch)

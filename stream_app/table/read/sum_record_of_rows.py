@@ -8,7 +8,7 @@ from functools import partial
 
 from stream_app.format.row_hash.row_sums import sum_of_rows
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
-from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.files.data_split import DataSplit
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.carry_sums import with_changes
@@ -38,4 +38,4 @@ def sum_record_of_rows(
     sums: dict[bytes, RowSum] = defaultdict(lambda: NO_ROWS)
     for partition, row_sum in interleaved((partial(sums_of, split) for split in splits), threads):
         sums[partition] += row_sum
-    return with_changes(EMPTY_TABLE, sums)
+    return with_changes(SUMS_OF_EMPTY_TABLE, sums)

@@ -29,10 +29,10 @@ from stream_app.model.options.file_options import PARTITION_DEFAULT_NAME
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.system_rows import Fact, SystemTable, columns
+from stream_app.table.read.system_rows import Fact, SystemTable, parsed_schema
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_FILE_COLUMNS = columns(
+_FILE_COLUMNS = parsed_schema(
     "partition STRING, bucket INT NOT NULL, file_path STRING NOT NULL, "
     "file_format STRING NOT NULL, schema_id BIGINT NOT NULL, level INT NOT NULL, "
     "record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, min_key STRING, "
@@ -86,7 +86,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
     ]
 
 
-def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
+def summaries_by_partition(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """Return summaries by partition, in the order of their folder names."""
     summaries = bucket_summaries(table, snapshot)
     return [
@@ -188,7 +188,7 @@ def _manifest_facts(table: FileStoreTable) -> dict[str, Fact]:
 
 
 MANIFESTS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "file_name STRING NOT NULL, file_size BIGINT NOT NULL, num_added_files BIGINT NOT NULL, "
         "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
         "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT"
@@ -218,12 +218,12 @@ _CATALOG_FACTS = dict.fromkeys(
     ("created_at", "created_by", "updated_by", "options"), lambda _: None
 )
 PARTITIONS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "partition STRING, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
         "file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3), created_at TIMESTAMP(3), "
         "created_by STRING, updated_by STRING, options STRING"
     ),
-    rows=partition_summaries,
+    rows=summaries_by_partition,
     facts=lambda table: {
         **_partition_facts(table),
         "partition": lambda row: _FactFormatter(table).spec(row.partition),
@@ -232,7 +232,7 @@ PARTITIONS = SystemTable(
     },
 )
 BUCKETS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "partition STRING, bucket INT NOT NULL, record_count BIGINT NOT NULL, "
         "file_size_in_bytes BIGINT NOT NULL, file_count BIGINT NOT NULL, "
         "last_update_time TIMESTAMP(3)"
@@ -267,7 +267,7 @@ def _vectors(entry: IndexManifestEntry) -> list[tuple[object, ...]] | None:
 
 
 TABLE_INDEXES = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "partition STRING, bucket INT NOT NULL, index_type STRING NOT NULL, "
         "file_name STRING NOT NULL, file_size BIGINT NOT NULL, row_count BIGINT NOT NULL",
         pa.field("dv_ranges", pa.list_(_VECTOR)),

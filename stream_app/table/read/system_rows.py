@@ -22,7 +22,7 @@ Fact = str | Callable[[Any], object]
 """A function of a row; a text is the path of an attribute, such as ``file.row_count``."""
 
 
-def columns(text: str, *nested: pa.Field) -> pa.Schema:
+def parsed_schema(text: str, *nested: pa.Field) -> pa.Schema:
     """Parse columns from ``name TYPE [NOT NULL], …``, and append nested ones."""
     return pa.schema(
         [*(field.remove_metadata() for field in arrow_schema(parse_columns(text))), *nested]

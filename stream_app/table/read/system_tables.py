@@ -26,11 +26,11 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
-from stream_app.table.read.selection import ROW_KIND
-from stream_app.table.read.system_rows import Fact, SystemTable, columns
+from stream_app.table.read.selection import ROW_KIND_NAME
+from stream_app.table.read.system_rows import Fact, SystemTable, parsed_schema
 
 _SNAPSHOTS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, commit_user STRING NOT NULL, "
         "commit_identifier BIGINT NOT NULL, commit_kind STRING NOT NULL, "
         "commit_time TIMESTAMP(3) NOT NULL, base_manifest_list STRING NOT NULL, "
@@ -66,7 +66,7 @@ def _manifest_counts(table: FileStoreTable) -> dict[str, Fact]:
 
 
 _SCHEMAS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "schema_id BIGINT NOT NULL, fields STRING NOT NULL, partition_keys STRING NOT NULL, "
         "primary_keys STRING NOT NULL, options STRING NOT NULL, comment STRING, "
         "update_time TIMESTAMP(3) NOT NULL"
@@ -81,12 +81,12 @@ _SCHEMAS = SystemTable(
     },
 )
 _OPTIONS = SystemTable(
-    schema=columns("key STRING NOT NULL, value STRING NOT NULL"),
+    schema=parsed_schema("key STRING NOT NULL, value STRING NOT NULL"),
     rows=lambda table, _: sorted(table.schema.options.items()),
     facts=lambda _: {"key": itemgetter(0), "value": itemgetter(1)},
 )
 _TAGS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "tag_name STRING NOT NULL, snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, "
         "commit_time TIMESTAMP(3) NOT NULL, record_count BIGINT, create_time TIMESTAMP(3), "
         "time_retained STRING"
@@ -114,7 +114,7 @@ def _branches(table: FileStoreTable, _: Snapshot | None) -> list[tuple[str, int]
 
 
 _BRANCHES = SystemTable(
-    schema=columns("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL"),
+    schema=parsed_schema("branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL"),
     rows=_branches,
     facts=lambda _: {"branch_name": itemgetter(0), "create_time": itemgetter(1)},
 )
@@ -132,7 +132,7 @@ def _progress(table: FileStoreTable) -> dict[str, Fact]:
 
 
 _CONSUMERS = SystemTable(
-    schema=columns("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL"),
+    schema=parsed_schema("consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL"),
     rows=lambda table, _: table.consumers.consumers(),
     facts=_progress,
 )
@@ -159,7 +159,7 @@ def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
 
 
 _AGGREGATION_FIELDS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "field_name STRING NOT NULL, field_type STRING NOT NULL, function STRING, "
         "function_options STRING, comment STRING"
     ),
@@ -175,7 +175,7 @@ def _statistics(table: FileStoreTable, snapshot: Snapshot | None) -> list[JsonOb
 
 
 _STATISTICS = SystemTable(
-    schema=columns(
+    schema=parsed_schema(
         "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, mergedRecordCount BIGINT, "
         "mergedRecordSize BIGINT, colstat STRING"
     ),
@@ -265,7 +265,7 @@ class SystemRowForm:
             return rows
         offsets = pa.array(range(rows.num_rows + 1), pa.int32())
         arrays = [
-            column if field.name == ROW_KIND else pa.ListArray.from_arrays(offsets, column)
+            column if field.name == ROW_KIND_NAME else pa.ListArray.from_arrays(offsets, column)
             for field, column in zip(rows.schema, rows.columns, strict=True)
         ]
         schema = self.schema(rows.schema)
@@ -273,7 +273,7 @@ class SystemRowForm:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _shown_field(self, field: pa.Field) -> pa.Field:
-        if not self.in_lists or field.name == ROW_KIND:
+        if not self.in_lists or field.name == ROW_KIND_NAME:
             return field
         return pa.field(field.name, pa.list_(field.type))
 

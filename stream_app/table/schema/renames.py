@@ -22,7 +22,8 @@ class TableRenaming:
 
     Attributes:
         renames: the renames of the source tables whose rows the table has.
-        sent_columns, reaction, can_alias: as in `column_renames`.
+        sent_columns: the columns of the messages.
+        can_alias: whether the format accepts values under an old name.
     """
 
     table: FileStoreTable

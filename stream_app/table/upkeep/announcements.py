@@ -55,7 +55,7 @@ def expiry_is_over(
     """Return whether an expiry's announcement has become obsolete.
 
     Args:
-        end_list: as `expiry_applies`.
+        end_list: the delta manifest list of snapshot `end`; None without that snapshot.
         earliest_snapshot_id: the number of the first snapshot; None without snapshots.
     """
     is_done = earliest_snapshot_id is None or earliest_snapshot_id >= announcement.end
@@ -68,7 +68,7 @@ def is_expiring(snapshot_id: int, announcements: Iterable[ExpiryAnnouncement]) -
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
     return any(
-        announcement.begin <= snapshot_id < announcement.end
+        announcement.start <= snapshot_id < announcement.end
         and snapshot_id not in announcement.tagged_ids
         for announcement in announcements
     )
@@ -94,7 +94,7 @@ def rollback_has_begun(announcement: RollbackAnnouncement, latest_snapshot_id: i
     """Return whether a rollback whose announcement holds has deleted a snapshot.
 
     Args:
-        latest_snapshot_id: as `rollback_applies`.
+        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
     """
     return latest_snapshot_id is None or latest_snapshot_id < max(
         announcement.delta_lists, default=0
@@ -114,7 +114,7 @@ def blocking_expiry(
 
     Args:
         expiries, rollbacks: the announcements that hold.
-        latest_snapshot_id: as `rollback_applies`.
+        latest_snapshot_id: the number of the latest snapshot; None without snapshots.
     """
     begun_targets = [
         rollback.target

@@ -179,11 +179,11 @@ def plan_fast_forward(table: FileStoreTable, name: str) -> FastForwardPlan:
     if snapshot_ids:
         # The branch keeps the tag at which it began, even after its first snapshots have expired.
         candidates = [snapshots[0], *(tag.snapshot for tag in tags)]
-        rollback = plan_rollback(table, _begin_of_branch(table, name, candidates, snapshot_ids[0]))
+        rollback = plan_rollback(table, _start_of_branch(table, name, candidates, snapshot_ids[0]))
     return FastForwardPlan(branch, rollback, tuple(snapshots), tags)
 
 
-def _begin_of_branch(
+def _start_of_branch(
     table: FileStoreTable, name: str, candidates: Sequence[Snapshot], earliest_snapshot_id: int
 ) -> Snapshot:
     """Return the version of the main branch at which a branch began.
@@ -194,8 +194,8 @@ def _begin_of_branch(
     """
     main_versions = [tag.snapshot for tag in table.tags.tags()]
     main_versions += map(table.changelogs.changelog, table.changelogs.ids())
-    for begin in candidates:
-        snapshot_id, delta = begin.snapshot_id, begin.delta_manifest_list
+    for start in candidates:
+        snapshot_id, delta = start.snapshot_id, start.delta_manifest_list
         deltas = {
             main_version.delta_manifest_list
             for main_version in main_versions
@@ -204,7 +204,7 @@ def _begin_of_branch(
         # The main branch's versions of that time must not belong to another history.
         is_lost = snapshot_id < earliest_snapshot_id and not deltas
         if is_lost or delta in deltas or table.snapshots.delta_list(snapshot_id) == delta:
-            return begin
+            return start
     raise UsageError(
         f"branch {name!r} does not begin at a snapshot of the main branch: a fast-forward would "
         "lose all rows of the main branch",

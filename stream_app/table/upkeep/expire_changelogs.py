@@ -83,17 +83,17 @@ class ExpireChangelogs:
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         """Return the number of the first retained version."""
         now_ms = self.table.clock.now_ms()
-        first_needed = earliest_unread_snapshot_id(self.table, now_ms)
+        needed_id = earliest_unread_snapshot_id(self.table, now_ms)
         if not config.is_changelog_longer:
             end = ids[-1] + 1
-            return end if first_needed is None else min(end, first_needed)
+            return end if needed_id is None else min(end, needed_id)
         return changelog_range(
             ids,
             config.changelogs,
             latest_snapshot_id=self.table.snapshots.latest_id() or ids[-1],
             older_than_ms=now_ms - config.changelogs.time_ms,
             limit=config.limit,
-            protected_from=first_needed,
+            protected_from=needed_id,
             time_of=lambda snapshot_id: commit_time_ms(
                 self.table.changelogs.changelog, snapshot_id
             ),
@@ -113,8 +113,8 @@ class ExpireChangelogs:
         """
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestCache(self.table))
-        begin, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
-        tagged = protected.of_range(begin, end, and_next=True)
+        start, end = changelogs[0].snapshot_id, changelogs[-1].snapshot_id + 1
+        tagged = protected.of_range(start, end, and_next=True)
         collector.keep_metadata_of([earliest_snapshot, *tagged])
         collector.keep_metadata_of(next_changelogs, may_be_gone=True)
         collector.keep_files_of_others(protected, self._cache)

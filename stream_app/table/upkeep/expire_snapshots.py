@@ -127,7 +127,7 @@ class ExpireSnapshots:
     def _plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """Return the plan; start again if a tag is deleted during the read of its version."""
         ids = self.table.snapshots.ids()
-        expire_range = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
+        expire_range = ExpireRange(start=1, end=1, kept_by="there are no snapshots")
         if ids:
             expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
         read = self.table.snapshots.snapshot
@@ -247,10 +247,10 @@ class ExpireSnapshots:
     def _check_no_new_consumer(self, expiry: SnapshotExpiry, retained_id: int) -> None:
         if not expiry.respects_consumers:
             return
-        first_needed = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
-        if first_needed is not None and first_needed < retained_id:
+        needed_id = earliest_unread_snapshot_id(self.table, self.table.clock.now_ms())
+        if needed_id is not None and needed_id < retained_id:
             raise UsageError(
-                f"snapshot {first_needed} was about to expire, and a consumer has just started "
+                f"snapshot {needed_id} was about to expire, and a consumer has just started "
                 "there: nothing was deleted",
                 where=self.table.location,
                 fix="expire again, which keeps what the consumer needs; a job retries by itself",
@@ -273,11 +273,11 @@ class ExpireSnapshots:
         """Return the range without the snapshots that alone record a job's newest epoch."""
         if expire_range.is_empty:
             return expire_range
-        snapshots = self.table.snapshots.backwards(begin=latest_id)
-        first_needed = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
-        if first_needed is None or first_needed >= expire_range.end:
+        snapshots = self.table.snapshots.backwards(start=latest_id)
+        needed_id = earliest_needed_snapshot_id(recording(snapshots), self.table.clock.now_ms())
+        if needed_id is None or needed_id >= expire_range.end:
             return expire_range
-        return replace(expire_range, end=first_needed, kept_by="the newest epoch of a job")
+        return replace(expire_range, end=needed_id, kept_by="the newest epoch of a job")
 
     def _protected_versions(self, tag_folder: TagFolder) -> ProtectedVersions:
         """Return tags and other branches, without the tags that came too late."""
@@ -294,13 +294,13 @@ class ExpireSnapshots:
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestCache(self.table))
-        begin = snapshots[0].snapshot_id
+        start = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
         for snapshot in (*snapshots, retained):
-            if snapshot.snapshot_id > begin:
+            if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=with_flushed)
-        collector.keep_metadata_of([retained, *protected.of_range(begin, retained.snapshot_id)])
+        collector.keep_metadata_of([retained, *protected.of_range(start, retained.snapshot_id)])
         collector.keep_files_of_others(protected, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
@@ -315,17 +315,17 @@ class ExpireSnapshots:
         return collector.files
 
 
-def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
+def _announcement(start: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
     return ExpiryAnnouncement(
-        begin=begin,
+        start=start,
         end=end.snapshot_id,
         end_list=end.delta_manifest_list,
-        tagged_ids=frozenset(protected.tags).intersection(range(begin, end.snapshot_id)),
+        tagged_ids=frozenset(protected.tags).intersection(range(start, end.snapshot_id)),
     )
 
 
 def versions_before(
-    end: int, ids: Sequence[int], read: ReadVersion, table: FileStoreTable
+    end: int, ids: Sequence[int], read_version: ReadVersion, table: FileStoreTable
 ) -> tuple[Snapshot, ...]:
     """Return the existing versions of `ids` below a number, ascending.
 
@@ -333,20 +333,20 @@ def versions_before(
         CorruptFileError: a version cannot be read, so its files cannot be determined.
     """
 
-    def read_version(snapshot_id: int) -> Snapshot | None:
+    def read_existing(snapshot_id: int) -> Snapshot | None:
         try:
-            return read_with_advice(read, snapshot_id)
+            return read_with_advice(read_version, snapshot_id)
         except FileNotFoundError:  # another expiry is running
             return None
 
-    versions = map_in_threads(thread_count(table), read_version, [n for n in ids if n < end])
+    versions = map_in_threads(thread_count(table), read_existing, [n for n in ids if n < end])
     return tuple(version for version in versions if version is not None)
 
 
-def read_with_advice(read: ReadVersion, snapshot_id: int) -> Snapshot:
+def read_with_advice(read_version: ReadVersion, snapshot_id: int) -> Snapshot:
     """Read a version; if it is damaged, the error's fix lets an expiry skip it."""
     try:
-        return read(snapshot_id)
+        return read_version(snapshot_id)
     except CorruptFileError as error:
         raise CorruptFileError(
             error.problem,
@@ -356,10 +356,10 @@ def read_with_advice(read: ReadVersion, snapshot_id: int) -> Snapshot:
         ) from error
 
 
-def commit_time_ms(read: ReadVersion, snapshot_id: int) -> int | None:
+def commit_time_ms(read_version: ReadVersion, snapshot_id: int) -> int | None:
     """Return the commit time of a version in milliseconds; None if the version is gone."""
     try:
-        return read_with_advice(read, snapshot_id).time_ms
+        return read_with_advice(read_version, snapshot_id).time_ms
     except FileNotFoundError:
         return None
 

@@ -26,6 +26,9 @@ from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.manifest_cache import ManifestCache
 from stream_app.table.versions.version_files import NamedVersion, versions_below
 
+_CACHED_FILES = 1_000_000
+"""The number of files that the cache keeps, of all versions."""
+
 
 @dataclass(frozen=True, slots=True)
 class NeededFiles:
@@ -37,8 +40,6 @@ class NeededFiles:
 
 NeededFilesCache = RecentFiles[NeededFiles]
 """The files that versions need by their delta lists, kept from one expiry to the next."""
-_CACHED_FILES = 1_000_000
-"""The number of files that the cache keeps, of all versions."""
 
 
 def needed_files_cache() -> NeededFilesCache:
@@ -102,15 +103,15 @@ class ProtectedVersions:
             for needed in _files_of_branch(branch, manifest_cache, cache)
         ]
 
-    def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
-        """Return tagged versions that may share metadata with snapshots in [`begin`, `end`).
+    def of_range(self, start: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
+        """Return tagged versions that may share metadata with snapshots in [`start`, `end`).
 
         Args:
             and_next: whether to add the first tag from `end` on. The version at `end` may have lost
                 its metadata, and then its shared files are unknown.
         """
         tagged_ids = tuple(self.tags)
-        snapshot_ids = tags_of_range(tagged_ids, begin, end)
+        snapshot_ids = tags_of_range(tagged_ids, start, end)
         if and_next:
             snapshot_ids += [snapshot_id for snapshot_id in tagged_ids if snapshot_id >= end][:1]
         return [self.tags[snapshot_id] for snapshot_id in snapshot_ids]

@@ -63,10 +63,13 @@ class IcebergMetadataFiles:
         older_paths = [path for path, _ in latest_metadata.older_files]
         yield from (self.iceberg_files.version_path(latest_metadata.version), *older_paths)
         numbers = [self.iceberg_files.version_at(path) for path in older_paths]
-        older = [
+        older_versions = [
             self.iceberg_files.read_version(number) for number in numbers if number is not None
         ]
-        versions = [latest_metadata, *(version for version in older if version is not None)]
+        versions = [
+            latest_metadata,
+            *(version for version in older_versions if version is not None),
+        ]
         lists = {snapshot.manifest_list for version in versions for snapshot in version.snapshots}
         for path in lists:
             yield path

@@ -249,7 +249,7 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
     expiry = blocking_expiry(target.snapshot_id, holding_announcements(table), rollbacks, latest_id)
     if expiry is not None:
         raise UsageError(
-            f"snapshots {expiry.begin} to {expiry.end - 1} are expiring: an expiry is deleting "
+            f"snapshots {expiry.start} to {expiry.end - 1} are expiring: an expiry is deleting "
             f"their files, or crashed while doing so",
             where=table.location,
             fix="try again after the expiry; or finish a crashed one: stream-app expire-snapshots; "

@@ -139,27 +139,27 @@ class TagUpkeep:
 
     def _lacks_snapshot(self, rules: TagRules) -> bool:
         now_ms = process_time_ms(self.table)
-        begin, next_begin = self._next_snapshot(rules)
+        start, next_start = self._next_snapshot(rules)
         latest_snapshot = self.table.snapshots.latest()
         if now_ms is None or latest_snapshot is None:
             return False
-        if latest_snapshot.snapshot_id + 1 < begin:
+        if latest_snapshot.snapshot_id + 1 < start:
             return False  # the newest tag is ahead of the table, so a new snapshot would get no tag
-        is_untagged = latest_snapshot.snapshot_id >= begin
+        is_untagged = latest_snapshot.snapshot_id >= start
         latest_time = snapshot_time(self.table, latest_snapshot) if is_untagged else None
-        return lacks_snapshot(rules, next_begin, latest_time, now_ms)
+        return lacks_snapshot(rules, next_start, latest_time, now_ms)
 
     def _next_snapshot(self, rules: TagRules) -> tuple[int, int | None]:
-        """Return the number of the next snapshot to examine, and the begin of the next period."""
-        begin, next_begin = first_snapshot(rules, self._newest_automatic_tags(rules))
+        """Return the number of the next snapshot to examine, and the start of the next period."""
+        start, next_start = first_snapshot(rules, self._newest_automatic_tags(rules))
         self._is_due_known = True
-        self._due_ms = due_ms(rules, next_begin)
-        return begin, next_begin
+        self._due_ms = due_ms(rules, next_start)
+        return start, next_start
 
     def _create(self, rules: TagRules) -> tuple[str, ...]:
         """Create the tags of the periods that have ended, and return their names."""
-        begin, next_begin = self._next_snapshot(rules)
-        snapshots = self._snapshots(max(begin, self._examined_id + 1))
+        start, next_start = self._next_snapshot(rules)
+        snapshots = self._snapshots(max(start, self._examined_id + 1))
         times = [snapshot_time(self.table, snapshot) for snapshot in snapshots]
         if times and all(time.time_ms is None for time in times) and not self._has_warned:
             self._has_warned = True
@@ -170,7 +170,7 @@ class TagUpkeep:
         by_snapshot_id = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
         created_names = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
-        for due_tag in due_tags(rules, next_begin, times):
+        for due_tag in due_tags(rules, next_start, times):
             created_ms = None if retained_ms is None else local_wall_clock_ms(self.table.clock)
             tag = Tag(
                 name=due_tag.name,
@@ -194,17 +194,17 @@ class TagUpkeep:
         """Return the newest automatic tag, which records the progress, or no tag."""
         manager = self.table.tags
         dated_names = [
-            (begin, name)
+            (start, name)
             for name in manager.names()
-            if (begin := rules.period_rule.begin_ms(name)) is not None
+            if (start := rules.period_rule.start_ms(name)) is not None
         ]
         tag = manager.tag(max(dated_names)[1]) if dated_names else None
         return [] if tag is None else [tag]
 
-    def _snapshots(self, begin: int) -> Sequence[Snapshot]:
+    def _snapshots(self, start: int) -> Sequence[Snapshot]:
         """Return the existing snapshots from a number on, ascending."""
         snapshots = self.table.snapshots
-        newest_first = list(snapshots.backwards(down_to=begin))
+        newest_first = list(snapshots.backwards(down_to=start))
         return newest_first[::-1]
 
     def _surplus_tags(self, rules: TagRules | None) -> tuple[str, ...]:

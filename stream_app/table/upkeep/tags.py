@@ -287,10 +287,10 @@ def _snapshot_to_tag(table: FileStoreTable, snapshot_id: int | None) -> Snapshot
 def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -> None:
     """Check that the snapshot has no other automatic tag, because Paimon fails on two of them."""
     rules = tag_rules(table)
-    if rules is None or rules.period_rule.begin_ms(name) is None:
+    if rules is None or rules.period_rule.start_ms(name) is None:
         return
     for tag in table.tags.tags():
-        is_automatic = rules.period_rule.begin_ms(tag.name) is not None
+        is_automatic = rules.period_rule.start_ms(tag.name) is not None
         if is_automatic and tag.snapshot.snapshot_id == snapshot.snapshot_id:
             raise UsageError(
                 f"snapshot {snapshot.snapshot_id} already has the automatic tag {tag.name!r}, "

@@ -16,6 +16,12 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
+_ENTRIES_MAX = 200_000
+"""Entries that the cache keeps, of all manifests; an entry has a few hundred bytes."""
+RECENT_MANIFESTS: RecentFiles[IndexManifest] = RecentFiles(
+    _ENTRIES_MAX, lambda manifest: len(manifest.entries)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class BucketBasis:
@@ -38,9 +44,6 @@ class BucketBasis:
 
 
 NO_BASIS = BucketBasis()
-
-_ENTRIES_MAX = 200_000
-"""Entries that the cache keeps, of all manifests; an entry has a few hundred bytes."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,6 @@ class IndexManifest:
         }
 
 
-RECENT_MANIFESTS: RecentFiles[IndexManifest] = RecentFiles(
-    _ENTRIES_MAX, lambda manifest: len(manifest.entries)
-)
 _NO_FILES = IndexManifest("", ())
 
 

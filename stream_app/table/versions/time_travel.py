@@ -28,6 +28,11 @@ from stream_app.table.file_store_table import FileStoreTable
 
 Timestamp = int | str | datetime.datetime
 """Milliseconds since 1970 in UTC, an ISO 8601 text, or a datetime; local time without a zone."""
+_FULL_MODES = ("latest", "latest-full", "full")
+_VERSION_OPTIONS = (
+    *(SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK),
+    *(SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +119,6 @@ def names_version(table: FileStoreTable) -> bool:
         UsageError: the options name several versions.
     """
     return table.options[SCAN_MODE] == "compacted-full" or not stored_version(table).is_latest
-
-
-_FULL_MODES = ("latest", "latest-full", "full")
-_VERSION_OPTIONS = (
-    *(SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK),
-    *(SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP),
-)
 
 
 def stored_version(table: FileStoreTable) -> Version:
@@ -249,11 +247,11 @@ def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     earliest_id = table.snapshots.earliest_id()
     if earliest_id is None:
         raise _no_snapshot_error(table, f"a snapshot of {utc_text(time_ms)}")
-    begin = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
+    start = utc_text(table.snapshots.snapshot(earliest_id).time_ms)
     raise UsageError(
-        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {begin}",
+        f"no snapshot is as old as {utc_text(time_ms)}: the earliest, {earliest_id}, is of {start}",
         where=table.location,
-        fix=f"give {begin} or later; or a tag, which outlives the expiry of snapshots",
+        fix=f"give {start} or later; or a tag, which outlives the expiry of snapshots",
     )
 
 

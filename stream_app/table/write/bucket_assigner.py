@@ -144,11 +144,11 @@ def rows_by_bucket(
         partition_columns = [rows.column(name) for name in schema.partition_keys]
     types = schema.partition_type.types
     partitions: dict[int, bytes] = {}
-    for start, stop in itertools.pairwise(starts):
+    for start, end in itertools.pairwise(starts):
         code, bucket = divmod(int(groups[start]), bucket_count)
         if code not in partitions:
             partitions[code] = serialize_arrow_row(partition_columns, types, start)
-        yield partitions[code], bucket, rows.slice(start, stop - start)
+        yield partitions[code], bucket, rows.slice(start, end - start)
 
 
 def row_codes(columns: list[pa.Array], row_count: int) -> Int64s:

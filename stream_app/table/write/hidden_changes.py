@@ -46,6 +46,7 @@ _PREFIX = "hidden"
 _CACHED_BYTES = 256 << 20
 """Bytes of rows that a worker caches."""
 _INT64_MIN = -(1 << 63)
+RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file: file.rows.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,6 @@ class HiddenRows:
 
     rows: pa.RecordBatch
     newest_start: int
-
-
-RECENT_HIDDEN: RecentFiles[HiddenRows] = RecentFiles(_CACHED_BYTES, lambda file: file.rows.nbytes)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -63,7 +63,7 @@ class TableWrite:
         """Begin a task's share.
 
         Args:
-            bucket_counts: see `BucketBasis.bucket_counts`.
+            bucket_counts: partition → its number of buckets, if that differs from the table's.
         """
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=cast(FileIO, self._sync))

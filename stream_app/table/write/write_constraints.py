@@ -49,9 +49,9 @@ class LiveFileCounts:
         """Count changes that the table's committer has published."""
         for change in changes:
             self._add(
-                len(change.added) - len(change.removed),
-                sum(file.file_size for file in change.added)
-                - sum(file.file_size for file in change.removed),
+                len(change.added_files) - len(change.removed_files),
+                sum(file.file_size for file in change.added_files)
+                - sum(file.file_size for file in change.removed_files),
             )
 
     def _add(self, file_count: int, byte_count: int) -> None:

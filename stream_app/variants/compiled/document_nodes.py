@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from stream_app.machine_code.compiler import byte_at, compiled, number_at, put_byte, put_number
 from stream_app.machine_code.json_bytes import (
-    ARRAY_BEGIN,
     ARRAY_END,
+    ARRAY_START,
     BACKSLASH,
     COLON,
     COMMA,
     MINUS,
     NINE,
-    NULL_BEGIN,
-    OBJECT_BEGIN,
+    NULL_START,
     OBJECT_END,
+    OBJECT_START,
     QUOTE,
-    TRUE_BEGIN,
+    TRUE_START,
     ZERO,
 )
 from stream_app.machine_code.json_tokens import (
@@ -34,7 +34,7 @@ from stream_app.machine_code.json_tokens import (
     string_end,
     word_end,
 )
-from stream_app.variants.layout import NESTING_MAX
+from stream_app.variants.layout import VARIANT_NESTING_MAX
 
 OBJECTS, ARRAYS, TEXTS, ESCAPED_TEXTS, NUMBERS, NULLS, TRUES, FALSES = range(8)
 """The kinds of nodes."""
@@ -46,26 +46,26 @@ class NodeBuffers(NamedTuple):
 
     Attributes:
         kinds: the kinds of the nodes.
-        begins: where a scalar's text begins, after its quote.
+        text_starts: where a scalar's text begins, after its quote.
         sizes: bytes of an unescaped text or of a number; the number of a container's members.
         nexts: the next node that is not inside this one.
         parents: the node's container, or -1.
         depths: containers around the node.
-        name_begins, name_sizes: the name of a member; `NO_NAME` for an element and for the root.
-        starts: where the node's bytes begin in the output, set by `value_bytes`.
+        name_starts, name_sizes: the name of a member; `NO_NAME` for an element and for the root.
+        value_starts: where the node's bytes begin in the output, set by `value_bytes`.
         scratch: memory for names without their escapes.
         scratch_end: a buffer with one row: where the free part of `scratch` begins.
     """
 
     kinds: int
-    begins: int
+    text_starts: int
     sizes: int
     nexts: int
     parents: int
     depths: int
-    name_begins: int
+    name_starts: int
     name_sizes: int
-    starts: int
+    value_starts: int
     scratch: int
     scratch_end: int
 
@@ -115,20 +115,20 @@ def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     """Return the position after a scalar, an empty container or an opening bracket."""
     byte = byte_at(position)
     put_number(nodes.nexts, node, node + 1)
-    if byte in (OBJECT_BEGIN, ARRAY_BEGIN):
-        put_number(nodes.kinds, node, OBJECTS if byte == OBJECT_BEGIN else ARRAYS)
+    if byte in (OBJECT_START, ARRAY_START):
+        put_number(nodes.kinds, node, OBJECTS if byte == OBJECT_START else ARRAYS)
         put_number(nodes.sizes, node, 0)
-        if number_at(nodes.depths + 8 * node) > NESTING_MAX:
+        if number_at(nodes.depths + 8 * node) > VARIANT_NESTING_MAX:
             return DECLINED
         position = blank_end(position + 1, end)
-        if byte_at(position) == (OBJECT_END if byte == OBJECT_BEGIN else ARRAY_END):
+        if byte_at(position) == (OBJECT_END if byte == OBJECT_START else ARRAY_END):
             return position + 1
         put_number(nodes.nexts, node, 0)
         return position
     if byte == QUOTE:
         end_quote, saved_bytes = string_end(position + 1)
         put_number(nodes.kinds, node, ESCAPED_TEXTS if saved_bytes else TEXTS)
-        put_number(nodes.begins, node, position + 1)
+        put_number(nodes.text_starts, node, position + 1)
         put_number(nodes.sizes, node, end_quote - position - 1 - saved_bytes)
         return end_quote + 1 if end_quote > 0 else DECLINED
     return _put_word_or_number(position, byte, node, nodes)
@@ -138,12 +138,12 @@ def _put_value(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
 def _put_word_or_number(position: int, byte: int, node: int, nodes: NodeBuffers) -> int:
     """Return the position after a number, `true`, `false` or `null`."""
     if byte == MINUS or ZERO <= byte <= NINE:
-        number_stop = number_end(position)
+        end = number_end(position)
         put_number(nodes.kinds, node, NUMBERS)
-        put_number(nodes.begins, node, position)
-        put_number(nodes.sizes, node, number_stop - position)
-        return number_stop
-    kind = NULLS if byte == NULL_BEGIN else TRUES if byte == TRUE_BEGIN else FALSES
+        put_number(nodes.text_starts, node, position)
+        put_number(nodes.sizes, node, end - position)
+        return end
+    kind = NULLS if byte == NULL_START else TRUES if byte == TRUE_START else FALSES
     put_number(nodes.kinds, node, kind)
     return word_end(position)
 
@@ -179,17 +179,17 @@ def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
     position = blank_end(position, end)
     if position >= end or byte_at(position) != QUOTE:
         return DECLINED
-    begin = position + 1
-    end_quote, saved_bytes = string_end(begin)
+    start = position + 1
+    end_quote, saved_bytes = string_end(start)
     if end_quote < 0 or end_quote >= end:
         return DECLINED
-    size = end_quote - begin - saved_bytes
+    size = end_quote - start - saved_bytes
     if saved_bytes:
         target = number_at(nodes.scratch_end)
-        copy_unescaped(begin, target, size)
-        begin = target
+        copy_unescaped(start, target, size)
+        start = target
         put_number(nodes.scratch_end, 0, target + size)
-    put_number(nodes.name_begins, node, begin)
+    put_number(nodes.name_starts, node, start)
     put_number(nodes.name_sizes, node, size)
     position = blank_end(end_quote + 1, end)
     return position + 1 if byte_at(position) == COLON else DECLINED
@@ -198,8 +198,8 @@ def _put_name(position: int, end: int, node: int, nodes: NodeBuffers) -> int:
 @compiled
 def copy_unescaped(position: int, target: int, size: int) -> None:
     """Copy a string without its escapes until the copy has `size` bytes."""
-    stop = target + size
-    while target < stop:
+    target_end = target + size
+    while target < target_end:
         byte = byte_at(position)
         if byte != BACKSLASH:
             put_byte(target, 0, byte)

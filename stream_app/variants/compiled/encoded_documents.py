@@ -14,7 +14,7 @@ from stream_app.variants.compiled.document_nodes import NodeBuffers, list_nodes
 from stream_app.variants.compiled.member_numbers import MemberBuffers, number_members
 from stream_app.variants.compiled.number_bytes import DoubleBuffers
 from stream_app.variants.compiled.value_bytes import put_metadata, put_value
-from stream_app.variants.layout import NESTING_MAX, SIZE_MAX
+from stream_app.variants.layout import SIZE_MAX, VARIANT_NESTING_MAX
 
 EncodedPart = tuple[pa.Array, pa.Array, Bools]
 """Values and dictionaries, binary [m]; and the mask of texts that are not documents, bool [m]."""
@@ -39,9 +39,9 @@ def encode_documents(texts: pa.Array) -> Iterator[EncodedPart]:
     row, offsets = 0, offsets_of(texts)
     while row < len(texts):
         limit = offsets[row] + _PART_BYTES
-        stop = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
-        yield _encode_part(texts.slice(row, stop - row))
-        row = stop
+        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, row + 1)
+        yield _encode_part(texts.slice(row, end - row))
+        row = end
 
 
 def _encode_part(column: pa.Array) -> EncodedPart:
@@ -56,16 +56,18 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     positions = offsets + texts.ctypes.data
     count, size = len(column), len(data)
     longest = int(np.diff(offsets).max())
-    rows = longest // 2 + NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
+    rows = longest // 2 + VARIANT_NESTING_MAX + _HEAD  # two bytes a value, or an open bracket
     memory = np.empty((_NODE_ROWS + _MEMBER_ROWS, rows), np.int64)
     scratch = np.empty(longest + 8, np.uint8)
     scratch_end, double_count = np.zeros((2, 1), np.int64)
     last_counts = np.array([-1, 0, 0], np.int64)  # no previous document
     doubles = np.empty((_DOUBLE_ROWS, size // 3 + 1), np.int64)
-    out = [np.empty(_GROWTH * size + _HEAD * (count + NESTING_MAX), np.uint8) for _ in range(2)]
+    out = [
+        np.empty(_GROWTH * size + _HEAD * (count + VARIANT_NESTING_MAX), np.uint8) for _ in range(2)
+    ]
     sizes = np.zeros((2, count), np.int64)
     addresses = [int(array.ctypes.data) for array in memory]
-    begins = _encode_texts(
+    starts = _encode_texts(
         positions,
         sizes,
         (int(out[0].ctypes.data) + len(out[0]), int(out[1].ctypes.data) + len(out[1])),
@@ -81,8 +83,8 @@ def _encode_part(column: pa.Array) -> EncodedPart:
     failed |= sizes.max(axis=0) > SIZE_MAX
     _put_doubles(out[0], texts, doubles[:, : double_count[0]], failed)
     values, metadata = (
-        _binary_column(array[begin - int(array.ctypes.data) :], lengths)
-        for array, begin, lengths in zip(out, begins, sizes, strict=True)
+        _binary_column(array[start - int(array.ctypes.data) :], lengths)
+        for array, start, lengths in zip(out, starts, sizes, strict=True)
     )
     return values, metadata, failed
 
@@ -109,19 +111,19 @@ def _encode_texts(
         member_count = number_members(count, nodes, buffers)
         if member_count < 0:
             continue
-        begin = put_value(count, cursor, row, nodes, buffers, doubles)
-        sizes[0, row] = cursor - begin
-        cursor = begin
-        begin = put_metadata(member_count, names, nodes, buffers)
-        sizes[1, row] = names - begin
-        names = begin
+        start = put_value(count, cursor, row, nodes, buffers, doubles)
+        sizes[0, row] = cursor - start
+        cursor = start
+        start = put_metadata(member_count, names, nodes, buffers)
+        sizes[1, row] = names - start
+        names = start
     return cursor, names
 
 
 def _put_doubles(out: Bytes, texts: Bytes, doubles: Int64s, failed: Bools) -> None:
     # The loop covers only the few numbers that have an exponent or more than 38 digits.
-    for position, begin, size, row in doubles.T.tolist():
-        start = begin - int(texts.ctypes.data)
+    for position, text_address, size, row in doubles.T.tolist():
+        start = text_address - int(texts.ctypes.data)
         value = np.float64(texts[start : start + size].tobytes())
         failed[row] |= bool(np.isinf(value))
         target = position - int(out.ctypes.data)

@@ -29,7 +29,7 @@ class MemberBuffers(NamedTuple):
         slot_counts: the number of slots that an object has filled, by its node.
         leaders: the first member of the same name, by the member's node.
         numbers: the number of a member's name, by its node.
-        last_parents, last_begins, last_sizes: parents and names of the last document's members.
+        last_parents, last_starts, last_sizes: parents and names of the last document's members.
         last_counts: a buffer of three numbers of the last document.
     """
 
@@ -42,7 +42,7 @@ class MemberBuffers(NamedTuple):
     leaders: int
     numbers: int
     last_parents: int
-    last_begins: int
+    last_starts: int
     last_sizes: int
     last_counts: int
 
@@ -88,8 +88,8 @@ def _equals_last_member(member: int, node: int, nodes: NodeBuffers, buffers: Mem
     ):
         return False
     position, other_position = (
-        number_at(buffers.last_begins + entry),
-        number_at(nodes.name_begins + 8 * node),
+        number_at(buffers.last_starts + entry),
+        number_at(nodes.name_starts + 8 * node),
     )
     index = 0
     while index < size and byte_at(position + index) == byte_at(other_position + index):
@@ -102,7 +102,7 @@ def _keep_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
     for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
         put_number(buffers.last_parents, member, number_at(nodes.parents + 8 * node))
-        put_number(buffers.last_begins, member, number_at(nodes.name_begins + 8 * node))
+        put_number(buffers.last_starts, member, number_at(nodes.name_starts + 8 * node))
         put_number(buffers.last_sizes, member, number_at(nodes.name_sizes + 8 * node))
     put_number(buffers.last_counts, COUNT, member_count)
 
@@ -115,8 +115,8 @@ def _compare_names(member: int, other_member: int, nodes: NodeBuffers) -> int:
         number_at(nodes.name_sizes + 8 * other_member),
     )
     position, other_position = (
-        number_at(nodes.name_begins + 8 * member),
-        number_at(nodes.name_begins + 8 * other_member),
+        number_at(nodes.name_starts + 8 * member),
+        number_at(nodes.name_starts + 8 * other_member),
     )
     for index in range(min(size, other_size)):
         byte, other_byte = byte_at(position + index), byte_at(other_position + index)
@@ -143,8 +143,8 @@ def _sort_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
         put_number(source, member, number_at(buffers.members + 8 * member))
     run = 1
     while run < member_count:
-        for begin in range(0, member_count, 2 * run):
-            _merge_runs(begin, min(begin + run, member_count), min(begin + 2 * run, member_count),
+        for start in range(0, member_count, 2 * run):
+            _merge_runs(start, min(start + run, member_count), min(start + 2 * run, member_count),
                    source, target, nodes)  # fmt: skip
         source, target = target, source
         run *= 2
@@ -155,10 +155,10 @@ def _sort_members(member_count: int, nodes: NodeBuffers, buffers: MemberBuffers)
 
 @compiled
 def _merge_runs(
-    begin: int, middle: int, end: int, source: int, target: int, nodes: NodeBuffers
+    start: int, middle: int, end: int, source: int, target: int, nodes: NodeBuffers
 ) -> None:
-    left_index, right_index = begin, middle
-    for index in range(begin, end):
+    left_index, right_index = start, middle
+    for index in range(start, end):
         takes_left = right_index >= end or (
             left_index < middle
             and _compare_names(

@@ -32,7 +32,7 @@ class DoubleBuffers(NamedTuple):
     """
 
     positions: int
-    begins: int
+    starts: int
     sizes: int
     rows: int
     double_count: int
@@ -56,7 +56,7 @@ def put_number_text(position: int, size: int, cursor: int, row: int, doubles: Do
         return _put_head(DECIMAL16, max(scale, 0), cursor - 16)
     count = number_at(doubles.double_count)
     put_number(doubles.positions, count, cursor - 8)
-    put_number(doubles.begins, count, position)
+    put_number(doubles.starts, count, position)
     put_number(doubles.sizes, count, size)
     put_number(doubles.rows, count, row)
     put_number(doubles.double_count, 0, count + 1)

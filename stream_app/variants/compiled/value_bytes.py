@@ -22,6 +22,7 @@ from stream_app.variants.compiled.member_numbers import NAME_BYTES, NAMES, Membe
 from stream_app.variants.compiled.number_bytes import DoubleBuffers, put_number_text
 from stream_app.variants.layout import (
     ARRAY,
+    ENCODING_VERSION,
     FALSE,
     LONG_TEXT,
     NULL,
@@ -30,7 +31,6 @@ from stream_app.variants.layout import (
     SHORT_TEXT_MAX,
     SMALL_COUNT_MAX,
     TRUE,
-    VERSION,
 )
 
 
@@ -49,18 +49,21 @@ def put_value(
         kind = number_at(nodes.kinds + 8 * node)
         if kind <= ARRAYS:
             next_node = number_at(nodes.nexts + 8 * node)
-            stop = number_at(nodes.starts + 8 * next_node) if next_node < count else end
-            cursor = _put_container(node, cursor, stop, nodes, buffers)
+            container_end = (
+                number_at(nodes.value_starts + 8 * next_node) if next_node < count else end
+            )
+            cursor = _put_container(node, cursor, container_end, nodes, buffers)
         elif kind in (TEXTS, ESCAPED_TEXTS):
             cursor = _put_text(node, kind, cursor, nodes)
         elif kind == NUMBERS:
-            position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+            position = number_at(nodes.text_starts + 8 * node)
+            size = number_at(nodes.sizes + 8 * node)
             cursor = put_number_text(position, size, cursor, row, doubles)
         else:
             cursor -= 1
             word = NULL if kind == NULLS else FALSE if kind == FALSES else TRUE
             put_byte(cursor, 0, word << 2)
-        put_number(nodes.starts, node, cursor)
+        put_number(nodes.value_starts, node, cursor)
     return cursor
 
 
@@ -74,9 +77,9 @@ def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: Me
     width = _width(max(names, size))
     text = cursor - size
     offsets = text - (names + 1) * width
-    begin = offsets - width - 1
-    put_byte(begin, 0, VERSION | (width - 1) << 6)
-    _put_little_endian(begin + 1, names, width)
+    start = offsets - width - 1
+    put_byte(start, 0, ENCODING_VERSION | (width - 1) << 6)
+    _put_little_endian(start + 1, names, width)
     name_start = 0
     for member in range(member_count):
         node = number_at(buffers.members + 8 * member)
@@ -85,51 +88,51 @@ def put_metadata(member_count: int, cursor: int, nodes: NodeBuffers, buffers: Me
         _put_little_endian(offsets, name_start, width)
         offsets += width
         name_size = number_at(nodes.name_sizes + 8 * node)
-        _copy_bytes(number_at(nodes.name_begins + 8 * node), text + name_start, name_size)
+        _copy_bytes(number_at(nodes.name_starts + 8 * node), text + name_start, name_size)
         name_start += name_size
     _put_little_endian(offsets, name_start, width)
-    return begin
+    return start
 
 
 @compiled
 def _put_container(
-    node: int, data: int, stop: int, nodes: NodeBuffers, buffers: MemberBuffers
+    node: int, data: int, container_end: int, nodes: NodeBuffers, buffers: MemberBuffers
 ) -> int:
-    """Write the header of a container whose content lies from `data` to `stop`."""
+    """Write the header of a container whose content lies from `data` to `container_end`."""
     is_object = number_at(nodes.kinds + 8 * node) == OBJECTS
     size = number_at(nodes.sizes + 8 * node)
-    width = _width(stop - data)
-    first = number_at(buffers.firsts + 8 * node) if is_object and size else 0
+    width = _width(container_end - data)
+    first_slot = number_at(buffers.firsts + 8 * node) if is_object and size else 0
     id_width = 0
     if is_object:
-        id_width = _width(_largest_number(first, size, buffers))
+        id_width = _width(_largest_number(first_slot, size, buffers))
     count_width = 4 if size > SMALL_COUNT_MAX else 1
-    begin = data - (1 + count_width + size * id_width + (size + 1) * width)
-    ids = begin + 1 + count_width
+    start = data - (1 + count_width + size * id_width + (size + 1) * width)
+    ids = start + 1 + count_width
     offsets = ids + size * id_width
-    _put_little_endian(begin + 1, size, count_width)
+    _put_little_endian(start + 1, size, count_width)
     large = 1 if count_width > 1 else 0
     if is_object:
-        put_byte(begin, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
-        for slot in range(first, first + size):
+        put_byte(start, 0, (large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | OBJECT)
+        for slot in range(first_slot, first_slot + size):
             member = number_at(buffers.slots + 8 * slot)
             _put_little_endian(ids, number_at(buffers.numbers + 8 * member), id_width)
-            _put_little_endian(offsets, number_at(nodes.starts + 8 * member) - data, width)
+            _put_little_endian(offsets, number_at(nodes.value_starts + 8 * member) - data, width)
             ids, offsets = ids + id_width, offsets + width
     else:
-        put_byte(begin, 0, (large << 2 | (width - 1)) << 2 | ARRAY)
+        put_byte(start, 0, (large << 2 | (width - 1)) << 2 | ARRAY)
         element = node + 1
         for _ in range(size):
-            _put_little_endian(offsets, number_at(nodes.starts + 8 * element) - data, width)
+            _put_little_endian(offsets, number_at(nodes.value_starts + 8 * element) - data, width)
             element, offsets = number_at(nodes.nexts + 8 * element), offsets + width
-    _put_little_endian(offsets, stop - data, width)
-    return begin
+    _put_little_endian(offsets, container_end - data, width)
+    return start
 
 
 @compiled
-def _largest_number(first: int, size: int, buffers: MemberBuffers) -> int:
+def _largest_number(first_slot: int, size: int, buffers: MemberBuffers) -> int:
     largest = 0
-    for slot in range(first, first + size):
+    for slot in range(first_slot, first_slot + size):
         member = number_at(buffers.slots + 8 * slot)
         largest = max(largest, number_at(buffers.numbers + 8 * member))
     return largest
@@ -137,7 +140,7 @@ def _largest_number(first: int, size: int, buffers: MemberBuffers) -> int:
 
 @compiled
 def _put_text(node: int, kind: int, cursor: int, nodes: NodeBuffers) -> int:
-    position, size = number_at(nodes.begins + 8 * node), number_at(nodes.sizes + 8 * node)
+    position, size = number_at(nodes.text_starts + 8 * node), number_at(nodes.sizes + 8 * node)
     cursor -= size
     if kind == ESCAPED_TEXTS:
         copy_unescaped(position, cursor, size)

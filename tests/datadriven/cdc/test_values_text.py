@@ -89,7 +89,7 @@ def _shown(decoded: DecodedBatch, message_row: int) -> str | None:
         return None
     (place,) = [
         n
-        for n, position in enumerate(decoded.changes.message_index.tolist())
+        for n, position in enumerate(decoded.changes.message_indices.tolist())
         if position == message_row
     ]
     column = decoded.changes.rows.column("v")

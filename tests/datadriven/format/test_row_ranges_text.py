@@ -11,7 +11,7 @@ from stream_app.format.parquet.row_ranges import (
     RowRange,
     pages_of_parts,
     pages_with,
-    part_begins,
+    part_starts,
     positions_among,
     ranges_of,
     ranges_of_rows,
@@ -26,19 +26,19 @@ def numbers_in(text: str) -> Int64s:
 
 def ranges_in(text: str) -> list[RowRange]:
     pairs = (word.split("-") for word in text.replace(",", " ").split())
-    return [RowRange(int(begin), int(end)) for begin, end in pairs]
+    return [RowRange(int(start), int(end)) for start, end in pairs]
 
 
 def shown(ranges: list[RowRange]) -> str:
-    return " ".join(f"{begin}-{end}" for begin, end in ranges) or "none"
+    return " ".join(f"{start}-{end}" for start, end in ranges) or "none"
 
 
 def parts(case: Case) -> str:
     """A line of the input is a column: the first row of each of its pages."""
     columns = [numbers_in(line) for line in case.input_lines]
-    begins = part_begins(columns)
-    lines = [f"parts at {' '.join(map(str, begins))}"]
-    lines += [f"pages {' '.join(map(str, pages_of_parts(column, begins)))}" for column in columns]
+    starts = part_starts(columns)
+    lines = [f"parts at {' '.join(map(str, starts))}"]
+    lines += [f"pages {' '.join(map(str, pages_of_parts(column, starts)))}" for column in columns]
     return "\n".join(lines)
 
 
@@ -53,10 +53,10 @@ def of_rows(case: Case) -> str:
 
 def pages(case: Case) -> str:
     """The pages that have rows of the ranges, and where each range begins in them."""
-    begins, rows = numbers_in(case.args["pages"]), int(case.args["rows"])
+    starts, rows = numbers_in(case.args["pages"]), int(case.args["rows"])
     wanted = ranges_in(case.args["ranges"])
-    numbers = pages_with(begins, rows, wanted)
-    positions = positions_among(begins, rows, numbers, [begin for begin, _ in wanted])
+    numbers = pages_with(starts, rows, wanted)
+    positions = positions_among(starts, rows, numbers, [start for start, _ in wanted])
     return f"pages {' '.join(map(str, numbers))}\nranges begin at {' '.join(map(str, positions))}"
 
 

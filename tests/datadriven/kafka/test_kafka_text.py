@@ -69,7 +69,7 @@ def join(case: Case) -> str:
 
 
 def share(case: Case) -> str:
-    """Ranges PLACE BEGIN END, dealt out to at most tasks=N; a line for each task."""
+    """Ranges PLACE START END, dealt out to at most tasks=N; a line for each task."""
     shares = share_out(_ranges(case), int(case.args["tasks"]))
     return "\n".join(", ".join(map(_short, share)) for share in shares) or "no task"
 
@@ -93,7 +93,7 @@ def behind(case: Case) -> str:
 
 
 def pieces(case: Case) -> str:
-    """Ranges PLACE BEGIN END, cut into about at_least=N."""
+    """Ranges PLACE START END, cut into about at_least=N."""
     return "\n".join(map(_short, cut_ranges(_ranges(case), int(case.args["at_least"]))))
 
 
@@ -107,12 +107,12 @@ def first(case: Case) -> str:
 
 
 def epoch(case: Case) -> str:
-    """Lines PLACE BEGIN NEWEST, - where there is none; argument limit=N."""
-    begin, newest = _columns(case)
+    """Lines PLACE START NEWEST, - where there is none; argument limit=N."""
+    start, newest = _columns(case)
     limit = case.args.get("limit")
-    lines = [f"lost: {loss}" for loss in vanished_partitions(begin, newest)]
-    end = next_end(begin, newest, int(limit) if limit else None)
-    return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(begin, end))])
+    lines = [f"lost: {loss}" for loss in vanished_partitions(start, newest)]
+    end = next_end(start, newest, int(limit) if limit else None)
+    return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(start, end))])
 
 
 def cut(case: Case) -> str:
@@ -233,14 +233,14 @@ def _columns(case: Case) -> tuple[Offsets, Offsets]:
 def _ranges(case: Case) -> list[OffsetRange]:
     ranges = []
     for line in case.input_lines:
-        place, begin, end = shlex.split(line)
+        place, start, end = shlex.split(line)
         topic, _, partition = place.partition("/")
-        ranges.append(OffsetRange(topic, int(partition), int(begin), int(end)))
+        ranges.append(OffsetRange(topic, int(partition), int(start), int(end)))
     return ranges
 
 
 def _short(offsets: OffsetRange) -> str:
-    return f"{offsets.topic}/{offsets.partition} {offsets.begin} {offsets.end}"
+    return f"{offsets.topic}/{offsets.partition} {offsets.start} {offsets.end}"
 
 
 COMMANDS = {

@@ -325,7 +325,7 @@ class Bucket:
             future.set_exception(OSError("disk"))
         else:
             outputs = tuple(self.merged(request.unit))
-            future.set_result(request.change(removed=request.unit.files, added=outputs))
+            future.set_result(request.change(removed_files=request.unit.files, added_files=outputs))
         finished = self.manager.finished_compaction()
         return f"finished: {finished is not None and finished.future is future}"
 

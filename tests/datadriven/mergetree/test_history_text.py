@@ -23,7 +23,7 @@ from stream_app.mergetree.write.history_versions import HistoryRule, written_ver
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.history_columns import HistoryColumns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 from tests.support.histories.hidden_in_memory import HiddenInMemory
 from tests.support.suite.datadriven import Case, run_file
 
@@ -106,13 +106,13 @@ class HistoryInMemory:
                 "is_current": False,
             }
             if any("?" in other_line for other_line in lines):
-                row |= {UNCHANGED: "city" if city == "?" else None, MESSAGE: b"m"}
+                row |= {UNCHANGED: "city" if city == "?" else None, MESSAGE_COLUMN: b"m"}
             rows.append(row)
             self.number += 1
         schema = SCHEMA
         if UNCHANGED in rows[0]:
             schema = schema.append(pa.field(UNCHANGED, pa.string()))
-            schema = schema.append(pa.field(MESSAGE, pa.binary()))
+            schema = schema.append(pa.field(MESSAGE_COLUMN, pa.binary()))
         batch = pa.RecordBatch.from_pylist(rows, schema=schema)
         window = sorted_window(batch, KeyValueLayout(schema, LAYOUT.key_names))
         return rows_at(window.batch, window.order)

@@ -45,8 +45,8 @@ def table_of(case: Case) -> FileStoreTable:
     return FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
 
 
-def stored(table: FileStoreTable, level: int, lines: list[list[str]]) -> DataFileMeta:
-    """A file of a level; a line is ``+I 1 2 #7``: kind, values, sequence number."""
+def write_file(table: FileStoreTable, level: int, lines: list[list[str]]) -> DataFileMeta:
+    """Write a file of a level; a line is ``+I 1 2 #7``: kind, values, sequence number."""
     fields = table.schema.fields
     rows = [
         {
@@ -75,7 +75,7 @@ def compact(case: Case) -> str:
     above: list[DataFileMeta] = []
     for (is_above, level), rows in levels:
         words = [line[1 + is_above :] for line in rows]
-        (above if is_above else unit).append(stored(table, int(level[1:]), words))
+        (above if is_above else unit).append(write_file(table, int(level[1:]), words))
     output = min((file.level for file in above), default=6) - 1
     change = compact_bucket(
         table,
@@ -88,7 +88,7 @@ def compact(case: Case) -> str:
             files_above=tuple(above),
         ),
     )
-    texts = [f"data: {shown(table, change.added)}"]
+    texts = [f"data: {shown(table, change.added_files)}"]
     if change.changelog:
         texts.append(f"changelog: {shown(table, change.changelog)}")
     for entry in change.written_index:

@@ -172,15 +172,15 @@ def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[
 
 
 def show_result(result: BucketChange, files: MemoryFiles) -> str:
-    after = {file.file_name: file for file in result.added}
-    upgraded = [file for file in result.removed if file.file_name in after]
-    replaced = [file.file_name for file in result.removed if file.file_name not in after]
+    after = {file.file_name: file for file in result.added_files}
+    upgraded = [file for file in result.removed_files if file.file_name in after]
+    replaced = [file.file_name for file in result.removed_files if file.file_name not in after]
     lines = [
         f"{file.file_name}: level {file.level} → {after[file.file_name].level}, not rewritten"
         for file in upgraded
     ]
     lines += [f"replaced: {' '.join(replaced)}"] if replaced else []
-    for file in result.written:
+    for file in result.written_files:
         lines.append(f"{file.file_name} L{file.level}, {file.delete_row_count} deletes")
         lines += [f"  {show_row(row)}" for row in files.rows_of([file])]
     return "\n".join(lines) or "nothing"

@@ -17,7 +17,7 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import DataField, RowType, parse_columns
 from stream_app.predicate.parser import like_pattern, parse_predicate
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
-from stream_app.predicate.predicate_functions import FUNCTIONS
+from stream_app.predicate.predicate_functions import CONDITION_FUNCTIONS
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.layout import is_variant
 from tests.support.suite.datadriven import Case, files, run_file
@@ -87,7 +87,7 @@ def bounds(case: Case) -> str:
     """Each line is a condition: its columns, and the values that it lists for each."""
     lines = []
     for line in case.input_lines:
-        predicate = parse_predicate(line, ROWS["columns"], FUNCTIONS)
+        predicate = parse_predicate(line, ROWS["columns"], CONDITION_FUNCTIONS)
         names = column_names(predicate)
         values = {name: possible_values(predicate, name) for name in names}
         texts = [
@@ -115,7 +115,7 @@ def test_conditions_pass_rows_or_are_refused(path: Path) -> None:
 
 
 def condition(text: str, row_type: RowType) -> pc.Expression:
-    return to_expression(parse_predicate(text, row_type, FUNCTIONS))
+    return to_expression(parse_predicate(text, row_type, CONDITION_FUNCTIONS))
 
 
 @cache

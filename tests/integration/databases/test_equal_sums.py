@@ -57,7 +57,7 @@ def fill(
         database.execute(f"insert into t values ({marks})", [k - 5, *values])
 
 
-def copied(
+def copy_table(
     folder: Path, database: SourceDatabase, kinds: dict[str, Kind], *, is_postgres: bool
 ) -> SmallTable:
     """A table with the rows of the database."""
@@ -94,7 +94,7 @@ def test_postgresql_hashes_every_kind_of_value_alike(
     kinds = compared_kinds(NOT_HASHED)
     with testbed.postgres_database("sums_pg") as database:
         fill(database, kinds, {name: kind.postgres for name, kind in kinds.items()}, seed)
-        table = copied(tmp_path, database, kinds, is_postgres=True)
+        table = copy_table(tmp_path, database, kinds, is_postgres=True)
         url = f"jdbc:postgresql://127.0.0.1:{testbed.postgres.port}/sums_pg?user={USER}"
         words = (table.path, "--source", url, "--source-table", "shop.t")
         code, text = check(capsys, *words)
@@ -119,7 +119,7 @@ def test_mariadb_hashes_every_kind_but_floats_alike(
     kinds = compared_kinds(NOT_OF_MARIADB)
     with testbed.mariadb_database("sums_maria") as database:
         fill(database, kinds, {name: kind.mariadb for name, kind in kinds.items()}, seed)
-        table = copied(tmp_path, database, kinds, is_postgres=False)
+        table = copy_table(tmp_path, database, kinds, is_postgres=False)
         place = f"127.0.0.1:{testbed.mariadb.port}/sums_maria"
         words = (table.path, "--source", f"jdbc:mariadb://{MARIADB_USER}:{PASSWORD}@{place}")
         code, text = check(capsys, *words)

@@ -17,7 +17,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.load.row_queries import LoadedRelation
 from stream_app.app.source.captured_tables import followed_database
 from stream_app.app.source.jdbc_connection import open_connection
-from stream_app.checkpoint.load_plan import FILE, LoadPart
+from stream_app.checkpoint.load_plan import LOAD_PLAN_FILE, LoadPart
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
 from stream_app.network.jdbc import POSTGRESQL, JdbcUrl, parse_jdbc_url
@@ -203,7 +203,9 @@ def test_postgres_rows_while_they_change_and_the_job_is_killed(
             job.start()
             job.wait_for(lambda events: any(event["event"] == "epoch" for event in events))
             job.kill()
-            epochs = len(json.loads((tmp_path / "checkpoint" / FILE).read_bytes())["epochs"])
+            epochs = len(
+                json.loads((tmp_path / "checkpoint" / LOAD_PLAN_FILE).read_bytes())["epochs"]
+            )
             assert len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) < epochs
             result = ingest_server.run(conf)
             assert f"first load: epoch {epochs} of {epochs}" in result.output

@@ -54,7 +54,7 @@ class Killed:
         return code, capsys.readouterr().out
 
 
-def killed(folder: Path, broker: EmbeddedBroker, kind: str) -> Killed:
+def kill_job(folder: Path, broker: EmbeddedBroker, kind: str) -> Killed:
     """Kill the job at the first APPEND of a run; if its COMPACT was faster, send more rows."""
     topic = new_topic(broker)
     conf = job_conf(
@@ -98,7 +98,7 @@ def test_the_next_run_ends_when_all_is_seen(
     capsys: pytest.CaptureFixture[str],
     kind: str,
 ) -> None:
-    result = killed(tmp_path, kafka_broker, kind)
+    result = kill_job(tmp_path, kafka_broker, kind)
     rows_text = f"{ROWS:,} rows wait for a compaction"
 
     deadline, out = time.monotonic() + SECONDS_MAX, ""

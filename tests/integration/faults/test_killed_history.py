@@ -16,7 +16,7 @@ from tests.support.jobs.job_harness import JobHarness, Message
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 
-BEGIN_MS = 1_704_067_200_000
+START_MS = 1_704_067_200_000
 TABLE = {
     "columns": "id BIGINT NOT NULL, v STRING",
     "primary-keys": ["id"],
@@ -31,15 +31,15 @@ LATE_KEY = 100
 def message(event: Event) -> Message:
     """The event as Debezium's message from MySQL."""
     row = {"id": event.key, "v": event.value}
-    source = {"connector": "mysql", "db": "shop", "table": "t", "ts_ms": BEGIN_MS + event.sequence}
+    source = {"connector": "mysql", "db": "shop", "table": "t", "ts_ms": START_MS + event.sequence}
     op, before, after = ("d", row, None) if event.value is None else ("u", row, row)
     value = {"before": before, "after": after, "op": op, "source": source}
     return json.dumps({"id": event.key}).encode(), json.dumps(value).encode()
 
 
-def random_events(random: Random, count: int, begin: int) -> list[Event]:
+def random_events(random: Random, count: int, start: int) -> list[Event]:
     """Changes of few values: some are late, some at one moment, some equal to the one before."""
-    moment, events = begin, []
+    moment, events = start, []
     for _ in range(count):
         moment += random.choice([0, 1, 7])
         value = random.choice([None, "x", "y", "z"])
@@ -50,7 +50,7 @@ def random_events(random: Random, count: int, begin: int) -> list[Event]:
 
 def millis(text: str) -> int:
     """Milliseconds since the beginning of the history."""
-    return round(datetime.fromisoformat(text).timestamp() * 1000) - BEGIN_MS
+    return round(datetime.fromisoformat(text).timestamp() * 1000) - START_MS
 
 
 def shown(rows: Sequence[dict[str, Any]]) -> list[Version]:

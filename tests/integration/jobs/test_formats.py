@@ -27,7 +27,7 @@ APPENDED = {"options.bucket": "-1", "options.changelog-producer": "none"}
 CUSTOMER = "id INT NOT NULL, name STRING, balance DECIMAL(12,2), joined DATE, raw BYTES"
 
 
-def sent(harness: JobHarness, file: str, topic: str, only: bytes = b"") -> str:
+def send(harness: JobHarness, file: str, topic: str, only: bytes = b"") -> str:
     rows = captured(file, topic).to_pylist()
     return harness.topic((row["key"], row["value"]) for row in rows if only in row["value"])
 
@@ -58,11 +58,11 @@ def pypaimon_rows(
 def test_each_format_gives_the_tables_rows(
     harness: JobHarness, pypaimon: PyPaimonReader, tmp_path: Path
 ) -> None:
-    topic = sent(harness, "maxwell", "maxwell", b'"order_lines"')
+    topic = send(harness, "maxwell", "maxwell", b'"order_lines"')
     job = run(harness, tmp_path / "maxwell", topic, "maxwell-json", LINES, "order_id", "line")
     assert pypaimon_rows(pypaimon, job, "order_id", "line", "qty") == [(9007199254740993, 2, 7)]
 
-    topic = sent(harness, "canal", "shop")
+    topic = send(harness, "canal", "shop")
     more = {"canal.truncate": "ignore"}
     job = run(harness, tmp_path / "canal", topic, "canal-json", CUSTOMER, "id", **more)
     assert pypaimon_rows(pypaimon, job, "id", "name", "balance", "raw") == [
@@ -70,7 +70,7 @@ def test_each_format_gives_the_tables_rows(
         (20, "李雷 🚀", Decimal("-0.01"), b"\x00\xff\x10"),
     ]
 
-    topic = sent(harness, "paimon_cdc_tests", "ogg.evolution")
+    topic = send(harness, "paimon_cdc_tests", "ogg.evolution")
     job = run(harness, tmp_path / "ogg", topic, "ogg-json", PRODUCT, "id")
     after: list[tuple[Any, ...]] = [
         (102, 8.1, None, None),
@@ -81,7 +81,7 @@ def test_each_format_gives_the_tables_rows(
     ]
     assert pypaimon_rows(pypaimon, job, "id", "weight", "age", "address") == after
 
-    topic = sent(harness, "paimon_cdc_tests", "dms.evolution")
+    topic = send(harness, "paimon_cdc_tests", "dms.evolution")
     job = run(harness, tmp_path / "dms", topic, "aws-dms-json", PRODUCT, "id")
     after[1:3] = [(103, None, None, None), (104, 0.75, None, None)]  # without a column
     assert pypaimon_rows(pypaimon, job, "id", "weight", "age", "address") == after
@@ -106,6 +106,6 @@ def test_each_format_gives_the_tables_rows(
         job = run(harness, tmp_path / "avro", topic, "debezium-avro", columns, "id", **more)
     assert pypaimon_rows(pypaimon, job, "id", "name", "amount") == [(2, "Ada", Decimal("4.82"))]
 
-    topic = sent(harness, "paimon_cdc_tests", "json.evolution")
+    topic = send(harness, "paimon_cdc_tests", "json.evolution")
     job = run(harness, tmp_path / "append", topic, "json", "a STRING, c STRING")
     assert pypaimon_rows(pypaimon, job, "a") == [("a1",), ("a2",), ("a3",), ("a4",)]

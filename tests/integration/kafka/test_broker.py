@@ -128,7 +128,7 @@ def test_a_broker_gives_the_offsets_of_each_partition(kafka_broker: EmbeddedBrok
     produce(kafka_broker, name, [(b"k", b"%d" % number) for number in range(5)], partition=1)
     with BrokerConnection(kafka_broker.bootstrap, {}) as connection:
         topics = connection.topics([name])
-        assert connection.begin_offsets(topics) == {(name, 0): 0, (name, 1): 0}
+        assert connection.start_offsets(topics) == {(name, 0): 0, (name, 1): 0}
         assert connection.end_offsets(topics) == {(name, 0): 0, (name, 1): 5}
 
 

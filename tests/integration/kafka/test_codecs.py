@@ -65,12 +65,12 @@ def test_each_verb_reads_the_codec(
     tmp_path: Path, kafka_broker: EmbeddedBroker, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     conf = a_conf(tmp_path, kafka_broker, topic)
-    begin = time.monotonic()
+    start = time.monotonic()
     assert main(["doctor", "--conf", str(conf)]) == 0
     assert "the topics may be described and read" in capsys.readouterr().out
     assert main(["init", "--from-topic", topic, "--conf", str(conf)]) == 0
     assert "v STRING" in capsys.readouterr().out
-    assert time.monotonic() - begin < WAIT_S, "the open transaction is not waited for"
+    assert time.monotonic() - start < WAIT_S, "the open transaction is not waited for"
 
     table = the_table(tmp_path, topic)
     assert main(["check", "--conf", str(conf)]) == 0
@@ -91,9 +91,9 @@ def test_first_messages_and_replays_read_the_codec(
 ) -> None:
     source = SourceConfig(bootstrap_servers=kafka_broker.bootstrap, topics=(topic,))
     topics = checked_topics(source)
-    begin = time.monotonic()
+    start = time.monotonic()
     offsets_read = in_one_table(first_messages(source, topics)).column("offset").to_pylist()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - start < 5
     # The last offset before the open transaction is a marker.
     assert offsets_read == [*range(20), *range(END - 20, END - 1)]
     batches = topic_reader(source)((topic, 0), KEYS - 2, END)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kafka
 VALUES = [b"%d" % number for number in range(200)]
 
 
-def filled(broker: EmbeddedBroker) -> str:
+def fill_topic(broker: EmbeddedBroker) -> str:
     topic = new_topic(broker)
     produce(broker, topic, [(None, value) for value in VALUES], partition=0)
     return topic
@@ -38,7 +38,7 @@ def whole(topic: str) -> list[OffsetRange]:
 
 @pytest.mark.parametrize("listener", ["PLAIN", "SCRAM256", "SCRAM512", "TLS", "OAUTH"])
 def test_brokers_that_ask_for_a_login(secure_kafka: SecureKafka, listener: str) -> None:
-    topic = filled(secure_kafka.broker)
+    topic = fill_topic(secure_kafka.broker)
     password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
     options = secure_kafka.options(listener, **password)
     messages = read_natively(secure_kafka.bootstrap(listener), whole(topic), options=options)
@@ -92,7 +92,7 @@ def test_no_broker_is_an_error_when_the_time_is_over() -> None:
 def test_reading_goes_on_when_a_broker_comes_back(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     with broker:
-        topic = filled(broker)
+        topic = fill_topic(broker)
         settings = settings_for(broker.bootstrap, timeout_s=60.0)
         reader = RangeReader(settings)
         assert sum(batch.num_rows for batch in reader.read(whole(topic))) == len(VALUES)
@@ -127,7 +127,7 @@ def test_timestamps_are_those_of_another_client(kafka_broker: EmbeddedBroker, ki
 
 
 def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
-    gone, topic = filled(kafka_broker), filled(kafka_broker)
+    gone, topic = fill_topic(kafka_broker), fill_topic(kafka_broker)
     delete_topic(kafka_broker, gone)
     with pytest.raises(WrongSourceError, match=f"{gone}/0 is gone"):
         read_natively(kafka_broker.bootstrap, whole(gone))
@@ -138,7 +138,7 @@ def test_a_reader_that_failed_reads_again(kafka_broker: EmbeddedBroker) -> None:
 
 
 def test_a_reader_that_stops_early_leaves_nothing_behind(kafka_broker: EmbeddedBroker) -> None:
-    topic = filled(kafka_broker)
+    topic = fill_topic(kafka_broker)
     reader = reader_of_process(settings_for(kafka_broker.bootstrap))
     for _ in range(3):
         batches = reader.read([OffsetRange(topic, 0, 0, 50), OffsetRange(topic, 0, 60, 200)])
@@ -148,7 +148,7 @@ def test_a_reader_that_stops_early_leaves_nothing_behind(kafka_broker: EmbeddedB
 
 
 def test_time_that_others_take_is_not_a_silence_of_the_broker(kafka_broker: EmbeddedBroker) -> None:
-    topic, clock = filled(kafka_broker), StandingClock()
+    topic, clock = fill_topic(kafka_broker), StandingClock()
     reader = RangeReader(settings_for(kafka_broker.bootstrap), clock)
     batches = reader.read([OffsetRange(topic, 0, 0, 250)])
     assert next(batches).num_rows == 200
@@ -171,7 +171,7 @@ def _read_in_child(
 
 
 def test_a_forked_process_has_a_reader_of_its_own(kafka_broker: EmbeddedBroker) -> None:
-    topic = filled(kafka_broker)
+    topic = fill_topic(kafka_broker)
     settings = settings_for(kafka_broker.bootstrap)
     mine = reader_of_process(settings)
     assert reader_of_process(settings) is mine

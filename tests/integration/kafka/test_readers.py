@@ -52,8 +52,8 @@ def fill(
     assert producer.flush(WAIT_S) == 0
 
 
-def numbered(begin: int, end: int) -> list[tuple[Cell, Cell]]:
-    return [(b"k%d" % number, b"v%d" % number) for number in range(begin, end)]
+def numbered(start: int, end: int) -> list[tuple[Cell, Cell]]:
+    return [(b"k%d" % number, b"v%d" % number) for number in range(start, end)]
 
 
 def rows(messages: pa.Table) -> list[tuple[int, Cell, Cell]]:
@@ -61,9 +61,9 @@ def rows(messages: pa.Table) -> list[tuple[int, Cell, Cell]]:
     return list(zip(*columns, strict=True))
 
 
-def placed(begin: int, end: int) -> list[tuple[int, Cell, Cell]]:
+def placed(start: int, end: int) -> list[tuple[int, Cell, Cell]]:
     """Return the messages that `numbered(0, …)` has between two offsets."""
-    return [(offset, *cells) for offset, cells in enumerate(numbered(begin, end), begin)]
+    return [(offset, *cells) for offset, cells in enumerate(numbered(start, end), start)]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -92,7 +92,7 @@ def test_partitions_and_topics_beside_each_other(broker: EmbeddedBroker, read: R
     expected = [
         (offsets.topic, offsets.partition, offset)
         for offsets in sorted(ranges)
-        for offset in range(offsets.begin, offsets.end)
+        for offset in range(offsets.start, offsets.end)
     ]
     names = ("topic", "partition", "offset")
     assert (
@@ -142,7 +142,7 @@ def transactions(broker: EmbeddedBroker) -> str:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "offsets"),
+    ("start", "end", "offsets"),
     [
         pytest.param(0, 16, [*range(5), *range(12, 15)], id="all"),
         pytest.param(3, 13, [3, 4, 12], id="from-one-to-another"),
@@ -154,11 +154,11 @@ def test_aborted_transactions_and_markers_are_not_messages(
     broker: EmbeddedBroker,
     read: Reader,
     transactions: str,
-    begin: int,
+    start: int,
     end: int,
     offsets: list[int],
 ) -> None:
-    messages = read(broker.bootstrap, [OffsetRange(transactions, 0, begin, end)])
+    messages = read(broker.bootstrap, [OffsetRange(transactions, 0, start, end)])
     assert messages.column("offset").to_pylist() == offsets
 
 
@@ -194,10 +194,10 @@ def test_gaps_of_compaction_are_not_a_loss(broker: EmbeddedBroker, read: Reader)
     assert rows(read(broker.bootstrap, [OffsetRange(topic, 0, 10, 298)])) == [(297, b"k0", b"v297")]
 
 
-def cut(broker: EmbeddedBroker, topic: str, begin: int) -> None:
+def delete_before(broker: EmbeddedBroker, topic: str, start: int) -> None:
     """Delete what is older, as retention does."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in admin.delete_records([TopicPartition(topic, 0, begin)]).values():
+    for future in admin.delete_records([TopicPartition(topic, 0, start)]).values():
         future.result(WAIT_S)
 
 
@@ -206,7 +206,7 @@ def test_deleted_offsets_are_an_error_or_left_out(broker: EmbeddedBroker, read: 
     fill(broker, topic, numbered(0, 50))
     whole = [OffsetRange(topic, 0, 0, 50)]
     assert rows(read(broker.bootstrap, whole)) == placed(0, 50)
-    cut(broker, topic, 20)
+    delete_before(broker, topic, 20)
     with pytest.raises(Exception, match=r"offsets? \[?0(, 50| to 20)"):
         read(broker.bootstrap, whole)
     assert rows(read(broker.bootstrap, whole, fails_on_loss=False)) == placed(20, 50)

@@ -177,15 +177,15 @@ def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None
     """An open transaction was read to its end, and the next plan's target lies within it."""
     bank.begin()
     bank.change("a", *range(1, 31))
-    cutter, begin = bank.cutter(limit=8), bank.ends(0, 0, 0)
-    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
+    cutter, start = bank.cutter(limit=8), bank.ends(0, 0, 0)
+    assert cutter.choose_end(0, start, bank.newest(), never) == start
     bank.change("b", 31)
     bank.end(a=30, b=1)
     for _ in range(40):
         bank.begin()
         bank.change("b", 1)
         bank.end(b=1)
-    end = cutter.choose_end(0, begin, bank.newest(), never)
+    end = cutter.choose_end(0, start, bank.newest(), never)
     cutter.close()
     assert end[f"{bank.name}.a"] == {"0": 30}, "whole"
 
@@ -193,20 +193,20 @@ def test_the_cut_includes_messages_that_an_earlier_plan_read(bank: Bank) -> None
 def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
     bank: Bank, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begin = bank.ends(0, 0, 0)
+    start = bank.ends(0, 0, 0)
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1, b=1)
     cutter = bank.cutter()
     for _ in range(2):  # as long as nothing comes behind it, the connector may have stopped
-        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, start, bank.newest(), never) == start
         bank.clock.millis += 1_000_000
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    assert cutter.choose_end(0, begin, bank.newest(), never) == begin
+    assert cutter.choose_end(0, start, bank.newest(), never) == start
     bank.clock.millis += 61_000
-    assert cutter.choose_end(0, begin, bank.newest(), never) == bank.ends(2, 0, 4)
+    assert cutter.choose_end(0, start, bank.newest(), never) == bank.ends(2, 0, 4)
     assert f"transaction {bank.name} 1 lacks 1 of 1 changes of b" in caplog.text
     bank.begin()
     bank.change("a", 1)
@@ -231,17 +231,17 @@ def test_a_transaction_whose_rest_does_not_come_keeps_its_table_behind(
 
 
 def test_a_job_without_the_topic_of_transactions_goes_on_and_says_so(bank: Bank) -> None:
-    begin = {
+    start = {
         topic: offset for topic, offset in bank.ends(0, 0, 0).items() if topic.endswith(("a", "b"))
     }
     bank.begin()
     bank.change("a", 1)
     bank.end(a=1)
-    newest = {topic: offset for topic, offset in bank.newest().items() if topic in begin}
+    newest = {topic: offset for topic, offset in bank.newest().items() if topic in start}
     cutter = bank.cutter()
-    assert cutter.choose_end(0, begin, newest, never) == begin
+    assert cutter.choose_end(0, start, newest, never) == start
     bank.clock.millis += 61_000
-    assert cutter.choose_end(0, begin, newest, never) == newest
+    assert cutter.choose_end(0, start, newest, never) == newest
     border = BorderLog(bank.checkpoint).border(0)
     assert border is not None
     assert border.doubt is not None
@@ -250,12 +250,12 @@ def test_a_job_without_the_topic_of_transactions_goes_on_and_says_so(bank: Bank)
 
 
 def test_a_draining_job_leaves_what_is_not_whole(bank: Bank) -> None:
-    begin = bank.ends(0, 0, 0)
+    start = bank.ends(0, 0, 0)
     bank.begin()
     bank.change("a", 1)
     cutter = bank.cutter(patience_s=None)
     for _ in range(2):
-        assert cutter.choose_end(0, begin, bank.newest(), never) == begin
+        assert cutter.choose_end(0, start, bank.newest(), never) == start
         bank.clock.millis += 1_000_000
     cutter.close()
 

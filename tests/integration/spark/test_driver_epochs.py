@@ -45,7 +45,7 @@ def changes() -> list[dict[str, Any]]:
     ]
 
 
-def filled(broker: EmbeddedBroker, odd: Sequence[bytes] = ()) -> list[OffsetRange]:
+def fill_topic(broker: EmbeddedBroker, odd: Sequence[bytes] = ()) -> list[OffsetRange]:
     """A topic of changes, and of values that are none; all of a key in one partition."""
     topic = new_topic(broker, partitions=PARTITIONS)
     values: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
@@ -71,7 +71,7 @@ def jobs_of(spark: SparkSession) -> int:
     return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
 
 
-def written(
+def write_epoch(
     runner: DriverEpochRunner, messages: Sequence[OffsetRange], small: SmallTable
 ) -> tuple[EpochOutput, int, int]:
     """Return an epoch's rows, the messages that it read, and the number of its Spark jobs."""
@@ -93,11 +93,11 @@ def rows_of(small: SmallTable, output: EpochOutput) -> list[dict[str, Any]]:
 def test_the_driver_and_sparks_tasks_write_the_same(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    messages = filled(kafka_broker, [b"no json"])
+    messages = fill_topic(kafka_broker, [b"no json"])
     row_lists = []
     for most in (CHANGES, CHANGES + 1):
         small, runner = a_table(tmp_path / str(most)), runner_of(spark, kafka_broker, most)
-        output, read, jobs = written(runner, messages, small)
+        output, read, jobs = write_epoch(runner, messages, small)
         runner.close()
         assert read == CHANGES + 1
         assert (jobs == 0) == (most > CHANGES)
@@ -115,7 +115,7 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
 ) -> None:
     large = b'{"before": null, "after": {"k": 1, "p": "%s"}, "op": "x"}' % (b"x" * 900_000)
     small, runner = a_table(tmp_path / "t"), runner_of(spark, kafka_broker, 1000)
-    output, read, jobs = written(runner, filled(kafka_broker, [large] * 20), small)
+    output, read, jobs = write_epoch(runner, fill_topic(kafka_broker, [large] * 20), small)
     runner.close()
     assert (read, jobs) == (CHANGES + 20, 2)
     assert len(rows_of(small, output)) == KEYS
@@ -125,7 +125,7 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
         for day in range(100)
     ]
     wide, runner = a_table(tmp_path / "wide"), runner_of(spark, kafka_broker, 1000)
-    output, _, jobs = written(runner, filled(kafka_broker, many), wide)
+    output, _, jobs = write_epoch(runner, fill_topic(kafka_broker, many), wide)
     runner.close()
     assert jobs == 2
     assert len({change.bucket_id for change in output.tables[0].changes}) > 100
@@ -134,14 +134,14 @@ def test_many_bytes_and_many_buckets_are_left_to_sparks_tasks(
 def test_messages_that_fail_in_the_driver_run_in_sparks_tasks(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
-    messages = filled(kafka_broker)
+    messages = fill_topic(kafka_broker)
     lost = [replace(messages[0], end=messages[0].end + 5)]
     runner = runner_of(spark, kafka_broker, 1000)
     before = jobs_of(spark)
     with pytest.raises(Exception, match=WrongSourceError.__name__):
         runner.route(0, lost, plan_of(a_table(tmp_path / "t")))
     assert jobs_of(spark) > before
-    output, _, jobs = written(runner, messages, a_table(tmp_path / "u"))
+    output, _, jobs = write_epoch(runner, messages, a_table(tmp_path / "u"))
     runner.close()
     assert jobs == 0, "the reader reads on"
     assert output.tables[0].counts.messages == CHANGES

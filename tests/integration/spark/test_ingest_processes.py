@@ -198,8 +198,8 @@ def _check_metrics(harness: JobHarness, port: int) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
             assert answer.read() == b"ok\n"
     all_events = read_events(harness.events_file)
-    begins = [number for number, event in enumerate(all_events) if event["event"] == "started"]
-    events = all_events[begins[-1] :]
+    starts = [number for number, event in enumerate(all_events) if event["event"] == "started"]
+    events = all_events[starts[-1] :]
     epochs = [event for event in events if event["event"] == "epoch" and not event["skipped"]]
     snapshots = [snapshot["kind"] for event in events for snapshot in event.get("snapshots", ())]
     compactions = [compaction for event in events for compaction in event.get("compactions", ())]

@@ -72,8 +72,8 @@ def test_small_compactions_of_two_tables_share_jobs(spark: SparkSession, tmp_pat
     futures, jobs = submitted(spark, queued)
     for (_, request), future in zip(queued, futures, strict=True):
         change = future.result()
-        assert (change.bucket, change.removed) == (request.bucket, request.unit.files)
-        assert sum(file.row_count for file in change.added) == request.unit.files[0].row_count
+        assert (change.bucket, change.removed_files) == (request.bucket, request.unit.files)
+        assert sum(file.row_count for file in change.added_files) == request.unit.files[0].row_count
     # The thread takes the first request as soon as it is there, and all others together.
     assert jobs <= 3
 
@@ -90,7 +90,7 @@ def test_a_failure_concerns_its_own_bucket_alone(spark: SparkSession, tmp_path: 
     assert isinstance(errors[5], StreamAppError)
     assert "data-gone.parquet" in str(errors[5])
     changes = [future.result() for future in futures if not future.exception()]
-    committed = {file.file_name for change in changes for file in change.added}
+    committed = {file.file_name for change in changes for file in change.added_files}
     written = {path.name for path in Path(table.location).rglob("data-*.parquet")}
     old = {file.file_name for request in requests for file in request.unit.files}
     assert written - old - {broken.files[0].file_name} == committed
@@ -103,9 +103,10 @@ def test_a_few_very_small_compactions_take_no_job(spark: SparkSession, tmp_path:
     assert jobs == 0
     by_spark, _ = submitted(spark, [(tables[1], request) for request in requests_of(tables[1])[:2]])
     for request, on_driver, other in zip(few, here, by_spark, strict=True):
-        assert on_driver.result().removed == request.unit.files
+        assert on_driver.result().removed_files == request.unit.files
         counts = [
-            [file.row_count for file in future.result().added] for future in (on_driver, other)
+            [file.row_count for file in future.result().added_files]
+            for future in (on_driver, other)
         ]
         assert counts[0] == counts[1] == [request.unit.files[0].row_count]
     size = few[0].unit.total_size

@@ -114,8 +114,8 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
     assert f"the checkpoint belongs to the table {place.table}, not" in refused.error
 
 
-def _numbers(begin: int) -> range:
-    return range(begin, begin + MESSAGES_PER_RUN)
+def _numbers(start: int) -> range:
+    return range(start, start + MESSAGES_PER_RUN)
 
 
 def _is_at(files: FileIO, place: Place, ahead: int, _: object) -> bool:

@@ -77,7 +77,7 @@ def catalog_with(options: dict[str, str]) -> Catalog:
     return catalog_of(options, SystemClock())
 
 
-def created(
+def make_table(
     catalog: Catalog, identifier: Identifier = ORDERS, columns: str = COLUMNS
 ) -> SmallTable:
     schema = new_table_schema(
@@ -130,7 +130,7 @@ def test_a_table_is_described_as_paimons_java_describes_it(
     all_properties: str,
 ) -> None:
     options = {**options, "sync-all-properties": all_properties}
-    ours = created(catalog_with(options))
+    ours = make_table(catalog_with(options))
     java_table = NamedTable(catalog=options, database="shop", table="java")
     definition = json.loads((Path(ours.table.location) / "schema" / "schema-0").read_text())
     paimon_java.create(
@@ -180,8 +180,8 @@ def test_partitions_are_listed_as_paimons_java_lists_them(
     metastore: HiveMetastore, options: dict[str, str], paimon_java: PaimonJava
 ) -> None:
     catalog = catalog_with(options)
-    ours = created(catalog, columns=KEYS)
-    created(catalog, Identifier("shop", "java"), KEYS)
+    ours = make_table(catalog, columns=KEYS)
+    make_table(catalog, Identifier("shop", "java"), KEYS)
     values = [("a b/c", 3), ("", 4), ("=%", -1), ("ä", 20_000)]
     rows = [("+I", {"k": 1, "dt": dt, "n": n}) for dt, n in values]
     ours.commit(*rows[:2])
@@ -197,7 +197,7 @@ def test_the_catalog_keeps_fields_and_parameters_of_others(
 ) -> None:
     """Fields that only a newer metastore has, and parameters of other tools."""
     catalog = catalog_with(options)
-    ours = created(catalog)
+    ours = make_table(catalog)
     alter_table(ours.table, [SetOption("snapshot.num-retained.max", "20")])
     before = hive_table(metastore)
     parameters = {**before.text_map(TableField.PARAMETERS), "owner.team": "lake"}
@@ -234,9 +234,9 @@ def test_a_table_of_hive_is_not_a_table_of_ours(
     assert catalog.list_tables("shop") == []
     assert catalog.table(ORDERS) is None
     with pytest.raises(UsageError, match=r"shop\.orders of the metastore is not a Paimon table"):
-        created(catalog)
+        make_table(catalog)
     with pytest.raises(UsageError, match="upper-case"):
-        created(catalog, Identifier("shop", "Orders"))
+        make_table(catalog, Identifier("shop", "Orders"))
 
 
 @WITH_JAVA
@@ -248,7 +248,7 @@ def test_locations_may_be_parameters(
 ) -> None:
     options = {**options, "location-in-properties": "true"}
     (tmp_path / "warehouse" / "shop.db").mkdir(parents=True)
-    ours = created(catalog_with(options), columns=KEYS)
+    ours = make_table(catalog_with(options), columns=KEYS)
     ours.commit(("+I", {"k": 1, "dt": "a", "n": 0}))
     table = hive_table(metastore)
     folder = table.text_map(TableField.PARAMETERS)["paimon_location"]
@@ -262,7 +262,7 @@ def test_locations_may_be_parameters(
 def test_the_lock_of_a_dead_process_stops_a_commit_until_it_ends(
     metastore: HiveMetastore, options: dict[str, str]
 ) -> None:
-    ours = created(catalog_with({**options, "lock-acquire-timeout": "1 s"}), columns=KEYS)
+    ours = make_table(catalog_with({**options, "lock-acquire-timeout": "1 s"}), columns=KEYS)
     component = Struct({1: i32(3), 2: i32(2), 3: text("shop"), 4: text("orders")})
     request = Struct({1: structs([component]), 3: text("dead"), 4: text("host"), 5: text("test")})
     response = metastore.client().call(MetastoreMethod("lock"), nested(request)).struct(0)

@@ -43,7 +43,7 @@ def words_of(change: tuple[str, ...]) -> list[str]:
     return [JAVAS[kind], pair.join(values)]
 
 
-def filled(path: Path, **options: Any) -> SmallTable:
+def fill_table(path: Path, **options: Any) -> SmallTable:
     table = small_table(str(path), COLUMNS, ("dt", "k"), ("dt",), sequence__field="ts", **options)
     rows = [
         ("+I", {"dt": "a", "k": k, "ts": k, "v": f"v{k}", "d": k, "gone": "x"}) for k in range(4)
@@ -77,7 +77,7 @@ def test_altered_schemas_equal_javas(
     paimon_java: PaimonJava, tmp_path: Path, changes: list[tuple[str, ...]]
 ) -> None:
     ours, javas = tmp_path / "ours" / "d.db" / "t", tmp_path / "javas" / "d.db" / "t"
-    filled(ours)
+    fill_table(ours)
     shutil.copytree(ours, javas)
     assert alter(str(ours), *(word for change in changes for word in words_of(change))) == 0
     paimon_java.alter(javas, *changes)
@@ -112,7 +112,7 @@ def test_alter_refuses_what_java_refuses(
     change: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    location = filled(tmp_path / "d.db" / "t").path
+    location = fill_table(tmp_path / "d.db" / "t").path
     with pytest.raises(PaimonError):
         paimon_java.alter(location, change)
     assert alter(location, *words_of(change)) == 2
@@ -124,7 +124,7 @@ def test_old_and_new_files_are_read_followed_compacted_and_checked(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
 ) -> None:
     options = {"changelog_producer": "input", "num_sorted_run__compaction_trigger": 9}
-    location = filled(tmp_path / "d.db" / "t", **options).path
+    location = fill_table(tmp_path / "d.db" / "t", **options).path
     steps = (
         ["--add-column", "n INT FIRST", "--change-type", "d DECIMAL(12,3)"],
         ["--rename-column", "v=w", "--drop-column", "gone", "--change-type", "n BIGINT"],

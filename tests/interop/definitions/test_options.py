@@ -19,7 +19,7 @@ from stream_app.model.options.option import (
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
     PAIMON_KEYS,
-    PREFIXES,
+    PAIMON_PREFIXES,
     VALUE_CHECKS,
 )
 from stream_app.model.schema.table_only_options import is_tables_own
@@ -130,7 +130,7 @@ def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> N
     listed = {
         key: kind
         for key, kind in kinds.items()
-        if not key.startswith(PREFIXES) and key not in unread
+        if not key.startswith(PAIMON_PREFIXES) and key not in unread
     }
     assert {key: known_types.get(key) for key in listed} == listed
     assert {key: kinds.get(key) for key in known_types} == known_types

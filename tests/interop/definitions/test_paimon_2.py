@@ -15,7 +15,7 @@ import stream_app
 from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, option_named, unknown_options
-from stream_app.model.options.paimon_option_keys import CORE_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_PREFIXES
 from stream_app.table.opening import open_file_store_table, open_for_writing
 from tests.support.judges.normal_rows import normal_rows, sorted_rows
 from tests.support.judges.paimon_java import PaimonJava
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "wh" / "db.db" / "t"
 
 
-def written(
+def write_table(
     pypaimon: PyPaimonReader, path: Path, options: dict[str, str], commits: Any = (FIRST, SECOND)
 ) -> None:
     for rows in commits:
@@ -64,7 +64,8 @@ def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     assert other_kinds == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
     assert all(
-        key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in paimon_options
+        key in CORE_KEYS or option_named(key) or key.startswith(PAIMON_PREFIXES)
+        for key in paimon_options
     )
 
 
@@ -82,7 +83,7 @@ def test_a_table_whose_rows_mean_something_else_is_refused(
     commits: Any,
     expected: list[dict[str, Any]],
 ) -> None:
-    written(pypaimon, path, options, commits)
+    write_table(pypaimon, path, options, commits)
     assert rows_of(pypaimon.read(path)) == sorted_rows(expected)
     key = list(options)[-1]
     for purpose in (
@@ -103,7 +104,7 @@ def test_at_its_default_such_an_option_changes_nothing(
     pypaimon: PyPaimonReader, path: Path
 ) -> None:
     off = ("primary-key.nullable", "deletion-vectors.merge-on-read", "sequence.snapshot-ordering")
-    written(pypaimon, path, dict.fromkeys(off, "false"))
+    write_table(pypaimon, path, dict.fromkeys(off, "false"))
     assert rows_of(stream_app.open_table(path).read().read_all()) == MERGED
     open_for_writing(open_file_store_table(str(path)))
 
@@ -142,7 +143,7 @@ def test_an_unknown_option_refuses_each_change_until_it_is_taken_out(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    written(pypaimon, path, {"some.later.option": "1"})
+    write_table(pypaimon, path, {"some.later.option": "1"})
     before = sorted(file for file in path.rglob("*") if file.is_file())
     for verb in (
         ["compact", str(path)],
@@ -171,7 +172,7 @@ def test_our_commits_name_their_writer_and_every_engine_reads_them(
     paimon_java: PaimonJava, pypaimon: PyPaimonReader, path: Path
 ) -> None:
     """Our commit follows a snapshot of PyPaimon 2, whose own notes stay in that snapshot."""
-    written(pypaimon, path, {})
+    write_table(pypaimon, path, {})
     SmallTable(open_for_writing(open_file_store_table(str(path)))).commit(
         *inserts([{"k": 3, "v": "c"}])
     )
@@ -185,7 +186,7 @@ def test_our_commits_name_their_writer_and_every_engine_reads_them(
     assert rows_of(pypaimon.read(path)) == expected
     assert rows_of(pypaimon.read_by_rust(path)) == expected
     # And they continue with it.
-    written(pypaimon, path, {}, [[{"k": 4, "v": "d"}]])
+    write_table(pypaimon, path, {}, [[{"k": 4, "v": "d"}]])
     paimon_java.write(path, [("+I", {"k": 5, "v": "e"})], identifier=9)
     expected += [{"k": 4, "v": "d"}, {"k": 5, "v": "e"}]
     assert rows_of(stream_app.open_table(path).read().read_all()) == expected
@@ -203,7 +204,7 @@ def test_our_commits_name_their_writer_and_every_engine_reads_them(
 def test_a_tag_of_ours_keeps_what_paimon_2_notes_of_a_snapshot(
     pypaimon: PyPaimonReader, path: Path
 ) -> None:
-    written(pypaimon, path, {})
+    write_table(pypaimon, path, {})
     assert main(["create-tag", str(path), "first", "--snapshot", "1"]) == 0
     snapshot = json.loads((path / "snapshot" / "snapshot-1").read_text())
     tag = json.loads((path / "tag" / "tag-first").read_text())

@@ -221,7 +221,7 @@ def assert_sound(paimon_java: PaimonJava, path: Path, layout: Layout) -> None:
         assert layout.unread in unchecked_rows(table)
     else:
         report = sound_report(table)
-        unread = " ".join((*report.unread, *report.left_out)).replace(NOT_REPLAYED, "")
+        unread = " ".join((*report.unread_files, *report.left_out)).replace(NOT_REPLAYED, "")
         assert layout.unread in unread
     if layout.unread:
         with pytest.raises(UnsupportedTableError, match=layout.unread):

@@ -218,7 +218,7 @@ def test_a_branch_is_not_followed_while_its_snapshots_expire(table: Path) -> Non
     side = open_file_store_table(branch_of(table, "side"))
     first = side.snapshots.snapshot(side.snapshots.ids()[0])
     announcement = ExpiryAnnouncement(
-        begin=1, end=first.snapshot_id, end_list=first.delta_manifest_list
+        start=1, end=first.snapshot_id, end_list=first.delta_manifest_list
     )
     announced = side.expiry_announcements.announce(announcement)
     plan = plan_fast_forward(open_file_store_table(str(table)), "side")

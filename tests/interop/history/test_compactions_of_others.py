@@ -155,9 +155,9 @@ def test_of_two_rows_with_one_number_the_lower_level_counts(
         for epoch, level in enumerate(order):
             rows: list[Change] = [("+I", {**key, "v": levels[level]}) for key in keys]
             [change] = write_changes(table, rows, 0)
-            lifted = tuple(file.at_level(level) for file in change.added)
+            lifted = tuple(file.at_level(level) for file in change.added_files)
             commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
-            change = replace(change, added=lifted)
+            change = replace(change, added_files=lifted)
             commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))
         assert by_content(read_rows(table)) == expected
         assert by_content(paimon_java.read(table.location)) == expected

@@ -179,7 +179,7 @@ def test_jobs_know_their_epochs_through_paimons_commits_and_expiry(
     second.commit.compact_due()
     table = first.table
     paimon_java.tag(path, "t", 2)
-    announced = ExpiryAnnouncement(begin=1, end=2, end_list="that of another snapshot")
+    announced = ExpiryAnnouncement(start=1, end=2, end_list="that of another snapshot")
     table.expiry_announcements.announce(announced)
     for number in range(2):
         rows = [("+I", {"k": 20 + number, "v": "paimon"})]

@@ -26,8 +26,8 @@ KEYS, EPOCHS = 3, 4
 def _numbers(chance: random.Random) -> list[int]:
     """Some at random, and some in a row."""
     size = chance.choice(SIZES)
-    begin = chance.randrange(2**31 - size)
-    return [*range(begin, begin + size // 2), *(chance.randrange(2**31) for _ in range(size // 2))]
+    start = chance.randrange(2**31 - size)
+    return [*range(start, start + size // 2), *(chance.randrange(2**31) for _ in range(size // 2))]
 
 
 def _far_numbers(chance: random.Random) -> list[int]:

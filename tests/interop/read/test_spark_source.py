@@ -18,7 +18,7 @@ import stream_app
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, parse_data_type
 from stream_app.predicate.literal import Literal, LiteralKind
-from stream_app.predicate.predicate_functions import FUNCTIONS
+from stream_app.predicate.predicate_functions import CONDITION_FUNCTIONS
 from stream_app.spark.read.data_source import NAME
 from stream_app.table.read.system_tables import ROW_FORMS, SYSTEM_TABLES
 from stream_app.variants.json_column import variants_of
@@ -117,7 +117,7 @@ def test_members_of_variants_are_those_that_spark_takes_out(
     variants, _ = variants_of(pa.array(documents))
     variant = DataField(field_id=0, name="d", data_type=parse_data_type("VARIANT"))
     literals = [Literal(LiteralKind.TEXT, "$.m"), Literal(LiteralKind.TEXT, wanted)]
-    call = FUNCTIONS["try_variant_get"](variant, literals)
+    call = CONDITION_FUNCTIONS["try_variant_get"](variant, literals)
     ours = call.compute(variants, *call.literals).to_pylist()
     assert list(map(repr, ours)) == list(map(repr, spark_rows))
 
@@ -129,7 +129,7 @@ def test_elements_of_arrays_are_those_that_spark_contains(spark: SparkSession) -
     for value in ("1", "2", "0", "NaN"):
         taken = frame.selectExpr(f"array_contains(a, double('{value}')) m")
         literal = Literal(LiteralKind.TEXT if value == "NaN" else LiteralKind.NUMBER, value)
-        call = FUNCTIONS["array_contains"](column, [literal])
+        call = CONDITION_FUNCTIONS["array_contains"](column, [literal])
         ours = call.compute(pa.array(arrays, pa.list_(pa.float64())), *call.literals).to_pylist()
         assert ours == [row["m"] for row in taken.collect()], value
 

@@ -333,10 +333,10 @@ def test_one_compaction_can_be_listed_and_run_alone(
     requests = planned(table, latest, [BucketId(partition, 0)], full=True)
     assert [request.partition for request in requests] == [partition] * buckets
     result = compact_bucket(table, requests[0])
-    assert result.removed == requests[0].unit.files
-    assert len(result.removed) == (6 if options == BUCKETED else len(units[0].unit.files))
-    [after] = result.added
-    assert after.row_count == sum(file.row_count for file in result.removed)
+    assert result.removed_files == requests[0].unit.files
+    assert len(result.removed_files) == (6 if options == BUCKETED else len(units[0].unit.files))
+    [after] = result.added_files
+    assert after.row_count == sum(file.row_count for file in result.removed_files)
 
 
 def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ def test_a_flipped_bit_is_found_or_harmless(table: Path, kind: str, seed: int) -
     for _ in range(FLIPS):
         file = chosen.choice(files)
         # Half of them in the footer of a data file, whose bytes no checksum of Parquet covers.
-        begin = file.stat().st_size // 2 if file.suffix == ".parquet" else 0
-        bit = chosen.randrange(begin * 8 * chosen.randrange(2), file.stat().st_size * 8)
+        start = file.stat().st_size // 2 if file.suffix == ".parquet" else 0
+        bit = chosen.randrange(start * 8 * chosen.randrange(2), file.stat().st_size * 8)
         with flipped(file, bit):
             answers = answered(table, file.name)
             wrong = [q for q, answer in answers.items() if answer not in (None, right[q])]
@@ -173,8 +173,8 @@ def test_a_page_of_a_condition_that_is_passed_over_is_noticed(table: Path) -> No
     for file in sorted(table.rglob("data-*.parquet")):
         group = pq.read_metadata(file).row_group(0)
         chunks = [group.column(place) for place in range(group.num_columns)]
-        [begin] = [chunk.data_page_offset for chunk in chunks if chunk.path_in_schema == "id"]
-        with flipped(file, 8 * (begin + 1) + 1):  # the kind: an index page
+        [start] = [chunk.data_page_offset for chunk in chunks if chunk.path_in_schema == "id"]
+        with flipped(file, 8 * (start + 1) + 1):  # the kind: an index page
             answers = answered(table, file.name)
         assert all(answer in (None, right[question]) for question, answer in answers.items())
         questions |= {question for question, answer in answers.items() if answer is None}

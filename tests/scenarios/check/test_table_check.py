@@ -396,5 +396,5 @@ def test_a_file_of_another_format_is_reported(shop: Damage) -> None:
     change_first_add(shop, as_lance)
     check = TableCheck(shop.table, is_quick=False, progress=lambda *_: None)
     assert list(check.findings()) == []
-    assert len(check.report.unread) == 1
-    assert "is not one of parquet, orc, avro" in check.report.unread[0]
+    assert len(check.report.unread_files) == 1
+    assert "is not one of parquet, orc, avro" in check.report.unread_files[0]

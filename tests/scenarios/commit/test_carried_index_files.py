@@ -28,7 +28,7 @@ def a_table(path: Path) -> FileStoreTable:
     ).table
 
 
-def written(table: FileStoreTable, first: int) -> BucketChange:
+def write_rows(table: FileStoreTable, first: int) -> BucketChange:
     """Three rows from a number on."""
     rows = [("+I", {"k": k, "v": f"v{k}"}) for k in range(first, first + 3)]
     [change] = write_changes(table, rows, first)
@@ -37,7 +37,7 @@ def written(table: FileStoreTable, first: int) -> BucketChange:
 
 def marked(table: FileStoreTable, change: BucketChange, *rows: int) -> list[IndexManifestEntry]:
     """A new index file by which rows of the change's data file are deleted."""
-    vectors = {change.added[0].file_name: DeletionVector.of_positions(rows)}
+    vectors = {change.added_files[0].file_name: DeletionVector.of_positions(rows)}
     return table.deletion_vector_files.write(*change.bucket_id, vectors, in_one_file=True)
 
 
@@ -45,7 +45,7 @@ def committer(table: FileStoreTable, user: str = "one") -> FileStoreCommit:
     return FileStoreCommit(table, CommitHistory(table, user, table.snapshots.latest()))
 
 
-def committed(
+def commit_change(
     commit: FileStoreCommit,
     identifier: int,
     change: BucketChange,
@@ -65,37 +65,39 @@ def index_files(table: FileStoreTable) -> set[str]:
 
 def test_an_append_brings_an_index_file(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    change = written(table, 0)
-    snapshot = committed(committer(table), 0, change, marked(table, change, 1))
+    change = write_rows(table, 0)
+    snapshot = commit_change(committer(table), 0, change, marked(table, change, 1))
     assert keys(table) == [0, 2]
     [vectors] = deletion_vectors(table, snapshot).values()
-    assert vectors[change.added[0].file_name].cardinality == 1
+    assert vectors[change.added_files[0].file_name].cardinality == 1
 
 
 def test_an_index_file_is_replaced(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    commit, first = committer(table), written(table, 0)
+    commit, first = committer(table), write_rows(table, 0)
     old = marked(table, first, 1)
-    committed(commit, 0, first, old)
+    commit_change(commit, 0, first, old)
     new = marked(table, first, 1, 2)
-    committed(commit, 1, written(table, 3), [*(entry.as_delete() for entry in old), *new])
+    commit_change(commit, 1, write_rows(table, 3), [*(entry.as_delete() for entry in old), *new])
     assert keys(table) == [0, 3, 4, 5]
 
 
 def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    first = written(table, 0)
+    first = write_rows(table, 0)
     old = marked(table, first, 1)
-    committed(committer(table), 0, first, old)
+    commit_change(committer(table), 0, first, old)
     late = committer(table, "late")
     removals = [entry.as_delete() for entry in old]
-    committed(committer(table), 1, written(table, 3), [*removals, *marked(table, first, 0, 1)])
+    commit_change(
+        committer(table), 1, write_rows(table, 3), [*removals, *marked(table, first, 0, 1)]
+    )
     before = index_files(table)
-    change = written(table, 6)
+    change = write_rows(table, 6)
     change = replace(change, index_entries=(*removals, *marked(table, first, 1, 2)))
     with pytest.raises(CommitConflictError, match="is gone") as error:
         late.commit_appends(ManifestCommittable(identifier=0, changes=(change,)))
-    assert error.value.files == {change.added[0].file_name}
+    assert error.value.files == {change.added_files[0].file_name}
     table.discard([change])
     assert index_files(table) == before
     assert keys(table) == [2, 3, 4, 5]
@@ -104,9 +106,9 @@ def test_a_commit_that_replaces_a_removed_index_file_is_refused(tmp_path: Path) 
 def test_a_lost_race_keeps_the_index_files_that_a_change_names(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     late = committer(table, "late")
-    committed(committer(table), 0, written(table, 0), [])
-    change = written(table, 3)
-    committed(late, 0, change, marked(table, change, 0))
+    commit_change(committer(table), 0, write_rows(table, 0), [])
+    change = write_rows(table, 3)
+    commit_change(late, 0, change, marked(table, change, 0))
     assert keys(table) == [0, 1, 2, 4, 5]
-    committed(committer(table), 1, written(table, 6), [])
+    commit_change(committer(table), 1, write_rows(table, 6), [])
     assert keys(table) == [0, 1, 2, 4, 5, 6, 7, 8], "later snapshots carry the index file"

@@ -108,7 +108,7 @@ def test_manifests_reach_their_size_but_not_much_more(tmp_path: Path) -> None:
             partition=change.partition,
             bucket=change.bucket,
             total_buckets=4,
-            file=change.added[0],
+            file=change.added_files[0],
         )
         for change in changes
     ]

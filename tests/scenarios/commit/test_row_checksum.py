@@ -11,7 +11,7 @@ import pytest
 from stream_app.app.inspect.overview import overview
 from stream_app.errors import CommitConflictError
 from stream_app.format.binary_row import serialize_row
-from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.options.write_options import ROW_CHECKSUM
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.analyze.row_checksum import publish_row_checksum
@@ -21,7 +21,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.sum_record_of_rows import sum_record_of_rows
-from stream_app.table.versions.read_sum_record import base_sum_record
+from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
 from tests.support.jobs.table_writer import TableWriter
 from tests.support.tables.small_table import Change, small_table
 
@@ -106,7 +106,7 @@ def test_a_dropped_partition_takes_its_rows_along_and_a_truncate_all(tmp_path: P
     assert is_right(table)
     assert base_sum_record(table, latest_snapshot(table)).total.row_count == 4
     batch_commit(table).truncate(BATCH_COMMIT_IDENTIFIER)
-    assert base_sum_record(table, latest_snapshot(table)) == EMPTY_TABLE
+    assert base_sum_record(table, latest_snapshot(table)) == SUMS_OF_EMPTY_TABLE
 
 
 def test_updates_without_the_row_before_make_the_checksum_unknown(tmp_path: Path) -> None:

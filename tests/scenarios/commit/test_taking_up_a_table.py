@@ -24,14 +24,14 @@ OPTIONS = {
 }
 
 
-def opened(table: FileStoreTable) -> StreamTableCommit:
+def open_commit(table: FileStoreTable) -> StreamTableCommit:
     return StreamTableCommit(
         table, "compactor", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
     )
 
 
 def take_up(table: FileStoreTable) -> set[BucketId]:
-    commit = opened(table)
+    commit = open_commit(table)
     commit.state.follow_and_load(None)
     return commit.coordinator.known_buckets()
 
@@ -50,9 +50,9 @@ def test_a_newer_snapshot_is_read_instead() -> None:
     writer = TableWriter(table)
     for _ in range(3):
         writer.write(changes.epoch(4))
-    begin, end = operations_of(copy_of(table), opened), operations_of(copy_of(table), take_up)
-    assert end > begin + 5
-    for stop in range(begin, end):
+    start, end = operations_of(copy_of(table), open_commit), operations_of(copy_of(table), take_up)
+    assert end > start + 5
+    for stop in range(start, end):
         copied = copy_of(table)
         compactor = Actor(copied, take_up)
         compactor.run_to(stop)
@@ -76,7 +76,9 @@ def test_a_commit_is_made_on_top_of_the_newer_one() -> None:
         TableWriter(copied, user="slow").write([("+I", {"k": 100, "v": "slow"})])
 
     at_snapshots = set()
-    for stop in range(operations_of(copy_of(table), opened), operations_of(copy_of(table), write)):
+    for stop in range(
+        operations_of(copy_of(table), open_commit), operations_of(copy_of(table), write)
+    ):
         copied = copy_of(table)
         slow = Actor(copied, write)
         slow.run_to(stop)

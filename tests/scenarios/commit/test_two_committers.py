@@ -98,8 +98,8 @@ def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_pa
     change = BucketChange(
         partition=old.partition,
         bucket=old.bucket,
-        removed=(old.file,),
-        added=(new,),
+        removed_files=(old.file,),
+        added_files=(new,),
     )
     compaction = ManifestCommittable(identifier=2, changes=(change,))
     original.commit(row(3, "d"))

@@ -83,7 +83,7 @@ def test_only_the_bucket_that_cannot_be_compacted_stops(tmp_path: Path) -> None:
     for change in rows(0):
         [message] = write_changes(table, [change], 0)
         by_bucket[message.bucket].append(change)
-        for file in message.added:
+        for file in message.added_files:
             table.file_io.delete(table.paths.data_file(b"\0" * 12, message.bucket, file))
     writer.write(rows(0))
     [broken] = (tmp_path / "db.db/t/bucket-0").iterdir()

@@ -28,7 +28,7 @@ def _epoch(job: StreamTableCommit, epoch: int, bucket: int, generator: MadeFiles
     assert isinstance(io, CountingFileIO)
     io.read.clear()
     job.follow_and_wait()
-    change = BucketChange(partition=PARTITION, bucket=bucket, added=(generator.flushed(),))
+    change = BucketChange(partition=PARTITION, bucket=bucket, added_files=(generator.flushed(),))
     job.commit_epoch(epoch, [change])
     return io.opened("manifest-")
 

@@ -89,10 +89,10 @@ def test_a_job_begins_behind_the_records_that_its_table_has(tmp_path: Path) -> N
     tables, runner = after_a_loss(tmp_path), EpochHere()
     failure = run(tables.started(runner), tables, runner)
     assert isinstance(failure, CheckpointError)
-    begin = json.loads(failure.fix.split("source.starting-offsets = '")[1].split("'")[0])
+    start = json.loads(failure.fix.split("source.starting-offsets = '")[1].split("'")[0])
     shutil.rmtree(tmp_path / "checkpoint")
     tables.sent.append({"a": [{"k": 1, "v": "new"}], "b": [{"day": "day 9", "n": 9}]})
-    begin_epoch(tables.checkpoint(), 0, begin, tables.ends(2), "another")
+    begin_epoch(tables.checkpoint(), 0, start, tables.ends(2), "another")
     assert run(tables.started(runner), tables, runner, 0, sent=1) is None
     assert contents(tables) == [by_content(rows) for rows in tables.expected_rows()]
 

@@ -24,7 +24,7 @@ KINDS = {"none": "changes kept", "input": "changelog files kept"}
 FAR_MS = 10**15
 
 
-def changed(history: History, producer: str) -> None:
+def change_producer(history: History, producer: str) -> None:
     """The table's owner alters the option, and the job starts again."""
     table = history.table
     options = {**table.schema.options, "changelog-producer": producer}
@@ -55,7 +55,7 @@ def test_nothing_that_is_followed_goes_and_nothing_is_left_over(
     expire(history.table, num_max=2, num_min=2)
     assert history.table.changelogs.ids()
     epochs(history, 2)
-    changed(history, after)
+    change_producer(history, after)
     table, last = history.table, history.table.snapshots.latest_id() or 0
     for _ in range(3):
         epochs(history, 2)

@@ -59,7 +59,7 @@ def a_snapshot(index_manifest: str | None) -> Snapshot:
     )  # fmt: skip
 
 
-def committed(
+def commit_changes(
     table: FileStoreTable, changes: Sequence[IndexManifestEntry], latest: Snapshot | None = None
 ) -> Snapshot:
     return a_snapshot(new_index_manifest(table, latest, changes))
@@ -69,20 +69,20 @@ def entries_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
     return table.manifests.read_index_manifest(snapshot.index_manifest)
 
 
-def changed(
+def change_vectors(
     table: FileStoreTable, snapshot: Snapshot, bucket: BucketId = IN_A, *,
     gone: Sequence[str] = (), deleted: dict[str, DeletionVector] | None = None,
 ) -> Snapshot:  # fmt: skip
     live = entries_of(table, snapshot)
     changes = index_changes(table, live, bucket, deleted_files=gone, deleted_rows=deleted)
-    return committed(table, changes, snapshot)
+    return commit_changes(table, changes, snapshot)
 
 
 def with_four_vectors(table: FileStoreTable) -> Snapshot:
     """Two index files in partition a, or one if the table has buckets, and one in partition b."""
-    snapshot = changed(table, a_snapshot(None), deleted={"d1": ROWS, "d2": OTHER_ROWS})
-    snapshot = changed(table, snapshot, deleted={"d3": FAR_ROWS})
-    return changed(table, snapshot, IN_B, deleted={"d4": ROWS})
+    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS, "d2": OTHER_ROWS})
+    snapshot = change_vectors(table, snapshot, deleted={"d3": FAR_ROWS})
+    return change_vectors(table, snapshot, IN_B, deleted={"d4": ROWS})
 
 
 def test_a_snapshot_without_an_index_manifest_has_no_vectors(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_vectors_are_found_by_bucket_and_data_file(tmp_path: Path, bucket: str) 
 def test_a_compaction_takes_the_vectors_of_its_files_away(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
-    after = changed(table, before, gone=["d1", "d9"])
+    after = change_vectors(table, before, gone=["d1", "d9"])
     assert deletion_vectors(table, after) == {
         IN_A: {"d2": OTHER_ROWS, "d3": FAR_ROWS}, IN_B: {"d4": ROWS},
     }  # fmt: skip
@@ -115,15 +115,15 @@ def test_a_compaction_takes_the_vectors_of_its_files_away(tmp_path: Path) -> Non
 @pytest.mark.parametrize("bucket", ["-1", "1"])
 def test_without_vectors_nothing_is_left(tmp_path: Path, bucket: str) -> None:
     table = an_append_table(tmp_path, bucket=bucket)
-    snapshot = changed(table, with_four_vectors(table), gone=["d1", "d2", "d3"])
+    snapshot = change_vectors(table, with_four_vectors(table), gone=["d1", "d2", "d3"])
     assert deletion_vectors(table, snapshot) == {IN_B: {"d4": ROWS}}
-    snapshot = changed(table, snapshot, IN_B, gone=["d4"])
+    snapshot = change_vectors(table, snapshot, IN_B, gone=["d4"])
     assert entries_of(table, snapshot) == []
 
 
 def test_rows_are_deleted_in_addition(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    snapshot = changed(table, with_four_vectors(table), deleted={"d1": OTHER_ROWS})
+    snapshot = change_vectors(table, with_four_vectors(table), deleted={"d1": OTHER_ROWS})
     vectors = deletion_vectors(table, snapshot)[IN_A]
     assert vectors["d1"].positions().tolist() == [0, 5, 7]
     assert vectors["d2"] == OTHER_ROWS
@@ -133,7 +133,7 @@ def test_a_delete_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
     before = with_four_vectors(table)
     names = sorted(path.name for path in Path(table.location).rglob("*"))
-    assert changed(table, before, gone=["d9"]) == before
+    assert change_vectors(table, before, gone=["d9"]) == before
     assert sorted(path.name for path in Path(table.location).rglob("*")) == names
 
 
@@ -143,7 +143,7 @@ def test_other_index_files_are_carried(tmp_path: Path) -> None:
     other_entry = IndexManifestEntry(
         kind=FileKind.ADD, partition=IN_A[0], bucket=0, index_file=meta
     )
-    snapshot = changed(table, committed(table, [other_entry]), deleted={"d1": ROWS})
+    snapshot = change_vectors(table, commit_changes(table, [other_entry]), deleted={"d1": ROWS})
     assert other_entry in entries_of(table, snapshot)
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
 
@@ -154,7 +154,7 @@ def test_large_files_are_split_but_in_buckets(tmp_path: Path, bucket: str, files
         tmp_path, bucket=bucket, **{"deletion-vector.index-file.target-size": "50 b"}
     )
     vectors = {f"d{number}": ROWS for number in range(5)}
-    snapshot = changed(table, a_snapshot(None), deleted=vectors)
+    snapshot = change_vectors(table, a_snapshot(None), deleted=vectors)
     assert deletion_vectors(table, snapshot) == {IN_A: vectors}
     assert len(entries_of(table, snapshot)) == files
 
@@ -164,7 +164,7 @@ def test_large_files_are_split_but_in_buckets(tmp_path: Path, bucket: str, files
 )
 def test_index_files_lie_where_the_table_says(tmp_path: Path, option: str, folder: str) -> None:
     table = an_append_table(tmp_path, **{"index-file-in-data-file-dir": option})
-    snapshot = changed(table, a_snapshot(None), deleted={"d1": ROWS})
+    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS})
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
     [entry] = entries_of(table, snapshot)
     path = Path(table.location) / folder / entry.index_file.file_name
@@ -172,7 +172,7 @@ def test_index_files_lie_where_the_table_says(tmp_path: Path, option: str, folde
 
     path.rename(tmp_path / "elsewhere")
     moved = replace(entry.index_file, external_path=str(tmp_path / "elsewhere"))
-    snapshot = committed(table, [replace(entry, index_file=moved)])
+    snapshot = commit_changes(table, [replace(entry, index_file=moved)])
     assert deletion_vectors(table, snapshot) == {IN_A: {"d1": ROWS}}
 
 
@@ -185,7 +185,7 @@ def test_files_that_no_snapshot_names_can_be_deleted(tmp_path: Path) -> None:
 
 def test_damage_is_an_error_with_the_file(tmp_path: Path) -> None:
     table = an_append_table(tmp_path)
-    snapshot = changed(table, a_snapshot(None), deleted={"d1": ROWS})
+    snapshot = change_vectors(table, a_snapshot(None), deleted={"d1": ROWS})
     [entry] = entries_of(table, snapshot)
     path = Path(table.location) / "index" / entry.index_file.file_name
     content = path.read_bytes()
@@ -212,7 +212,7 @@ def test_two_vectors_of_one_data_file_are_refused(tmp_path: Path) -> None:
         index_changes(table, [], IN_A, deleted_rows={"d1": rows})[0] for rows in (ROWS, OTHER_ROWS)
     ]
     with pytest.raises(CorruptFileError, match="data file d1 has deletion vectors in two index"):
-        deletion_vectors(table, committed(table, twice))
+        deletion_vectors(table, commit_changes(table, twice))
 
 
 def test_a_missing_index_manifest_is_reported(tmp_path: Path) -> None:

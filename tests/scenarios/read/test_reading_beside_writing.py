@@ -107,10 +107,10 @@ class Follower:
 
     def follow_for(self, batches: int) -> None:
         """Take some batches, then fall dead; ends as well when all that is written was taken."""
-        begins = self.table.consumers.next_snapshot(self.mode)
-        if begins is None:
+        next_id = self.table.consumers.next_snapshot(self.mode)
+        if next_id is None:
             self.full = None
-        self.changes = {n: rows for n, rows in self.changes.items() if begins and n < begins}
+        self.changes = {n: rows for n, rows in self.changes.items() if next_id and n < next_id}
         how = FollowSettings(
             start=a_start(self.table, self.mode),
             follow=True,
@@ -155,13 +155,13 @@ def read_versions(table: FileStoreTable, history: History, noise: random.Random)
 def check(follower: Follower, model: Model) -> None:
     """Each change of each snapshot was seen, and the full rows with them are the table."""
     history, mode = follower.history, follower.mode
-    begin = min(follower.changes)
+    start = min(follower.changes)
     assert (follower.full is not None) == (mode in FULL), mode
     if follower.full is not None:
         number, rows = follower.full
         assert by_content(rows) == history.rows[history.epochs[number]], mode
-        begin = number + 1
-    assert sorted(follower.changes) == [n for n in history.appends if n >= begin], mode
+        start = number + 1
+    assert sorted(follower.changes) == [n for n in history.appends if n >= start], mode
     for number, changes in follower.changes.items():
         written = model.changes[history.epochs[number]]
         if follower.table.options.writes_changelog:

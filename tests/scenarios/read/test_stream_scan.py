@@ -115,16 +115,16 @@ def test_steps_of_any_size_read_the_same_and_can_be_planned_again(
     for epoch in range(4):
         small.commit(*(("+I", {"k": key, "v": str(epoch)}) for key in range(epoch, epoch + 8)))
     scan = StreamScan(small.table)
-    begin = scan.begin(stream_start("from-snapshot-full", snapshot_id=2))
-    whole = scan.step(begin)
-    position, splits = begin, list[StreamSplit]()
+    start = scan.begin(stream_start("from-snapshot-full", snapshot_id=2))
+    whole = scan.step(start)
+    position, splits = start, list[StreamSplit]()
     while (step := scan.step(position, limits)).splits:
-        assert scan.splits(step.begin, step.end) == list(step.splits)
+        assert scan.splits(step.start, step.end) == list(step.splits)
         splits += step.splits
         position = step.end
     assert splits == list(whole.splits)
     assert position == whole.end == StreamPosition(snapshot_id=5)
-    assert scan.splits(begin, whole.end) == splits
+    assert scan.splits(start, whole.end) == splits
     assert (
         len(
             {(stream_split.split.snapshot_id, stream_split.split.bucket) for stream_split in splits}

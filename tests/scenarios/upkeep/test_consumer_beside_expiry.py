@@ -81,7 +81,7 @@ def test_a_follower_beside_an_expiry_gets_every_change_or_is_refused(story: Stor
     seen: Counter[str] = Counter()
     for first in (0, 1):
         for stop in range(len(actors[first].operations) + 1):
-            # A follower records its begin within its first twenty operations.
+            # A follower records its start within its first twenty operations.
             for other_stop in (stop % 20, 16, None) if first == 0 else [None]:
                 table = story.again()
                 running = Actor(table, expire_to), Actor(table, follow)

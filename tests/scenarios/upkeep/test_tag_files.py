@@ -106,7 +106,7 @@ def test_without_the_option_there_are_no_success_files(tmp_path: Path) -> None:
     assert not Path(table.location, "tag", "tag-success-file").exists()
 
 
-def cut(table: FileStoreTable, name: str) -> None:
+def cut_tag_file(table: FileStoreTable, name: str) -> None:
     file = Path(table.location, "tag", f"tag-{name}")
     file.write_bytes(file.read_bytes()[:50])
 
@@ -114,7 +114,7 @@ def cut(table: FileStoreTable, name: str) -> None:
 def test_a_damaged_tag_can_be_deleted_and_leaves_orphans(tmp_path: Path) -> None:
     history = with_tags(tmp_path)
     table = history.table
-    cut(table, "t4")
+    cut_tag_file(table, "t4")
     before = files_on_disk(table)
     plan = plan_tag_deletion(table, ["t4"])
     assert (plan.tags, plan.unreadable, plan.files.count) == ((), ("t4",), 0)
@@ -131,7 +131,7 @@ def test_a_damaged_tag_can_be_deleted_and_leaves_orphans(tmp_path: Path) -> None
 def test_a_damaged_tag_goes_together_with_others(tmp_path: Path) -> None:
     history = with_tags(tmp_path)
     expire(history.table)
-    cut(history.table, "t2")
+    cut_tag_file(history.table, "t2")
     plan = plan_tag_deletion(history.table, ["t2", "t4"])
     assert [tag.name for tag in plan.tags] == ["t4"]
     drop_tags(history.table, "t2", "t4")
@@ -149,7 +149,7 @@ def test_beside_a_damaged_tag_no_other_loses_its_files(
     add_tag(table, "cut", 2)
     add_tag(table, "new", 5)
     expire(table)
-    cut(table, "cut")
+    cut_tag_file(table, "cut")
     before = files_on_disk(table)
     assert main(["delete-tag", table.location, "old"]) == 2
     stderr = capsys.readouterr().err

@@ -154,10 +154,10 @@ def test_a_table_stays_right_through_all_verbs_of_upkeep(
     sound_report(story.table)
 
 
-def applied(rows: Rows, table: FileStoreTable, begin: int, end: int) -> Rows:
+def applied(rows: Rows, table: FileStoreTable, start: int, end: int) -> Rows:
     """Rows of a snapshot, with the difference to another one."""
     reader = stream_app.PaimonTable(table).read_incremental(
-        (begin, end), scan_mode="diff", row_kind=True
+        (start, end), scan_mode="diff", row_kind=True
     )
     changes = reader.read_all().to_pylist()
     gone = {(row["p"], row["id"]) for row in changes if row["rowkind"] == "-D"}

@@ -79,12 +79,12 @@ def assert_right(tables: TwoTables) -> None:
     sound_report(table)
 
 
-def decoded(work: RoundRunner[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
+def decode_epoch(work: RoundRunner[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
     source = SourceEpoch(epoch, parts(tables, epoch), f"end of {epoch}")
     return work.decode(source, work.tables.feeds)
 
 
-def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
+def open_committer(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
     committer: EpochCommitter[Parts] = tables.started(runner)
     for feed in committer.tables.feeds:
         feed.table_job.open("the job")
@@ -105,10 +105,10 @@ class CountingRoutes(EpochHere):
 
 def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
-    work = opened(tables, runner).round_runner
-    first, second = decoded(work, tables, 0), decoded(work, tables, 1)
+    work = open_committer(tables, runner).round_runner
+    first, second = decode_epoch(work, tables, 0), decode_epoch(work, tables, 1)
     work.finish(first, work.tables.feeds)
-    third = decoded(work, tables, 2)
+    third = decode_epoch(work, tables, 2)
     work.finish(second, work.tables.feeds)
     work.finish(third, work.tables.feeds)
 
@@ -142,9 +142,9 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).round_runner
-    work.finish(decoded(work, tables, 0), work.tables.feeds)
-    routed = decoded(work, tables, 1)
+    work = open_committer(tables, runner).round_runner
+    work.finish(decode_epoch(work, tables, 0), work.tables.feeds)
+    routed = decode_epoch(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
     other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
     other_writer.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
@@ -158,9 +158,9 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).round_runner
-    work.finish(decoded(work, tables, 0), work.tables.feeds)
-    routed = decoded(work, tables, 1)
+    work = open_committer(tables, runner).round_runner
+    work.finish(decode_epoch(work, tables, 0), work.tables.feeds)
+    routed = decode_epoch(work, tables, 1)
     other_writer = TableWriter(tables.tables[0], CompactInCaller, user="other")
     write = routed.routed_epoch.write
     writes: list[Any] = []
@@ -301,11 +301,11 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
-    work = opened(tables, runner).round_runner
-    work.finish(decoded(work, tables, 0), work.tables.feeds)
-    second = decoded(work, tables, 1)
+    work = open_committer(tables, runner).round_runner
+    work.finish(decode_epoch(work, tables, 0), work.tables.feeds)
+    second = decode_epoch(work, tables, 1)
     runner.before_failure = lambda: work.finish(second, work.tables.feeds)
-    work.finish(decoded(work, tables, 2), work.tables.feeds)
+    work.finish(decode_epoch(work, tables, 2), work.tables.feeds)
     assert runner.routed == {0: 1, 1: 1, 2: 2}
     assert_right(tables)
 
@@ -313,10 +313,10 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
 def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     tables.send(orders(1, 2), [])
-    work = opened(tables, runner).round_runner
+    work = open_committer(tables, runner).round_runner
     runner.before_failure = lambda: None
     with pytest.raises(CorruptFileError):
-        decoded(work, tables, 0)
+        decode_epoch(work, tables, 0)
     assert runner.routed == {0: 1}
 
 

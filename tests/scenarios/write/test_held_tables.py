@@ -39,7 +39,7 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
     return tables, EpochHere()
 
 
-def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitter[Parts]:
+def start_job(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitter[Parts]:
     return tables.started(runner, holds_tables=True, **kwargs)
 
 
@@ -67,7 +67,7 @@ def snapshots(tables: TwoTables) -> list[int | None]:
 
 def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    committer = started(tables, runner)
+    committer = start_job(tables, runner)
     run(committer, tables, runner, 0)
     tables.send([{"k": 1, "v": "second"}], [])
     run(committer, tables, runner, 1)
@@ -84,8 +84,8 @@ def test_a_table_that_fails_in_a_first_load_ends_the_job(tmp_path: Path) -> None
     tables, runner = two_tables(tmp_path)
     files = FaultyFileIO(fault=Fault(0, "before", stays_dead=True))
     with pytest.raises(StorageError, match="the file system refused"):
-        run(started(tables, runner, file_io=(files, None), loads=1), tables, runner, 0)
-    run(started(tables, runner, loads=1), tables, runner, 0)
+        run(start_job(tables, runner, file_io=(files, None), loads=1), tables, runner, 0)
+    run(start_job(tables, runner, loads=1), tables, runner, 0)
     assert_right(tables)
 
 
@@ -94,13 +94,13 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables, runner = two_tables(tmp_path)
     fault = Fault(0, "before", stays_dead=True)
     files = FaultyFileIO(fault=fault)
-    committer = started(tables, runner, file_io=(files, None))
+    committer = start_job(tables, runner, file_io=(files, None))
     run(committer, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
     assert snapshots(tables) == [None, 2]
     waiting = tables.state().held_tables["a"]
-    assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
+    assert (waiting.since_epoch, waiting.start["a"]["0"]) == (0, 0)
     assert "the file system refused" in waiting.reason
     assert waiting.retry_ms is not None
 
@@ -119,7 +119,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     requests = RequestCounter()
     files = counting_file_io(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
-    committer = started(tables, runner, file_io=(files, None), tasks=1)
+    committer = start_job(tables, runner, file_io=(files, None), tasks=1)
     plan = committer.round_runner.plan()
     failed = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables[0]
     assert failed.failure is not None
@@ -134,7 +134,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     tables, runner = two_tables(tmp_path)
     faults = [Fault(0, "before", stays_dead=True) for _ in range(2)]
     files = [FaultyFileIO(fault=fault) for fault in faults]
-    committer = started(tables, runner, file_io=(files[0], files[1]))
+    committer = start_job(tables, runner, file_io=(files[0], files[1]))
     run(committer, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(committer, tables, runner, 1)
@@ -143,8 +143,8 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     reads: list[Parts] = []
     between = runner.messages_between
 
-    def counted(begin: Offsets, end: Offsets) -> Parts:
-        reads.append(between(begin, end))
+    def counted(start: Offsets, end: Offsets) -> Parts:
+        reads.append(between(start, end))
         return reads[-1]
 
     runner.messages_between = counted  # type: ignore[method-assign]
@@ -163,7 +163,7 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode, stride
     for operation in strides.operations():
         tables, runner = two_tables(tmp_path / str(operation))
         fault = Fault(operation, mode)
-        committer = started(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
+        committer = start_job(tables, runner, file_io=(FaultyFileIO(fault=fault), None))
         for epoch in range(3):
             run(committer, tables, runner, epoch)
             tables.send([{"k": epoch, "v": f"new {epoch}"}], [{"day": "day 1", "n": epoch}])
@@ -185,15 +185,15 @@ def test_wherever_the_job_ends_the_next_one_finishes(
     for operation in strides.operations():
         tables, runner = two_tables(tmp_path / str(operation))
         ill = FaultyFileIO(fault=Fault(0, "before", stays_dead=True))
-        run(started(tables, runner, file_io=(ill, None)), tables, runner, 0)
+        run(start_job(tables, runner, file_io=(ill, None)), tables, runner, 0)
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
         fault = Fault(operation, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
-        ended = started(tables, runner, file_io=files, checkpoint=files)
+        ended = start_job(tables, runner, file_io=files, checkpoint=files)
         tables.tables[0].clock.sleep(HOURS)
         with contextlib.suppress(Exception):
             run(ended, tables, runner, 1)
-        again = started(tables, runner)
+        again = start_job(tables, runner)
         run(again, tables, runner, 1)
         tables.tables[0].clock.sleep(HOURS)
         again.compact_due()
@@ -207,8 +207,8 @@ def test_wherever_the_job_ends_the_next_one_finishes(
 def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) -> None:
     """Sequence numbers must be above the other's."""
     tables, runner = two_tables(tmp_path)
-    run(started(tables, runner), tables, runner, 0)
-    committer = started(tables, runner)
+    run(start_job(tables, runner), tables, runner, 0)
+    committer = start_job(tables, runner)
     tables.send([{"k": 50, "v": "ours"}], [])
     run(committer, tables, runner, 1)
     rival = TwoTables.__new__(TwoTables)
@@ -228,7 +228,7 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
 
 def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    committer = started(tables, runner, bad_records_max=0)
+    committer = start_job(tables, runner, bad_records_max=0)
     bad = tables.messages(0, {"b": b"{"}).combine_chunks().to_batches()
     runner.topics = bad
     committer.process_epoch(bad, 0)
@@ -250,14 +250,14 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
 
 def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    run(started(tables, runner), tables, runner, 0)
+    run(start_job(tables, runner), tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
-    run(started(tables, runner), tables, runner, 1)
+    run(start_job(tables, runner), tables, runner, 1)
     orders = tables.tables[0]
     for name in ("snapshot-2", "LATEST"):
         (Path(orders.location) / "snapshot" / name).unlink()
     tables.send([{"k": 5, "v": "newer"}], [{"day": "day 1", "n": 101}])
-    run(started(tables, runner), tables, runner, 2)
+    run(start_job(tables, runner), tables, runner, 2)
     waiting = tables.state().held_tables["a"]
     assert "the table has only its epochs up to 0" in waiting.reason
     assert waiting.retry_ms is None
@@ -266,19 +266,19 @@ def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None
 
 def test_an_older_copy_of_what_the_job_remembers_is_refused(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    run(started(tables, runner), tables, runner, 0)
+    run(start_job(tables, runner), tables, runner, 0)
     file = tmp_path / "checkpoint/job_state.json"
     copy = file.read_text()
     for epoch in (1, 2):
         tables.send([{"k": 3, "v": "new"}], [])
-        run(started(tables, runner), tables, runner, epoch)
+        run(start_job(tables, runner), tables, runner, epoch)
     file.write_text(copy)
     tables.send([{"k": 3, "v": "newest"}], [])
     with pytest.raises(CheckpointError, match=r"job_state\.json is of epoch 0"):
-        run(started(tables, runner), tables, runner, 3)
+        run(start_job(tables, runner), tables, runner, 3)
     file.write_text("{")
     with pytest.raises(CheckpointError, match="damaged"):
-        started(tables, runner)
+        start_job(tables, runner)
 
 
 class Second:
@@ -313,7 +313,7 @@ class Second:
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    committer = started(tables, runner)
+    committer = start_job(tables, runner)
     second = Second(committer.tables.feeds.pop())
     committer.round_runner.newcomer_creator = second
     committer.round_runner.settings = committer.round_runner.settings.with_splitter(second)
@@ -341,7 +341,7 @@ class Both(Second):
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    committer = started(tables, runner)
+    committer = start_job(tables, runner)
     both = Both([*committer.tables.feeds])
     committer.tables.feeds.clear()
     committer.round_runner.newcomer_creator = both
@@ -357,7 +357,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
               "fields__v__ignore_retract": "true", "bucket": 1}  # fmt: skip
     tables, runner = TwoTables(tmp_path, orders=counts), EpochHere()
     tables.send([{"k": 1, "v": "once"}], [{"day": "day 1", "n": 1}])
-    committer = started(tables, runner)
+    committer = start_job(tables, runner)
     run(committer, tables, runner, 0)
     tables.send([], [{"day": "day 1", "n": 2}])
     run(committer, tables, runner, 1)
@@ -365,11 +365,11 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     tables.done(1)
     manifests = Path(tables.tables[0].location) / "manifest"
     manifests.rename(tmp_path / "away")
-    again = started(tables, runner)
+    again = start_job(tables, runner)
     again.while_idle()
     assert again.tables.held_by_name.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
-    last = started(tables, runner)
+    last = start_job(tables, runner)
     last.while_idle()
     assert tables.state().held_tables == {}
     assert_right(tables)
@@ -378,7 +378,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
 def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Path) -> None:
     """Another engine has recreated it as a table of another kind."""
     tables, runner = two_tables(tmp_path)
-    committer = started(tables, runner)
+    committer = start_job(tables, runner)
     run(committer, tables, runner, 0)
     committer.wait_until_committed()
     schemas = tables.tables[0].schemas
@@ -395,6 +395,6 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     committer.wait_until_committed()
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
-    started(tables, runner).while_idle()
+    start_job(tables, runner).while_idle()
     assert tables.state().held_tables == {}
     assert_right(tables)

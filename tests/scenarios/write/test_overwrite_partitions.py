@@ -56,7 +56,7 @@ def overwritten(table: FileStoreTable, rows: list[dict[str, Any]], **options: An
     return PaimonTable(table).overwrite(pa.Table.from_pylist(rows, schema), **options)
 
 
-def filled(table: FileStoreTable) -> TableWriter:
+def fill_table(table: FileStoreTable) -> TableWriter:
     writer = TableWriter(table)
     writer.write([("+I", row) for name in ("mon", "tue") for row in day(name, "old")])
     move_if_postponed(table)
@@ -75,7 +75,7 @@ def rows_of(table: FileStoreTable) -> list[Any]:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> None:
     table = a_table(tmp_path, kind)
-    writer = filled(table)
+    writer = fill_table(table)
     number = overwritten(table, day("mon", "new", 4))
     latest_snapshot = table.snapshots.latest()
     assert latest_snapshot is not None
@@ -102,7 +102,7 @@ def test_the_partitions_of_the_rows_are_replaced(tmp_path: Path, kind: str) -> N
 
 def test_a_named_partition_goes_even_for_no_rows(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    filled(table)
+    fill_table(table)
     assert overwritten(table, [], partition={"dt": "mon"}) == 2
     assert rows_of(table) == by_content(day("tue", "old"))
     assert overwritten(table, [], partition={"dt": "wed"}) is None
@@ -111,7 +111,7 @@ def test_a_named_partition_goes_even_for_no_rows(tmp_path: Path) -> None:
 
 def test_a_named_partition_gives_its_columns(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    filled(table)
+    fill_table(table)
     rows = pa.table({"k": [1, 2]})
     PaimonTable(table).overwrite(rows, partition={"dt": "wed"})
     expected = [{"dt": "wed", "k": k, "v": None} for k in (1, 2)]
@@ -120,14 +120,14 @@ def test_a_named_partition_gives_its_columns(tmp_path: Path) -> None:
 
 def test_the_whole_table_goes_without_dynamic_partitions(tmp_path: Path) -> None:
     table = a_table(tmp_path, dynamic_partition_overwrite="false")
-    filled(table)
+    fill_table(table)
     overwritten(table, day("wed", "new"))
     assert rows_of(table) == by_content(day("wed", "new"))
 
 
 def test_a_rescaled_partition_gets_the_number_of_the_option(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    filled(table)
+    fill_table(table)
     for planned in planned_rescales(FileStoreScan(table).live(table.snapshots.latest()), 3):
         rescale_partition(table, planned)
     overwritten(table, day("mon", "new"))
@@ -161,7 +161,7 @@ def test_a_postponed_partition_gets_its_number_from_the_rows(
     table = small_table(
         tmp_path / "db.db" / "t", columns, keys, ("dt",), **{"bucket": -2, **options}
     ).table
-    writer = filled(table)
+    writer = fill_table(table)
     writer.write([("+I", row) for row in day("mon", "waits")])
     overwritten(table, [*day("mon", "new"), *day("tue", "new", 3)])
     live = FileStoreScan(table).live(table.snapshots.latest())
@@ -198,7 +198,7 @@ def test_rows_that_do_not_fit_change_nothing(
     tmp_path: Path, rows: list[dict[str, Any]], partition: dict[str, str] | None, problem: str
 ) -> None:
     table = a_table(tmp_path)
-    filled(table)
+    fill_table(table)
     files = files_on_disk(table, "data-")
     with pytest.raises(UsageError) as raised:
         overwritten(table, rows, partition=partition)

@@ -81,7 +81,7 @@ class CompactOnDemand:
         request, future = self.waiting.pop(number)
         try:
             future.set_result(compact_bucket(self.table, request))
-            self.uncommitted |= {file.file_name for file in future.result().written}
+            self.uncommitted |= {file.file_name for file in future.result().written_files}
             self.failures.pop(request.bucket_id, None)
         except Exception as error:  # as on a cluster: the future's
             future.set_exception(error)
@@ -102,7 +102,7 @@ class CompactOnDemand:
     def lose(self, request: CompactRequest) -> None:
         """End the compaction without a report to the job."""
         result = compact_bucket(self.table, request)
-        self.left_behind |= {file.file_name for file in result.written}
+        self.left_behind |= {file.file_name for file in result.written_files}
 
     def _count_failure(self, request: CompactRequest) -> None:
         bucket = request.bucket_id

@@ -65,11 +65,11 @@ def test_one_message_for_each_bucket_and_all_files_are_synced(tmp_path: Path) ->
         assert not disk.synced, "writing does not wait for the disk"
         disk.gate.set()
         changes = write.prepare_commit()
-    assert [(m.bucket, len(m.added), len(m.changelog)) for m in changes] == [
+    assert [(m.bucket, len(m.added_files), len(m.changelog)) for m in changes] == [
         (0, 1, 1),
         (2, 1, 1),
     ]
-    [file] = changes[0].added
+    [file] = changes[0].added_files
     assert (file.row_count, file.min_sequence_number, file.max_sequence_number) == (3, 7, 10)
     written = {str(path) for path in tmp_path.rglob("*.parquet")}
     assert set(disk.synced) == written

@@ -101,8 +101,8 @@ class ToastJob:
         """Write one epoch."""
         self.epochs.append(list(values))
         epoch = len(self.epochs) - 1
-        begin, end = ({"t": {"0": sum(map(len, those))}} for those in ([], self.epochs))
-        begin_epoch(self._checkpoint(), epoch, begin, end)
+        start, end = ({"t": {"0": sum(map(len, those))}} for those in ([], self.epochs))
+        begin_epoch(self._checkpoint(), epoch, start, end)
         self.repeat(epoch)
 
     def repeat(self, epoch: int) -> None:

@@ -164,22 +164,22 @@ class Follower:
             return
         if run.progress is not None and after is None:
             after = max([run.progress - 1, *run.taken]) + 1  # forgotten while it ran
-        begin = run.progress
-        if begin is None:
+        start = run.progress
+        if start is None:
             earliest = earliest_changes_id(oracle.table)
             if after is None or (may_be_cut and earliest is not None and after < earliest):
                 self.forget()
                 self._check_rows(oracle, run)
                 return  # it has not begun, or too late
-            begin = self._begin(oracle, run, after, earliest if not may_be_cut else None)
-            self.base, self.taken = begin - 1, {}
+            start = self._begin(oracle, run, after, earliest if not may_be_cut else None)
+            self.base, self.taken = start - 1, {}
         assert after is not None
-        demand(begin <= after, f"the consumer was at {begin}, and is at {after}")
+        demand(start <= after, f"the consumer was at {start}, and is at {after}")
         came = list(run.taken)
-        numbers = range(begin, max([*came, after - 1], default=0) + 1)
+        numbers = range(start, max([*came, after - 1], default=0) + 1)
         expected = [number for number in numbers if oracle.time.changes[number]]
         demand(
-            came == expected, f"from {begin} the consumer got {came}, up to {after} of {expected}"
+            came == expected, f"from {start} the consumer got {came}, up to {after} of {expected}"
         )
         for number, changes in run.taken.items():
             same = oracle.by_key(changes) == oracle.by_key(oracle.time.changes[number])
@@ -207,15 +207,15 @@ class Follower:
         Args:
             earliest: from which on there were changes; None: an expiry ran beside it.
         """
-        begin = self._check_rows(oracle, run)
-        if begin is not None:
-            return begin
+        start = self._check_rows(oracle, run)
+        if start is not None:
+            return start
         is_full = self._start().mode is StartMode.LATEST_FULL
         if earliest is None or is_full:
-            begin = min([*run.taken, after])
-            nothing = earliest is None or not oracle.time.seen[begin - 1]
-            demand(nothing, f"no rows of {begin - 1} came first")
-            return begin
+            start = min([*run.taken, after])
+            nothing = earliest is None or not oracle.time.seen[start - 1]
+            demand(nothing, f"no rows of {start - 1} came first")
+            return start
         return max(self.first, earliest)
 
     def _check_beside_rollback(self, oracle: Oracle, run: _Run) -> None:
@@ -255,8 +255,8 @@ class Follower:
         return StreamStart(mode=StartMode.FROM_SNAPSHOT, snapshot_id=self.first)
 
     def _take(self, run: _Run, step: StreamStep, changes: list[Change]) -> None:
-        if step.begin.is_full:
-            run.base = step.begin.snapshot_id
+        if step.start.is_full:
+            run.base = step.start.snapshot_id
             run.taken[run.base] = changes
             return
         [number] = {split.split.snapshot_id for split in step.splits}

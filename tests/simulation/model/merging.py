@@ -51,13 +51,13 @@ def aggregation(options: Mapping[str, str]) -> Merge:
             return None
         if row is None:
             return new
-        values = {name: both(row[name], new[name], f) for name, f in functions.items()}
+        values = {name: merge_values(row[name], new[name], f) for name, f in functions.items()}
         return {**row, **values}
 
     return merge
 
 
-def both(old: Any, new: Any, function: Callable[[Any, Any], Any]) -> Any:
+def merge_values(old: Any, new: Any, function: Callable[[Any, Any], Any]) -> Any:
     """Merge two values, of which a null counts as none."""
     if old is None or new is None:
         return new if old is None else old
@@ -100,24 +100,24 @@ def placed(
     Args:
         rows: of the table, in whatever partition.
     """
-    places, merged = {row["k"]: row["p"] for row in rows}, list[Change]()
+    places, changes_in_place = {row["k"]: row["p"] for row in rows}, list[Change]()
     engine = options.get("merge-engine")
     removes = engine is None or "partial-update.remove-record-on-delete" in options
     for kind, row in changes:
         key, old = row["k"], places.get(row["k"])
         if removes and kind not in ADDS:
             if old is not None:
-                merged.append((kind, {**row, "p": places.pop(key)}))
+                changes_in_place.append((kind, {**row, "p": places.pop(key)}))
             continue
         stays = old is None or old == row["p"]
         if engine == "first-row" and not stays:
             continue
         if engine is None and not stays:
-            merged.append(("-D", {**row, "p": old}))
+            changes_in_place.append(("-D", {**row, "p": old}))
             stays = True
         places[key] = row["p"] if stays else old
-        merged.append((kind, {**row, "p": places[key]}))
-    return merged
+        changes_in_place.append((kind, {**row, "p": places[key]}))
+    return changes_in_place
 
 
 def kinds_of(options: Mapping[str, str], *, has_key: bool) -> tuple[str, ...]:

@@ -82,16 +82,16 @@ def reads_by_spark(spark: SparkSession) -> Reader:
         fails_on_loss: bool = True,
         options: Mapping[str, str] | None = None,
     ) -> pa.Table:
-        begins: dict[str, dict[str, int]] = {}
+        starts: dict[str, dict[str, int]] = {}
         ends: dict[str, dict[str, int]] = {}
         for offsets in ranges:
-            begins.setdefault(offsets.topic, {})[str(offsets.partition)] = offsets.begin
+            starts.setdefault(offsets.topic, {})[str(offsets.partition)] = offsets.start
             ends.setdefault(offsets.topic, {})[str(offsets.partition)] = offsets.end
         reader = (
             spark.read.format("kafka")
             .option("kafka.bootstrap.servers", bootstrap)
-            .option("subscribe", ",".join(begins))
-            .option("startingOffsets", json.dumps(begins))
+            .option("subscribe", ",".join(starts))
+            .option("startingOffsets", json.dumps(starts))
             .option("endingOffsets", json.dumps(ends))
             .option("failOnDataLoss", str(fails_on_loss).lower())
             .option("kafkaConsumer.pollTimeoutMs", str(int(TIMEOUT_S * 1000)))

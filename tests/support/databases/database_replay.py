@@ -13,7 +13,7 @@ from tests.support.jobs.database_job import DatabaseJob
 def replay(job: DatabaseJob, name: str | None = None, choice: RecordChoice | None = None) -> Any:
     """What has become of the records, by table."""
     quarantine = open_quarantine(str(job.config.stream.quarantine), {})
-    replays = job_record_replays(job.database, quarantine, name, read=job.read)
+    replays = job_record_replays(job.database, quarantine, name, read_range=job.read)
     return {
         table: offsets_by_fate(replayed.run(choice or RecordChoice(), dry_run=False))
         for table, replayed in replays.items()

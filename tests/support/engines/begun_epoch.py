@@ -12,17 +12,17 @@ Ends = Mapping[str, Mapping[str, int]]
 
 
 def begin_epoch(
-    checkpoint: JobFolder, epoch: int, begin: Ends, end: Ends, query: str = "the job"
+    checkpoint: JobFolder, epoch: int, start: Ends, end: Ends, query: str = "the job"
 ) -> None:
     """Write the files of an epoch's begin.
 
     Args:
-        begin: of the job's first epoch.
+        start: of the job's first epoch.
         end: of this epoch.
         query: the streaming query's id.
     """
     for name, before, ends in (
-        ("sources/0/0", "v1\n", begin),
+        ("sources/0/0", "v1\n", start),
         (f"offsets/{epoch}", "v1\n{}\n", end),
     ):
         checkpoint.file_io.overwrite(checkpoint.path(name), f"{before}{json.dumps(ends)}".encode())

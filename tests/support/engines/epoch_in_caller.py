@@ -48,10 +48,10 @@ class EpochHere:
         tables = {block.table_index for blocks in tasks.values() for block in blocks}
         return RoutedEpoch(sum(part.num_rows for part in messages), write, tables)
 
-    def messages_between(self, begin: Offsets, end: Offsets) -> Parts:
+    def messages_between(self, start: Offsets, end: Offsets) -> Parts:
         def is_wanted(row: dict[str, Any]) -> bool:
             topic, partition = row["topic"], str(row["partition"])
-            first = begin.get(topic, {}).get(partition, 0)
+            first = start.get(topic, {}).get(partition, 0)
             return bool(first <= row["offset"] < end.get(topic, {}).get(partition, 0))
 
         wanted = [

@@ -65,11 +65,11 @@ def micro_batches(stream: StreamReader, *names: str) -> list[list[tuple[Any, ...
     """Micro-batches as Spark asks for them, until nothing comes; these columns, sorted."""
     taken: list[list[tuple[Any, ...]]] = []
     while True:
-        begin = stream._last_end or stream.initialOffset()
+        start = stream._last_end or stream.initialOffset()
         end = stream.latestOffset()
-        if end == begin:
+        if end == start:
             return taken
-        parts = stream.partitions(begin, end)
+        parts = stream.partitions(start, end)
         rows = [row for part in parts for batch in stream.read(part) for row in batch.to_pylist()]
         taken.append(values(rows, *names))
 

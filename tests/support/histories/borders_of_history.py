@@ -97,7 +97,7 @@ class Topics:
     ) -> None:
         """See `MessageReader.read`."""
         for planned in pending_messages.unread_ranges(ranges):
-            for index in range(planned.begin, planned.end, _BATCH):
+            for index in range(planned.start, planned.end, _BATCH):
                 until = min(planned.end, index + _BATCH)
                 assert until <= self.visible[planned.kafka_partition]
                 part = _part(self.transactions[planned.kafka_partition], index, until)
@@ -136,7 +136,7 @@ class BordersOfHistory:
     topics: Topics
     whole: int = 0
     newest: int = 0
-    begin: dict[str, dict[str, int]] = field(default_factory=dict)
+    start: dict[str, dict[str, int]] = field(default_factory=dict)
     log: BorderLog = field(init=False)
     clock: StandingClock = field(default_factory=StandingClock)
 
@@ -147,27 +147,27 @@ class BordersOfHistory:
     def run(self) -> None:
         """Run epochs until all messages are in the tables."""
         random, epoch, idle, cutter = self.random, 0, 0, self._cutter()
-        self.begin = {topic: dict.fromkeys(ends, 0) for topic, ends in self.topics.newest().items()}
+        self.start = {topic: dict.fromkeys(ends, 0) for topic, ends in self.topics.newest().items()}
         while idle < _IDLE_MAX:
             self.topics.produce(random.choice((0, 1, 3, 10, 50)))
             newest = self.topics.newest()
             known_offsets = {
-                topic: {**dict.fromkeys(ends, 0), **self.begin.get(topic, {})}
+                topic: {**dict.fromkeys(ends, 0), **self.start.get(topic, {})}
                 for topic, ends in newest.items()
             }
             end = cutter.choose_end(epoch, known_offsets, newest, lambda: False)
             self.clock.millis += random.choice((0, 0, 1000, 70_000))
             self._is_in_order(end, newest)
-            is_idle = end == self.begin and epoch > 0
+            is_idle = end == self.start and epoch > 0
             idle = idle + 1 if is_idle and self.topics.is_complete else 0
             is_crash = random.random() < 0.1  # before the epoch's offsets are in the checkpoint
             if not is_idle and not is_crash:
-                self.begin = {topic: dict(ends) for topic, ends in end.items()}
+                self.start = {topic: dict(ends) for topic, ends in end.items()}
                 self._check(epoch)
                 epoch += 1
             if is_crash or random.random() < 0.15:
                 cutter = self._cutter()
-        assert self.begin == self.topics.newest(), f"no epoch takes the rest: {self.begin}"
+        assert self.start == self.topics.newest(), f"no epoch takes the rest: {self.start}"
 
     def _cutter(self) -> WholeEpochCutter:
         return WholeEpochCutter(
@@ -181,7 +181,7 @@ class BordersOfHistory:
     def _is_in_order(self, end: Offsets, newest: Offsets) -> None:
         for topic, ends in end.items():
             for partition, last in ends.items():
-                first = self.begin.get(topic, {}).get(partition, 0)
+                first = self.start.get(topic, {}).get(partition, 0)
                 assert first <= last <= newest[topic][partition], (topic, partition)
 
     def _check(self, epoch: int) -> None:
@@ -191,7 +191,7 @@ class BordersOfHistory:
             (position,) = border.progress.positions.values()
             self.newest = self.history.numbers[position.transaction]
             self.whole += 1
-            rows = self.topics.rows(self.begin)
+            rows = self.topics.rows(self.start)
             assert rows == self.history.states[self.newest], f"epoch {epoch}, {position}"
 
 
@@ -223,11 +223,11 @@ def _batch(values: Sequence[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
 
-def _part(transactions: MessageTransactions, begin: int, end: int) -> MessageTransactions:
+def _part(transactions: MessageTransactions, start: int, end: int) -> MessageTransactions:
     """The transactions of some of the messages."""
-    part, end_markers = slice(begin, end), transactions.end_markers
+    part, end_markers = slice(start, end), transactions.end_markers
     chosen = np.flatnonzero(
-        (end_markers.message_index >= begin) & (end_markers.message_index < end)
+        (end_markers.message_indices >= start) & (end_markers.message_indices < end)
     )
     counted = np.isin(end_markers.owners, chosen)
     return MessageTransactions(
@@ -238,7 +238,7 @@ def _part(transactions: MessageTransactions, begin: int, end: int) -> MessageTra
         orders=transactions.orders[part],
         positions=transactions.positions[part],
         end_markers=EndMarkers(
-            message_index=end_markers.message_index[chosen] - begin,
+            message_indices=end_markers.message_indices[chosen] - start,
             ids=end_markers.ids.take(pa.array(chosen)),
             times=end_markers.times[chosen],
             logs=end_markers.logs.take(pa.array(chosen)),

@@ -101,7 +101,7 @@ class TransactionHistory:
         """The messages of the transactions, with repeats where the connector starts again."""
         random = self.random
         log = [(sent, index == 0) for sents in self.log for index, sent in enumerate(sents)]
-        begins = [index for index, (_, is_begin) in enumerate(log) if is_begin]
+        starts = [index for index, (_, is_first) in enumerate(log) if is_first]
         rate, index, resumed = random.choice((0.0, 0.005, 0.02, 0.04)), 0, 0
         while index < len(log):
             if index and random.random() < rate:
@@ -109,10 +109,10 @@ class TransactionHistory:
                 # Connect keeps where a connector began, so this is not before its last start.
                 index = max(0, back, resumed if resumed < len(self.log[0]) else 0)
                 if random.random() < 0.3:  # the marker may come again before the rest
-                    yield log[max(begin for begin in begins if begin <= index)][0]
+                    yield log[max(start for start in starts if start <= index)][0]
                 resumed = index
             sent = log[index][0]
-            is_resumed = sent.resumed and not any(resumed <= begin <= index for begin in begins)
+            is_resumed = sent.resumed and not any(resumed <= start <= index for start in starts)
             yield replace(sent, value=sent.resumed) if is_resumed else sent
             index += 1
 

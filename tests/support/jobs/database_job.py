@@ -140,7 +140,7 @@ class DatabaseJob:
         self.clock.sleep(hours * 3600)
         self.committer.while_idle()
 
-    def messages(self, begin: int, end: int) -> pa.RecordBatch:
+    def messages(self, start: int, end: int) -> pa.RecordBatch:
         """Of the topic, in columns of `MESSAGE_SCHEMA`."""
         time = None if self.time_ms is None else self.time_ms * 1000
         rows = [
@@ -152,14 +152,14 @@ class DatabaseJob:
                 "key": key,
                 "value": value,
             }
-            for offset, (key, value) in enumerate(self.sent[begin:end], begin)
+            for offset, (key, value) in enumerate(self.sent[start:end], start)
         ]
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
 
-    def read(self, where: tuple[str, int], begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(self, where: tuple[str, int], start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Implements `later_change_check.ReadRange`."""
         assert where == (TOPIC, 0)
-        yield self.messages(begin, end)
+        yield self.messages(start, end)
 
     def table(self, name: str) -> FileStoreTable:
         return open_file_store_table(self.sync.path(name))

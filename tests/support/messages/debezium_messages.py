@@ -87,7 +87,7 @@ def rows_of(decoded: DecodedBatch) -> list[tuple[Any, ...]]:
     rows = decoded.changes.rows
     lists = [_python_values(rows.column(index)) for index in range(1, rows.num_columns)]
     kinds = [RowKind(kind).short for kind in rows.column(ROW_KIND).to_pylist()]
-    return list(zip(decoded.changes.message_index.tolist(), kinds, *lists, strict=True))
+    return list(zip(decoded.changes.message_indices.tolist(), kinds, *lists, strict=True))
 
 
 def _python_values(column: pa.Array) -> list[Any]:

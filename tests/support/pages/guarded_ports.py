@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from stream_app.app.observe.metrics.endpoint import serving as serving_metrics
-from stream_app.app.web.serving import serving as serving_pages
+from stream_app.app.observe.metrics.endpoint import serving_metrics
+from stream_app.app.web.serving import serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.store_registry import file_io_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from stream_app.app.config.shown_job import shown_job
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from stream_app.model.job_epoch import Offsets
 from tests.support.jobs.database_job import DatabaseJob
 from tests.support.pages.web_server import PATIENCE_S, Warehouse
@@ -29,7 +29,7 @@ def page_of(
     site = JobSite(
         shown_job(job.config), job.checkpoint, job.clock, history, ask_ends=ends, read=job.read
     )
-    with serving(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
+    with serving_pages(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
         yield Warehouse(Path(job.sync.warehouse), address)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import Clock, SystemClock
 from stream_app.fileio.store_registry import file_io_of
@@ -80,7 +80,7 @@ def versions(answer: http.client.HTTPResponse) -> Iterator[str]:
 def served(path: Path, token: str | None = None, clock: Clock | None = None) -> Iterator[Warehouse]:
     """The warehouse in a folder, with a server."""
     site = WarehouseSite(*file_io_of(str(path)), {}, clock or SystemClock())
-    with serving(site, "127.0.0.1", 0, token, PATIENCE_S) as address:
+    with serving_pages(site, "127.0.0.1", 0, token, PATIENCE_S) as address:
         yield Warehouse(path, address)
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from stream_app.app.cli.verb_list import VERBS
-from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
+from stream_app.app.config.app_config import KEY_FAMILIES, KEYS, load_config
 from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.cdc.debezium.debezium_options import OPTIONS
 from stream_app.cdc.json_records.json_options import COLUMN_ENCODING
@@ -58,7 +58,7 @@ def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) 
     assert '# share = "3/8"' in text
     section = text.partition("[sync]")[2].partition("[stream]")[0]
     shown = set(re.findall(r"^(?:# )?([a-z-]+) = ", section, flags=re.MULTILINE))
-    prefixes = {prefix.rstrip(".") for prefix in PREFIXES["sync"]} - {"options", "tables"}
+    prefixes = {prefix.rstrip(".") for prefix in KEY_FAMILIES["sync"]} - {"options", "tables"}
     assert {*KEYS["sync"], *prefixes} - shown == set()
 
 

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from stream_app.app.config.app_config import KEYS, PREFIXES
+from stream_app.app.config.app_config import KEY_FAMILIES, KEYS
 from stream_app.app.config.expectations_config import ExpectationsConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
@@ -141,7 +141,9 @@ def _prefixes(section: str) -> list[str]:
         return []
     if section == "file-system":
         return [name for store in STORES for name in store.option_names]
-    return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]
+    return (
+        ["…"] if section == "spark" else [f"{prefix}…" for prefix in KEY_FAMILIES.get(section, {})]
+    )
 
 
 def _section_table(section: str, keys: Iterable[str]) -> str:

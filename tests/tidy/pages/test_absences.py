@@ -57,8 +57,8 @@ def listed(text: str) -> set[str]:
     return {name for name in re.findall(r"`([\w.]+)`", text) if name not in ("app", "clock.Clock")}
 
 
-def bullet(begin: str) -> str:
-    return next(part for part in re.split(r"\n(?=\* )", PAGE) if part.startswith(f"* {begin}"))
+def bullet(prefix: str) -> str:
+    return next(part for part in re.split(r"\n(?=\* )", PAGE) if part.startswith(f"* {prefix}"))
 
 
 def calls(tree: ast.AST, attribute: str) -> bool:

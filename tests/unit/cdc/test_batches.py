@@ -36,7 +36,7 @@ def test_counts_and_schemas(values: list[str | None], rows: int, bad: int, skipp
     assert decoded.changes.rows.num_rows == rows
     assert decoded.changes.rows.schema == change_schema(arrow_schema(parse_columns(COLUMNS)))
     decoded.changes.rows.validate(full=True)
-    assert decoded.changes.message_index.dtype == "int32"
+    assert decoded.changes.message_indices.dtype == "int32"
     assert decoded.bad.num_rows == bad
     assert decoded.bad.schema == BAD_RECORD_SCHEMA
     assert decoded.skipped_count == skipped
@@ -70,7 +70,7 @@ def test_huge_value_and_many_slices() -> None:
     assert list(reasons_of(decoded)) == [40_000]
     keys = decoded.changes.rows.column("id").to_pylist()
     assert keys == [key for key in range(70_000) if key != 40_000]
-    assert decoded.changes.message_index.tolist() == keys
+    assert decoded.changes.message_indices.tolist() == keys
     assert decoded.changes.rows.column("v")[100].as_py() == huge
     assert decoded.changes.rows.column("v")[-1].as_py() == "[1]"
 

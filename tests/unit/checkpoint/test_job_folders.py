@@ -150,7 +150,7 @@ def test_damaged_offsets_are_an_error_with_a_remedy(
     with pytest.raises(
         CheckpointError, match=f"{name} of the checkpoint has no offsets"
     ) as refused:
-        epochs.end_offsets(0) if name == "offsets/0" else epochs.begin_offsets(0)
+        epochs.end_offsets(0) if name == "offsets/0" else epochs.start_offsets(0)
     assert refused.value.where == str(folder)
     assert refused.value.fix == LOST_FIX
 
@@ -165,7 +165,7 @@ def test_the_log_of_epochs_is_written_and_read(folder: JobFolder) -> None:
     assert epochs.query_id() == query
     for first in (3, 4):  # the first one stays
         writer.write_first_offsets({"t": {"0": first}})
-    assert epochs.begin_offsets(0) == {"t": {"0": 3}}
+    assert epochs.start_offsets(0) == {"t": {"0": 3}}
     for epoch in range(4):
         writer.begin(epoch, {"t": {"10": 7, "0": epoch}}, 5)
         assert not epochs.is_done(epoch)

@@ -35,7 +35,7 @@ WHOLE = JobState(
     newest_epochs={"orders": 7, "items": 2},
     held_tables={
         "items": HeldTable(
-            since_epoch=3, begin={"t": {"0": 40}}, reason="full", since_ms=5, retry_ms=None, tries=2
+            since_epoch=3, start={"t": {"0": 40}}, reason="full", since_ms=5, retry_ms=None, tries=2
         )
     },
     source_tables={"orders": {"t": ["eu.orders", "us.orders"]}},

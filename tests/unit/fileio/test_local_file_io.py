@@ -22,7 +22,7 @@ def content(number: int) -> bytes:
 
 
 def race(folder: str, number: int, names: int) -> list[str]:
-    """Try to take every name; those that were won."""
+    """Try to create a file of every name, and return the names of those that this call created."""
     return [
         name
         for name in map(str, range(names))
@@ -126,7 +126,7 @@ def test_background_sync_waits_and_raises_the_failure(tmp_path: Path) -> None:
     files.sync(str(tmp_path / "absent"))
     with pytest.raises(FileNotFoundError):
         files.wait()
-    files.wait()  # told once
+    files.wait()  # the failure is raised once
     files.write_bytes(str(tmp_path / "f"), b"x")
     files.sync(str(tmp_path / "f"))
     files.wait()

@@ -19,11 +19,11 @@ from stream_app.filestore.versions.tag_manager import TagManager
 from tests.support.files.faulty_file_io import Fault, FaultyFileIO, InjectedError
 
 EXPIRY = ExpiryAnnouncement(
-    begin=3, end=7, end_list="manifest-list-a-0", tagged_ids=frozenset({4, 6})
+    start=3, end=7, end_list="manifest-list-a-0", tagged_ids=frozenset({4, 6})
 )
 ROLLBACK = RollbackAnnouncement(target=3, delta_lists={4: "manifest-list-a-1", 5: ""})
 ANNOUNCEMENTS: dict[str, tuple[Any, Any]] = {
-    "expiry": (EXPIRY, ExpiryAnnouncement(begin=3, end=9, end_list="manifest-list-b-0")),
+    "expiry": (EXPIRY, ExpiryAnnouncement(start=3, end=9, end_list="manifest-list-b-0")),
     "rollback": (ROLLBACK, RollbackAnnouncement(target=1, delta_lists={})),
 }
 KINDS: dict[str, Any] = {"expiry": ExpiryAnnouncement, "rollback": RollbackAnnouncement}

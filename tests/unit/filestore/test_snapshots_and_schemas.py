@@ -74,7 +74,7 @@ def test_backwards_ends_where_snapshots_have_expired(table: FileStoreTable) -> N
     snapshot_file(table, "snapshot-1").unlink()
     assert [snapshot.snapshot_id for snapshot in table.snapshots.backwards()] == [3, 2]
     assert [snapshot.snapshot_id for snapshot in table.snapshots.backwards(down_to=3)] == [3]
-    assert [snapshot.snapshot_id for snapshot in table.snapshots.backwards(begin=2)] == [2]
+    assert [snapshot.snapshot_id for snapshot in table.snapshots.backwards(start=2)] == [2]
 
 
 def test_publishing_takes_a_number_once(table: FileStoreTable) -> None:

@@ -53,7 +53,7 @@ def rows_of(schema: pa.Schema, row_count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def written(batch: pa.RecordBatch, **options: str) -> bytes:
+def write_file(batch: pa.RecordBatch, **options: str) -> bytes:
     sink = io.BytesIO()
     settings = {key.replace("_", ".", 1).replace("_", "-"): text for key, text in options.items()}
     with parquet_writer(sink, batch.schema, CoreOptions(settings)) as writer:
@@ -70,13 +70,13 @@ def read(data: bytes, schema: pa.Schema) -> pa.Table:
 def test_rows_survive(thin: bool) -> None:
     schema = file_schema(thin=thin)
     batch = rows_of(schema, 2_500)
-    assert read(written(batch), schema) == pa.Table.from_batches([batch])
+    assert read(write_file(batch), schema) == pa.Table.from_batches([batch])
 
 
 def test_rows_survive_beside_nanoseconds() -> None:
     schema = file_schema(COLUMNS + ", ns TIMESTAMP(9), ltz9 TIMESTAMP_LTZ(9)")
     batch = rows_of(schema, 10)
-    data = written(batch)
+    data = write_file(batch)
     assert read(data, schema) == pa.Table.from_batches([batch])
     physical = {c.name: c.physical_type for c in pq.ParquetFile(io.BytesIO(data)).schema}
     assert {physical[name] for name in ("ns", "ltz9")} == {"INT96"}
@@ -88,12 +88,12 @@ def test_each_timestamp_is_described_as_without_nanoseconds() -> None:
     columns = f"id INT, c TIMESTAMP(0), {COARSE}, l TIMESTAMP_LTZ(0), m TIMESTAMP_LTZ(6)"
     plain, beside = file_schema(columns), file_schema(columns + ", n TIMESTAMP(9)")
     alone, mixed = (
-        {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(written(rows_of(data, 3)))).schema}
+        {c.name: str(c) for c in pq.ParquetFile(io.BytesIO(write_file(rows_of(data, 3)))).schema}
         for data in (plain, beside)
     )
     assert mixed.pop("n")
     assert mixed == alone
-    schema = pq.ParquetFile(io.BytesIO(written(rows_of(beside, 3)))).schema_arrow
+    schema = pq.ParquetFile(io.BytesIO(write_file(rows_of(beside, 3)))).schema_arrow
     assert [field.metadata for field in schema] == [field.metadata for field in beside]
     assert [field.nullable for field in schema] == [field.nullable for field in beside]
 
@@ -104,7 +104,7 @@ def test_statistics_beside_nanoseconds_are_those_without() -> None:
     types = {field.name: field.data_type for field in parse_columns(COLUMNS)}
     statistics = [
         value_stats(
-            FooterStats(pq.ParquetFile(io.BytesIO(written(rows))).metadata),
+            FooterStats(pq.ParquetFile(io.BytesIO(write_file(rows))).metadata),
             [(name, types[name]) for name in names],
         )
         for rows in (batch, batch.drop_columns(["ns"]))
@@ -129,7 +129,7 @@ def test_files_of_older_versions_beside_nanoseconds_are_read() -> None:
 
 
 def test_parquet_types_are_those_of_java() -> None:
-    data = written(rows_of(file_schema(), 3))
+    data = write_file(rows_of(file_schema(), 3))
     columns = {column.name: column for column in pq.ParquetFile(io.BytesIO(data)).schema}
     types = {
         name: (column.physical_type, str(column.logical_type)) for name, column in columns.items()
@@ -153,14 +153,14 @@ def test_parquet_types_are_those_of_java() -> None:
 
 def test_footer_has_field_ids_and_no_arrow_schema() -> None:
     schema = file_schema()
-    file = pq.ParquetFile(io.BytesIO(written(rows_of(schema, 1))))
+    file = pq.ParquetFile(io.BytesIO(write_file(rows_of(schema, 1))))
     assert file.metadata.metadata is None
     assert [field.metadata for field in file.schema_arrow] == [field.metadata for field in schema]
     assert [field.nullable for field in file.schema_arrow] == [field.nullable for field in schema]
 
 
 def test_no_encoding_that_java_cannot_read() -> None:
-    metadata = pq.read_metadata(io.BytesIO(written(rows_of(file_schema(), 1_000))))
+    metadata = pq.read_metadata(io.BytesIO(write_file(rows_of(file_schema(), 1_000))))
     used = {
         encoding
         for index in range(metadata.num_columns)
@@ -182,14 +182,14 @@ def test_no_encoding_that_java_cannot_read() -> None:
 )
 def test_the_option_chooses_the_codec(option: str, codec: str) -> None:
     metadata = pq.read_metadata(
-        io.BytesIO(written(rows_of(file_schema(), 10), file_compression=option))
+        io.BytesIO(write_file(rows_of(file_schema(), 10), file_compression=option))
     )
     assert metadata.row_group(0).column(0).compression == codec
 
 
 def test_a_table_of_numbers_has_no_dictionary() -> None:
     schema = arrow_schema(row_type(("a", "INT"), ("b", "DOUBLE")))
-    data = written(rows_of(schema, 10))
+    data = write_file(rows_of(schema, 10))
     assert not pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).has_dictionary_page
 
 
@@ -202,17 +202,17 @@ def test_coarse_timestamps_keep_their_range_beside_fine_ones(column: str) -> Non
     edges = pa.array([-(2**63), 2**63 - 1], pa.int64())
     columns[column] = edges.cast(schema.field(column).type)
     batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
-    assert read(written(batch), schema) == pa.Table.from_batches([batch])
+    assert read(write_file(batch), schema) == pa.Table.from_batches([batch])
 
 
 def test_columns_come_in_the_order_asked_for() -> None:
-    data = written(rows_of(file_schema(), 3))
+    data = write_file(rows_of(file_schema(), 3))
     batch = next(iter(read_batches(io.BytesIO(data), ["s", "_VALUE_KIND", "id"], 10)))
     assert batch.schema.names == ["s", "_VALUE_KIND", "id"]
 
 
 def test_batches_have_at_most_so_many_rows() -> None:
-    data = written(rows_of(file_schema(), 2_500))
+    data = write_file(rows_of(file_schema(), 2_500))
     sizes = [batch.num_rows for batch in read_batches(io.BytesIO(data), ["id"], 1_000)]
     assert sizes == [1_000, 1_000, 500]
 
@@ -239,7 +239,7 @@ def test_batches_of_wide_rows_are_bounded_in_bytes() -> None:
 
 
 def test_missing_columns_are_named() -> None:
-    data = written(rows_of(file_schema(), 1))
+    data = write_file(rows_of(file_schema(), 1))
     with pytest.raises(CorruptFileError, match="lacks the columns nothing, more"):
         list(read_batches(io.BytesIO(data), ["id", "nothing", "more"], 10))
 
@@ -253,7 +253,7 @@ def test_missing_columns_are_named() -> None:
     ],
 )
 def test_damaged_files_are_refused(damage: Any) -> None:
-    data = damage(written(rows_of(file_schema(), 2_000)))
+    data = damage(write_file(rows_of(file_schema(), 2_000)))
     with pytest.raises(CorruptFileError, match="not a readable Parquet file"):
         list(read_batches(io.BytesIO(data), ["_KEY_id", "id"], 100))
 

@@ -10,7 +10,7 @@ from stream_app.model.options.compaction_options import NUM_LEVELS, WRITE_ONLY
 from stream_app.model.options.core_options import OPTIONS, CoreOptions
 from stream_app.model.options.merge_options import IGNORE_DELETE, SEQUENCE_FIELD
 from stream_app.model.options.option_support import IGNORED_KEYS, REFUSALS, Purpose
-from stream_app.model.options.paimon_option_keys import PAIMON_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import PAIMON_KEYS, PAIMON_PREFIXES
 from stream_app.model.options.write_options import COMMIT_TIMEOUT, WRITE_BUFFER_SIZE
 
 KINDS = ("integer", "real", "size", "duration", "boolean", "text", "map")
@@ -32,7 +32,7 @@ def test_an_option_is_well_declared(key: str) -> None:
 
 
 def test_only_options_of_file_indexes_have_a_prefix_of_other_options() -> None:
-    read = {key for key in OPTIONS if key.startswith(PREFIXES)}
+    read = {key for key in OPTIONS if key.startswith(PAIMON_PREFIXES)}
     assert read == {"file-index.in-manifest-threshold", "file-index.read.enabled"}
 
 
@@ -48,7 +48,9 @@ def test_each_key_of_paimon_has_one_decision() -> None:
     assert not IGNORED_KEYS & (refused | read)
     assert not PAIMON_KEYS & read
     decided = IGNORED_KEYS | refused
-    undeclared = {key for key in decided - PAIMON_KEYS - read if not key.startswith(PREFIXES)}
+    undeclared = {
+        key for key in decided - PAIMON_KEYS - read if not key.startswith(PAIMON_PREFIXES)
+    }
     # lock.enabled is an option of catalogs; the maps may be written one key a line.
     maps = {"file.compression.per.level.", "file.format.per.level."}
     assert undeclared == {"lock.enabled", *maps}
@@ -65,7 +67,7 @@ def test_what_is_refused_for_reading_is_refused_for_writing_unless_it_only_choos
 
 def test_keys_are_words_and_prefixes_end_with_a_dot() -> None:
     assert all(key == key.strip() and " " not in key and key for key in PAIMON_KEYS)
-    assert all(prefix.endswith(".") for prefix in PREFIXES)
+    assert all(prefix.endswith(".") for prefix in PAIMON_PREFIXES)
 
 
 def test_an_older_name_counts_when_the_new_one_is_absent() -> None:

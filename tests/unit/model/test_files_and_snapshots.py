@@ -91,7 +91,7 @@ def test_values_cannot_be_changed() -> None:
 
 
 def test_changes_travel_between_processes() -> None:
-    change = BucketChange(partition=b"p", bucket=1, added=(FILE,))
+    change = BucketChange(partition=b"p", bucket=1, added_files=(FILE,))
     committable = ManifestCommittable(identifier=7, changes=(change,))
     assert pickle.loads(pickle.dumps(committable)) == committable
     assert committable.changes[0].bucket_id == (b"p", 1)
@@ -103,11 +103,11 @@ def test_an_upgraded_file_does_not_count_as_written() -> None:
     change = BucketChange(
         partition=b"p",
         bucket=1,
-        removed=(FILE, moved),
-        added=(moved.at_level(5), merged),
+        removed_files=(FILE, moved),
+        added_files=(moved.at_level(5), merged),
         changelog=(log,),
     )
-    assert change.written == (merged, log)
+    assert change.written_files == (merged, log)
 
 
 def test_a_change_is_small_on_its_way() -> None:

@@ -21,7 +21,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.variants.json_column import variants_of
 from stream_app.variants.json_texts import variant_texts
-from stream_app.variants.layout import NESTING_MAX
+from stream_app.variants.layout import VARIANT_NESTING_MAX
 
 DOCUMENTS = [
     '{"customer":{"city":"Bonn","name":"Ä \\"B\\""},"id":17,"rate":12.50,"tags":["a","b",null]}',
@@ -38,14 +38,14 @@ DOCUMENTS = [
     '{"\\ud83d\\ude00": "\\u00e4\\n\\/", "a\\nb": 3, "a\\tb": {"a\\nb": 4}}',
     json.dumps({f"n{number}": number for number in range(300)}),
     json.dumps(["z" * 250] * 300),
-    "[" * NESTING_MAX + "]" * NESTING_MAX,
+    "[" * VARIANT_NESTING_MAX + "]" * VARIANT_NESTING_MAX,
 ]  # fmt: skip
 BROKEN = [
     "", " ", ",", "{", "[", "]", '"', '"\\', '{"a"', '{"a":', '{"a":}', '{"a":1,}', "[1,", "[1,]",
     "[1}", "tru", "nul", "true false", "[1]]", "01", "1.", ".5", "-", "+1", "NaN", "Infinity", "1e",
     "0x1", "'a'", '{"a":1,"a":2}', '{"b":{"a":1,"c":{"a":2},"a":3}}', '"\\ud800"',
     '{"\\udc00":1}', '"\x01"', "1e400", "[1] 2", "\ufeff1", "[" * 5000,
-    "[" * (NESTING_MAX + 2) + "]" * (NESTING_MAX + 2),
+    "[" * (VARIANT_NESTING_MAX + 2) + "]" * (VARIANT_NESTING_MAX + 2),
 ]  # fmt: skip
 
 

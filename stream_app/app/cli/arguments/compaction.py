@@ -98,7 +98,7 @@ def compaction_settings(args: argparse.Namespace, config: AppConfig | None) -> C
     """Return the compaction that the arguments ask for.
 
     Args:
-        config: see `configuration_of`.
+        config: the configuration of ``--conf``, with the keys of ``--set``; None without one.
 
     Raises:
         UsageError: an argument is wrong.

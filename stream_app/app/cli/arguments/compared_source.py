@@ -42,8 +42,7 @@ def add_database_table(parser: argparse.ArgumentParser) -> None:
 
 
 def named_database(args: argparse.Namespace, job_tables: JobTables) -> JdbcUrl:
-    """Return the database of ``--source``, or the configuration's database if the argument has no
-    value.
+    """Return the database of ``--source``; without a value, the configuration's database.
 
     Raises:
         UsageError: no database is named, or it is of an unsupported kind.

@@ -38,8 +38,8 @@ def columns_argument(text: str | None) -> list[str] | None:
         return None
     commas = [match.start() for match in _COMMA_OR_ENCLOSED.finditer(text) if match[1]]
     return [
-        text[begin:end].strip()
-        for begin, end in zip([0, *(comma + 1 for comma in commas)], [*commas, None], strict=True)
+        text[start:end].strip()
+        for start, end in zip([0, *(comma + 1 for comma in commas)], [*commas, None], strict=True)
     ]
 
 

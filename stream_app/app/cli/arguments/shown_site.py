@@ -6,7 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from stream_app.app.cli.arguments.table import WAREHOUSE
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
@@ -17,13 +16,16 @@ from stream_app.app.web.site import Site, WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.store_registry import file_io_of
+from stream_app.table.api.paimon_database import DEFAULT_WAREHOUSE
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add ``--warehouse``, ``--conf`` and ``--set``."""
     site_group = parser.add_mutually_exclusive_group()
     site_group.add_argument(
-        "--warehouse", metavar="W", help=f"show all tables below this folder; default: {WAREHOUSE}"
+        "--warehouse",
+        metavar="W",
+        help=f"show all tables below this folder; default: {DEFAULT_WAREHOUSE}",
     )
     site_group.add_argument(
         "--conf",
@@ -50,7 +52,7 @@ def site_of(args: argparse.Namespace) -> Site:
         )
         return JobSite(shown_job(config), checkpoint, SystemClock())
     options = file_io_options(os.environ)
-    warehouse, file_io = file_io_of(args.warehouse or WAREHOUSE, options)
+    warehouse, file_io = file_io_of(args.warehouse or DEFAULT_WAREHOUSE, options)
     if not file_io.exists(warehouse):
         raise UsageError(
             "there is no such warehouse",

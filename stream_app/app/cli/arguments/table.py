@@ -12,14 +12,14 @@ from stream_app.app.cli.arguments.parsed_texts import timestamp_argument
 from stream_app.app.config.settings import catalog_options, file_io_options
 from stream_app.catalog.catalogs_file import CATALOGS_FILE, CATALOGS_VARIABLE
 from stream_app.errors import UsageError
+from stream_app.table.api.paimon_database import DEFAULT_WAREHOUSE
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_named_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import Version
 
-WAREHOUSE = "./warehouse"
-"""The warehouse of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` overrides it."""
 _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
+"""Overrides `DEFAULT_WAREHOUSE`, the warehouse of the example configuration."""
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
@@ -34,8 +34,8 @@ def add_table(parser: argparse.ArgumentParser, meaning_without: str = "") -> Non
         metavar="TABLE",
         nargs="?" if meaning_without else None,
         help=f"the folder of the table, …/warehouse/db.db/table; or db.table of the warehouse "
-        f"${_WAREHOUSE_VARIABLE} (default: {WAREHOUSE}); or catalog.db.table of a catalog in the "
-        f"file {CATALOGS_FILE} or ${CATALOGS_VARIABLE}"
+        f"${_WAREHOUSE_VARIABLE} (default: {DEFAULT_WAREHOUSE}); or catalog.db.table of a catalog "
+        f"in the file {CATALOGS_FILE} or ${CATALOGS_VARIABLE}"
         f"{meaning_without and '; '}{meaning_without}",
     )
 
@@ -61,7 +61,7 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
     match = _DATABASE_AND_NAME.fullmatch(text)
     if match is None or Path(text).exists():
         return text
-    warehouse = environ.get(_WAREHOUSE_VARIABLE) or WAREHOUSE
+    warehouse = environ.get(_WAREHOUSE_VARIABLE) or DEFAULT_WAREHOUSE
     return f"{warehouse.rstrip('/')}/{match[1]}.db/{match[2]}"
 
 

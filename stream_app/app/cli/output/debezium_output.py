@@ -33,7 +33,7 @@ from stream_app import __version__
 from stream_app.app.text.value_text import json_lines, plain_texts
 from stream_app.model.row_kind import RowKind
 from stream_app.table.follow.changelog_follow import ChangelogBatch
-from stream_app.table.read.selection import ROW_KIND
+from stream_app.table.read.selection import ROW_KIND_NAME
 
 _NULL = "null"
 _ROW_KINDS = pa.array([kind.short for kind in RowKind])
@@ -54,10 +54,10 @@ class DebeziumConverter:
     def keys_and_values(self, batch: ChangelogBatch) -> tuple[pa.Array, pa.Array]:
         """Return keys (null without a primary key) and values of the messages, as strings."""
         rows = batch.rows
-        kinds = pc.index_in(rows.column(ROW_KIND), value_set=_ROW_KINDS).to_numpy()
+        kinds = pc.index_in(rows.column(ROW_KIND_NAME), value_set=_ROW_KINDS).to_numpy()
         pairs = self._pairs(rows, kinds)
         row_indices = np.flatnonzero(~_is_second_of_pair(pairs))
-        texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
+        texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND_NAME])
         nulls = pa.nulls(len(row_indices), pa.string())
         is_pair = pairs[row_indices]
         is_old = kinds[row_indices] & 1 == 1  # -U is 1, and -D is 3

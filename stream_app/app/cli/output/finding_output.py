@@ -72,8 +72,8 @@ def print_findings(
 def result_lines(report: CheckReport, count: int) -> list[str]:
     """Return the lines of the result."""
     lines = [count_text(count, "finding") if count else "nothing is wrong"]
-    if report.damaged and count > 1:
-        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
+    if report.damaged_versions and count > 1:
+        lines.append(f"damaged: {report.damaged_versions}\n  to fix: {report.fix}")
     return lines
 
 
@@ -86,6 +86,8 @@ def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
     lines = [f"checked: {extent}" + (" (metadata alone)" if quick else "")]
     lines += [f"replayed: {text}" for text in report.replayed]
     lines += [f"not checked: {text}" for text in report.left_out]
-    if report.unread:
-        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
+    if report.unread_files:
+        lines.append(
+            f"not checked: {len(report.unread_files)} files, such as {report.unread_files[0]}"
+        )
     return lines

@@ -57,6 +57,13 @@ _NAME_WIDTH_MIN = 24
 _COLUMN_RATIOS = {"table": 2, "reason": 3}
 """Columns that may be cut, and their shares of the remaining width."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
+UP, DOWN, PAGE_UP, PAGE_DOWN = "up", "down", "page up", "page down"
+_KEY_NAMES = {
+    b"\x1b[A": UP, b"\x1bOA": UP, b"k": UP,
+    b"\x1b[B": DOWN, b"\x1bOB": DOWN, b"j": DOWN,
+    b"\x1b[5~": PAGE_UP, b"\x1b[6~": PAGE_DOWN, b" ": PAGE_DOWN,
+}  # fmt: skip
+_SEQUENCE_BYTES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,17 +254,8 @@ def _details(site: Site, name: str) -> list[Text]:
     return [*lines, Text(f"  next: {planned_text}", style="dim")]
 
 
-UP, DOWN, PAGE_UP, PAGE_DOWN = "up", "down", "page up", "page down"
-_KEY_NAMES = {
-    b"\x1b[A": UP, b"\x1bOA": UP, b"k": UP,
-    b"\x1b[B": DOWN, b"\x1bOB": DOWN, b"j": DOWN,
-    b"\x1b[5~": PAGE_UP, b"\x1b[6~": PAGE_DOWN, b" ": PAGE_DOWN,
-}  # fmt: skip
-_SEQUENCE_BYTES_MAX = 32
-
-
 @contextmanager
-def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
+def pressed_keys(terminal: int) -> Iterator[Callable[[float], str | None]]:
     """Within the block, read single keys of a terminal at once and without an echo.
 
     Args:

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--from",
-        dest="begin",
+        dest="start",
         default=_EARLIEST,
         metavar="earliest|TIME",
         help="read only messages from this time on (default: earliest, all messages)",
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace) -> int:
         UsageError: wrong arguments, or the topics do not determine the table's rows.
     """
     since_ms = None
-    if args.begin != _EARLIEST:
-        since_ms = ms_since_1970(timestamp_argument(args.begin))
+    if args.start != _EARLIEST:
+        since_ms = ms_since_1970(timestamp_argument(args.start))
     config = configuration_of(args.conf, args.set)
     job_tables = None if config is None else config.job_tables
     folder = None if config is None else config.stream.quarantine

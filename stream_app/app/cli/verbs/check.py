@@ -218,8 +218,9 @@ def _compare_job(
     wait_s: float,
     progress: ProgressLine,
 ) -> set[FindingKind]:
-    """Compare the tables of a job, or the named one. A table that cannot be compared does not stop
-    the others.
+    """Compare the tables of a job, or the named one.
+
+    A table that cannot be compared does not stop the others.
     """
     finder = SourceTableFinder(
         job_tables=job_tables, state=state_of_job(job_tables), database=database
@@ -278,8 +279,9 @@ def _print_refused(
 def _check_all(
     args: argparse.Namespace, job_tables: JobTables, comparison: Comparison, progress: ProgressLine
 ) -> set[FindingKind]:
-    """Check each table of a job. A table that cannot be opened or compared does not stop the
-    others.
+    """Check each table of a job.
+
+    A table that cannot be opened or compared does not stop the others.
     """
     refused_reasons = refused_sources(job_tables)
     choice = choice_of(job_tables)

@@ -14,7 +14,7 @@ from stream_app.app.cli.arguments.shown_site import add_site, site_of
 from stream_app.app.cli.output.screen import (
     ListView,
     detail_of,
-    keys_of,
+    pressed_keys,
     screen,
     summary,
     table_list,
@@ -81,7 +81,7 @@ def _print(site: Site, console: Console) -> None:
 def _watch(site: Site, console: Console, interval_s: float) -> None:
     view, key = ListView(), None
     with (
-        keys_of(sys.stdin.fileno()) as wait,
+        pressed_keys(sys.stdin.fileno()) as wait,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
         tables = site.tables()

@@ -249,7 +249,8 @@ def _applicable_definitions(
 
     Args:
         names: the columns that a definition may read, to which this adds the computed ones.
-        existing_names: as in `_applicable_rules`.
+        existing_names: the columns of an existing table, of which it keeps the made ones; None for
+            a new table.
         applies_to_all: whether the definitions are those for all tables, which a new table omits if
             they do not fit.
     """

@@ -58,7 +58,7 @@ class SingleTable(JobTables):
         return f"{self.table.database}.{self.table.name}"
 
     def path(self, name: str) -> str:
-        """See `JobTables.path`."""
+        """See `JobTables.path`; the same for all names."""
         return self.table.path
 
     def paths(self, names: Iterable[str]) -> Mapping[str, str]:
@@ -74,7 +74,7 @@ class SingleTable(JobTables):
         return self.table
 
     def expectations_of(self, name: str, columns: RowType) -> Sequence[Expectation]:
-        """See `JobTables.expectations_of`."""
+        """See `JobTables.expectations_of`; those of the job, which it checks first."""
         for expectation in self.expectations.all:
             check_columns(expectation, self.table.name, columns)
         return self.expectations.all
@@ -100,11 +100,11 @@ class SingleTable(JobTables):
 
     @property
     def separates_tables(self) -> bool:
-        """See `JobTables.separates_tables`."""
+        """See `JobTables.separates_tables`; always False, because the job has one table."""
         return False
 
     def state_key(self, name: str) -> str:
-        """See `JobTables.state_key`."""
+        """See `JobTables.state_key`; always empty, because the state has one table."""
         return ""
 
     def full_name(self, name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from stream_app.app.config.job_tables.job_tables import JobTables
 from stream_app.app.config.source_clusters import client_problems, cluster_problems
 from stream_app.app.config.source_config import SourceConfig, SourceKind, TopicReader
-from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE_KEY, OnTruncate
 from stream_app.cdc.message_format import FormatDeclaration
 from stream_app.cdc.schema_registry_port import HEADERS
 from stream_app.message_format_registry import FORMATS
@@ -49,9 +49,9 @@ def source_section_problems(
     yield from _load_problems(source, given_keys)
     yield from _cluster_problems(job_tables, given_keys)
     yield from client_problems(source.kafka_clusters)
-    applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
+    applies_truncate = source.format_options.get(TRUNCATE_KEY) == OnTruncate.APPLY.value
     if source.merge_shards and applies_truncate:
-        key = FORMATS[source.format].full_key(TRUNCATE)
+        key = FORMATS[source.format].full_key(TRUNCATE_KEY)
         yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
     yield from _format_problems(source, given_keys)
     if source.reader is TopicReader.SPARK and HEADERS in source.format_options:

@@ -21,7 +21,7 @@ from stream_app.app.config.sync_problems import (
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import names_folder
 from stream_app.cdc.column_drift import INEXACT, JSON_AS, TYPE_MAPPING, DriftKind, DriftReaction
-from stream_app.cdc.json_records.json_options import TRUNCATE
+from stream_app.cdc.json_records.json_options import TRUNCATE_KEY
 from stream_app.cdc.pipeline_steps.expectations import Expectation
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
@@ -65,9 +65,9 @@ class WholeDatabase(JobTables):
 
     def format_problems(self) -> Iterator[tuple[str, str]]:
         """See `JobTables.format_problems`."""
-        if TRUNCATE not in {option.key for option in self.source.format_declaration.options}:
+        if TRUNCATE_KEY not in {option.key for option in self.source.format_declaration.options}:
             for key in self.sync.tables:
-                if key.endswith(f".{TRUNCATE}"):
+                if key.endswith(f".{TRUNCATE_KEY}"):
                     yield f"sync.tables.{key}", f"{self.source.format} has no message of a TRUNCATE"
         yield from self.source.format_problems(RowType(()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
+from stream_app.app.config.stream_config import ENVIRONMENT_ADDRESS, StreamConfig
 from stream_app.app.launch.optional_packages import otlp_module
 from stream_app.app.observe.channels.listener import JobListener, Listeners
 from stream_app.app.observe.channels.webhook import Receiver, Webhook
@@ -39,7 +39,9 @@ def configured_listeners(
     with ExitStack() as stack:
         if stream_config.otlp_endpoint is not None:
             endpoint = (
-                None if stream_config.otlp_endpoint == ENVIRONMENT else stream_config.otlp_endpoint
+                None
+                if stream_config.otlp_endpoint == ENVIRONMENT_ADDRESS
+                else stream_config.otlp_endpoint
             )
             tracer = otlp_module().EpochTracer(endpoint, name, clock)
             stack.callback(tracer.end)

@@ -1,6 +1,6 @@
 """Reports to a lineage service what a job reads and writes, with OpenLineage's own client.
 
-A run of the job is a run of OpenLineage. Its events say START, RUNNING and COMPLETE, FAIL or ABORT.
+A run of the job is a run of OpenLineage. Its events say START, RUNNING, and COMPLETE or FAIL.
 Each has the topics with their offsets, and the tables with what the run has written so far. So a
 lost event does no harm. The packages are the extra `openlineage`, and
 `app.launch.optional_packages` imports this module.

@@ -46,7 +46,7 @@ class SpanTime:
     """The name, times and facts of a span; times are milliseconds since 1970 in UTC."""
 
     name: str
-    begin_ms: int
+    start_ms: int
     end_ms: int
     facts: Facts = field(default_factory=dict)
 
@@ -58,17 +58,17 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
         report: the report of the table that was committed first.
         now_ms: the time of the report.
     """
-    durations, begin_ms = report.durations, report.began_ms
+    durations, start_ms = report.durations, report.began_ms
     for name in ("read", "decode", "route"):
-        end_ms = begin_ms + _ms(durations.by_name[name])
-        yield SpanTime(name=name, begin_ms=begin_ms, end_ms=end_ms)
-        begin_ms = end_ms
+        end_ms = start_ms + _ms(durations.by_name[name])
+        yield SpanTime(name=name, start_ms=start_ms, end_ms=end_ms)
+        start_ms = end_ms
     write_end_ms = now_ms - _ms(durations.commit_s)
-    write_begin_ms = write_end_ms - _ms(durations.write_s)
+    write_start_ms = write_end_ms - _ms(durations.write_s)
     yield SpanTime(
-        name="wait", begin_ms=write_begin_ms - _ms(durations.wait_s), end_ms=write_begin_ms
+        name="wait", start_ms=write_start_ms - _ms(durations.wait_s), end_ms=write_start_ms
     )
-    yield SpanTime(name="write", begin_ms=write_begin_ms, end_ms=write_end_ms)
+    yield SpanTime(name="write", start_ms=write_start_ms, end_ms=write_end_ms)
 
 
 def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> Iterator[SpanTime]:
@@ -83,12 +83,12 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.files": report.file_count,
             "stream_app.bytes": report.bytes,
         }
-        begin_ms = now_ms - _ms(report.durations.commit_s)
-        yield SpanTime(name="commit", begin_ms=begin_ms, end_ms=now_ms, facts=facts)
+        start_ms = now_ms - _ms(report.durations.commit_s)
+        yield SpanTime(name="commit", start_ms=start_ms, end_ms=now_ms, facts=facts)
     for compaction in report.compactions:
         yield SpanTime(
             name="compaction",
-            begin_ms=now_ms - _ms(compaction.seconds),
+            start_ms=now_ms - _ms(compaction.seconds),
             end_ms=now_ms,
             facts={
                 "stream_app.table": table,
@@ -218,7 +218,7 @@ class EpochTracer(JobListener):
 
     def _add_span(self, span: SpanTime, parent: Any) -> None:
         child = self._tracer.start_span(
-            span.name, parent, start_time=span.begin_ms * _NS, attributes=dict(span.facts)
+            span.name, parent, start_time=span.start_ms * _NS, attributes=dict(span.facts)
         )
         child.end(span.end_ms * _NS)
 

@@ -38,7 +38,7 @@ class SignsOfLife:
     clock: Clock
     _activity: Callable[[], Activity | None] = field(init=False, default=lambda: None)
     _current: Activity | None = field(init=False, default=None)
-    _begin_s: float = field(init=False, default=0.0)
+    _start_s: float = field(init=False, default=0.0)
     _last_line_s: float = field(init=False, default=0.0)
     _is_shown: bool = field(init=False, default=False)
 
@@ -59,12 +59,12 @@ class SignsOfLife:
         """Return the line to log if one is due, or None."""
         now_s, activity = self.clock.steady_seconds(), self._activity()
         if activity != self._current:
-            self._current, self._begin_s, self._is_shown = activity, now_s, False
+            self._current, self._start_s, self._is_shown = activity, now_s, False
         is_due = now_s - self._last_line_s >= _QUIET_S
         if activity is None or not is_due or (self._is_shown and not activity.repeats):
             return None
         self._last_line_s, self._is_shown = now_s, True
-        seconds = f": {now_s - self._begin_s:.0f} s so far" if activity.repeats else ""
+        seconds = f": {now_s - self._start_s:.0f} s so far" if activity.repeats else ""
         return activity.text + seconds
 
 

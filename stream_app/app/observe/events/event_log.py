@@ -234,7 +234,7 @@ class EventLog:
                 _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
         elif held_table.has_failed:
-            with logging_about(table=label, epoch=held_table.since_epoch, offsets=held_table.begin):
+            with logging_about(table=label, epoch=held_table.since_epoch, offsets=held_table.start):
                 _LOG.error(
                     "%s: held back from epoch %d on, while the other tables continue: %s",
                     table,

@@ -16,6 +16,7 @@ from stream_app.table.job.table_job import IdleReport
 
 _SHOWN_WAIT_MIN_S = 0.1
 """The minimum wait for compactions that an epoch's line shows. Reading the table takes less."""
+Event = Mapping[str, object]
 
 
 def drained_text(epoch_count: int, lag: int | None) -> str:
@@ -37,8 +38,9 @@ def compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
 
 
 def report_line(report: CompactionReport) -> str:
-    """Return a report as one line: ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) →
-    1 (1 MiB), 0.8 s``.
+    """Return a report as one line.
+
+    Such as ``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``.
     """
     where = f"{report.partition} bucket {report.bucket}".strip()
     levels = " ".join(map(str, report.levels))
@@ -64,9 +66,6 @@ def snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
 def bytes_text(count: int) -> str:
     """Return a number of bytes for people: ``1.2 MB``."""
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
-
-
-Event = Mapping[str, object]
 
 
 def epoch_event(report: EpochReport, columns: Event) -> Event:

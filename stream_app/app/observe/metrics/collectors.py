@@ -27,8 +27,11 @@ from stream_app.table.commit.commit_callbacks import CallbackProblem
 from stream_app.table.compact.compaction_metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
-PREFIX = "stream_app_"
+APP_PREFIX = "stream_app_"
 _Metrics = TypeVar("_Metrics")
+CALLBACK_PROBLEMS = (
+    "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
+)
 
 
 class TablesCollector(Collector, Generic[_Metrics]):
@@ -53,11 +56,6 @@ class TablesCollector(Collector, Generic[_Metrics]):
         )
 
 
-CALLBACK_PROBLEMS = (
-    "What lags behind the latest snapshot: Iceberg's metadata, the catalog's list of partitions."
-)
-
-
 @dataclass(slots=True, eq=False)
 class StoreCollector(Collector):
     """A collector of requests to the store, and of local copies of its files, for a whole job.
@@ -79,14 +77,14 @@ class StoreCollector(Collector):
             ("store_requests", "", "Requests to the store of the tables."),
             ("store_errors", ERRORS, "Requests to that store that ended with an error."),
         ):
-            family = CounterMetricFamily(PREFIX + name, meaning, labels=["table", "kind"])
+            family = CounterMetricFamily(APP_PREFIX + name, meaning, labels=["table", "kind"])
             for kind in REQUEST_KINDS:
                 family.add_metric([self.label, kind], total.get(kind + ending, 0))
             yield family
         yield from self._copy_families(total)
 
     def _copy_families(self, total: Mapping[str, int]) -> Iterator[Metric]:
-        name = PREFIX + "lookup_copies"
+        name = APP_PREFIX + "lookup_copies"
         family = CounterMetricFamily(
             name, "Lookups by local copies of files, by event.", labels=["table", "event"]
         )
@@ -160,7 +158,7 @@ class DiskCollector(Collector):
         yield from (free_family, size)
 
     def _family(self, name: str, meaning: str) -> GaugeMetricFamily:
-        return GaugeMetricFamily(PREFIX + name, meaning, labels=["table", "folder"])
+        return GaugeMetricFamily(APP_PREFIX + name, meaning, labels=["table", "folder"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +240,7 @@ def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
         first = next(iter(by_table.values()))[0]
         family: Metric
         family_type = CounterMetricFamily if first.is_counter else GaugeMetricFamily
-        family = family_type(PREFIX + name, first.meaning, labels=["table"])
+        family = family_type(APP_PREFIX + name, first.meaning, labels=["table"])
         for table, samples in by_table.items():
             family.add_metric([table], first.combine(sample.value for sample in samples))
         yield family

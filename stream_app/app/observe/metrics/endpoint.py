@@ -33,7 +33,7 @@ Checks = Mapping[str, Callable[[], Sequence[str]]]
 
 
 @contextmanager
-def serving(
+def serving_metrics(
     registry: CollectorRegistry,
     port: int | None,
     health: JobHealth | None = None,

@@ -9,7 +9,7 @@ from stream_app.clock import Clock
 
 SILENCE_S = 120.0
 """The time without a check of the stream after which a job hangs. It checks five times a second."""
-POLL_S = 60.0
+OFFSET_REPORT_S = 60.0
 """The longest time, in addition to the trigger, between two reports of the job's offsets."""
 
 
@@ -64,7 +64,7 @@ def staleness_problems(source: SourceState, max_staleness_s: float, trigger_s: f
     problems = []
     if source.looked_s is None:
         problems.append("the job has not checked the source yet")
-    elif source.looked_s > max(max_staleness_s, trigger_s + POLL_S):
+    elif source.looked_s > max(max_staleness_s, trigger_s + OFFSET_REPORT_S):
         problems.append(
             f"the job has not checked the source for {source.looked_s:.0f} s: an epoch takes long, "
             "or the broker does not answer"

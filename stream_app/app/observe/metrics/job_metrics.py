@@ -28,7 +28,7 @@ from stream_app import __version__
 from stream_app.app.inspect.table_facts import newest_source_ms
 from stream_app.app.load.load_progress import LoadProgress
 from stream_app.app.observe.metrics.collectors import (
-    PREFIX,
+    APP_PREFIX,
     DiskCollector,
     LoadCollector,
     StoreCollector,
@@ -37,7 +37,7 @@ from stream_app.app.observe.metrics.collectors import (
     compaction_numbers,
     expiry_numbers,
 )
-from stream_app.app.observe.metrics.health import POLL_S
+from stream_app.app.observe.metrics.health import OFFSET_REPORT_S
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.metrics.source_metrics import SourceMetrics
 from stream_app.cdc.bad_reasons import REASON_KINDS
@@ -76,7 +76,7 @@ class JobMetrics:
         table: the label of all metrics: ``database.table``, or ``database`` for a job of many
             tables.
         name: the name of one of many tables, which may share their label; empty for the job itself.
-        registry: the registry that `serving` serves.
+        registry: the registry that `serving_metrics` serves.
         compactions, maintenance, store, jvm, disks, loads: numbers that each scrape reads afresh.
         source: the distance of the tables behind their source.
     """
@@ -86,14 +86,14 @@ class JobMetrics:
         table: str,
         clock: Clock | None = None,
         *,
-        look_s: float = POLL_S,
+        look_s: float = OFFSET_REPORT_S,
         folders: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         """Start all numbers at 0.
 
         Args:
-            look_s: see `SourceMetrics`.
-            folders: see `DiskCollector`.
+            look_s: the maximum time between two checks of the source, outside of epochs.
+            folders: purpose → folder, whose disk's free space `DiskCollector` reads.
         """
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.table, self.name = table, ""
@@ -305,23 +305,23 @@ class JobMetrics:
         self.source.note_progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
-        return Gauge(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+        return Gauge(APP_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
         return Histogram(
-            PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
+            APP_PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
         )
 
     def _table_counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+        return Counter(APP_PREFIX + name, meaning, ["table", *labels], registry=self.registry)
 
     def _counter(self, name: str, meaning: str) -> Counter:
-        counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
+        counter = Counter(APP_PREFIX + name, meaning, ["table"], registry=self.registry)
         counter.labels(self.table)  # creates the sample with value 0
         return counter
 
 
 def _export_versions(registry: CollectorRegistry) -> None:
     names = ["version", "python"]
-    build = Gauge(PREFIX + "build_info", "1, with the versions.", names, registry=registry)
+    build = Gauge(APP_PREFIX + "build_info", "1, with the versions.", names, registry=registry)
     build.labels(__version__, platform.python_version()).set(1)

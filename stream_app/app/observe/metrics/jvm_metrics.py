@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from stream_app.app.observe.metrics.collectors import PREFIX
+from stream_app.app.observe.metrics.collectors import APP_PREFIX
 from stream_app.spark.driver.jvm_access import java_context, jvm
 
 
@@ -87,12 +87,12 @@ class JvmCollector(Collector):
         )
 
     def _gauge(self, name: str, meaning: str, value: float) -> Metric:
-        family = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])
+        family = GaugeMetricFamily(APP_PREFIX + name, meaning, labels=["table"])
         family.add_metric([self.label], value)
         return family
 
     def _counter(self, name: str, meaning: str, label: str) -> CounterMetricFamily:
-        return CounterMetricFamily(PREFIX + name, meaning, labels=["table", label])
+        return CounterMetricFamily(APP_PREFIX + name, meaning, labels=["table", label])
 
 
 def _resident_bytes(process_id: int) -> int | None:

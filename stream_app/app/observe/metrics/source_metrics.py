@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from prometheus_client import Gauge
 
-from stream_app.app.observe.metrics.health import POLL_S, SourceState
+from stream_app.app.observe.metrics.health import OFFSET_REPORT_S, SourceState
 from stream_app.checkpoint.held_table import HeldTable
 from stream_app.clock import Clock
 from stream_app.epochs.stages.decode_counts import PartitionEnd
@@ -38,7 +38,7 @@ class SourceMetrics:
         look_s: the maximum time between two checks of the source, outside of epochs.
     """
 
-    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = POLL_S) -> None:
+    def __init__(self, gauge: MakesGauge, clock: Clock, look_s: float = OFFSET_REPORT_S) -> None:
         self.clock = clock
         self.look_s = look_s
         self._read_offsets: Callable[[], JobOffsets | None] = lambda: None
@@ -191,9 +191,9 @@ class SourceMetrics:
         ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._offsets is not None:
             ends = self._offsets.committed_offsets
-        begins = {key: held_table.begin for key, held_table in dict(self._held_tables).items()}
+        starts = {key: held_table.start for key, held_table in dict(self._held_tables).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        lags = table_lags(topics, partition_lags, ends, begins)
+        lags = table_lags(topics, partition_lags, ends, starts)
         totals: Counter[str] = Counter()
         for (label, _), lag in lags.items():
             totals[label] += lag
@@ -219,12 +219,12 @@ class SourceMetrics:
         if complete_s:
             return max(0.0, now_s - min(complete_s))
         # An epoch without messages for a table also brings it as far as the others.
-        begin_s = max(newest_s.values(), default=now_s)
+        start_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:
             if now_s - self._looked_at_s <= self.look_s:
                 return 0.0
-            begin_s = max(begin_s, self._looked_at_s)  # then the tables had all messages
-        return max(0.0, now_s - begin_s)
+            start_s = max(start_s, self._looked_at_s)  # then the tables had all messages
+        return max(0.0, now_s - start_s)
 
     def _now_s(self) -> float:
         return self.clock.now_ms() / 1000
@@ -237,7 +237,7 @@ def table_lags(
     topics: Mapping[TableT, Collection[str]],
     partition_lags: Mapping[tuple[str, str], int],
     ends: Offsets,
-    begins: Mapping[TableT, Offsets],
+    starts: Mapping[TableT, Offsets],
 ) -> dict[TableT, int]:
     """Return the number of messages that each table lacks.
 
@@ -247,7 +247,7 @@ def table_lags(
         topics: table → the topics from which it has messages.
         partition_lags: topic and partition → messages that the job's tables do not have.
         ends: the offsets up to which the job's tables have messages.
-        begins: held table → the first offsets that it lacks. It lacks every message of later
+        starts: held table → the first offsets that it lacks. It lacks every message of later
             partitions.
     """
     owners = Counter(topic for names in topics.values() for topic in set(names))
@@ -259,9 +259,9 @@ def table_lags(
         if not names or any(owners[topic] > 1 for topic in names):
             continue
         lag = sum(unread_counts[topic] for topic in names)
-        if table in begins:
+        if table in starts:
             lag += sum(
-                max(0, end - begins[table].get(topic, {}).get(partition, 0))
+                max(0, end - starts[table].get(topic, {}).get(partition, 0))
                 for topic in names
                 for partition, end in ends.get(topic, {}).items()
             )

@@ -160,13 +160,20 @@ class TableChanges:
     def _as_changes(self, row_differences: Differences) -> pa.RecordBatch:
         """Return the differences as changes in key order: +I, -D, and -U before its +U."""
         is_delete = retract_mask(row_differences.batch)[row_differences.order]
-        becomes_delete = is_delete[row_differences.newer]
+        becomes_delete = is_delete[row_differences.newer_indices]
         is_changed = ~row_differences.same_values() & ~becomes_delete
-        old, new = row_differences.older[is_changed], row_differences.newer[is_changed]
+        old, new = (
+            row_differences.older_indices[is_changed],
+            row_differences.newer_indices[is_changed],
+        )
         update_keys = np.minimum(old, new)
-        added = row_differences.added[~is_delete[row_differences.added]]
-        deleted = row_differences.removed if self.is_whole else row_differences.removed[:0]
-        deleted = np.concatenate((deleted, row_differences.older[becomes_delete]))
+        added = row_differences.added_indices[~is_delete[row_differences.added_indices]]
+        deleted = (
+            row_differences.removed_indices
+            if self.is_whole
+            else row_differences.removed_indices[:0]
+        )
+        deleted = np.concatenate((deleted, row_differences.older_indices[becomes_delete]))
         before_count = len(old) if self.table.options.writes_changelog else 0
         parts = [
             (old[:before_count], RowKind.UPDATE_BEFORE, update_keys[:before_count]),

@@ -91,23 +91,23 @@ class UnreadMessages:
 
     def _messages(self) -> Iterator[pa.RecordBatch]:
         """Yield the messages between the end of the table's newest epoch and the topics' ends."""
-        _, begins = table_end(self.table, self.source_config)
-        begin_offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), begin in begins.items():
+        _, starts = table_end(self.table, self.source_config)
+        start_offsets: dict[str, dict[str, int]] = {}
+        for (topic, partition), start in starts.items():
             if self._has_messages(topic):
-                begin_offsets.setdefault(topic, {})[str(partition)] = begin
+                start_offsets.setdefault(topic, {})[str(partition)] = start
         with reader_of(self.source_config) as reader:
             newest_offsets = end_offsets(self.source_config, reader.settings)
             ends = {
                 topic: end for topic, end in newest_offsets.items() if self._has_messages(topic)
             }
-            if lost_partitions := vanished_partitions(begin_offsets, ends):
+            if lost_partitions := vanished_partitions(start_offsets, ends):
                 raise WrongSourceError(
                     f"the topics lack what the table has read: {'; '.join(lost_partitions)}",
                     where=self.table.location,
                     fix=RECREATED_FIX,
                 )
-            yield from reader.read(ranges_between(begin_offsets, ends))
+            yield from reader.read(ranges_between(start_offsets, ends))
 
     def _has_messages(self, topic: str) -> bool:
         """Return whether a topic may have messages of the table."""

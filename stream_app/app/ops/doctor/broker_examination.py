@@ -37,7 +37,7 @@ class BrokerExamination:
 
     Attributes:
         topics: the job's topics; empty until the broker has described them.
-        begins: partition → the offset of its oldest record.
+        starts: partition → the offset of its oldest record.
         timeout_s: the timeout of connecting, and of each request.
     """
 
@@ -45,7 +45,7 @@ class BrokerExamination:
     clock: Clock
     timeout_s: float
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
-    begins: PartitionOffsets = field(default_factory=dict)
+    starts: PartitionOffsets = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
         """Yield all observations of the broker, or none if the source is a folder.
@@ -63,12 +63,12 @@ class BrokerExamination:
         with SourceConnection(source, timeout_s=self.timeout_s) as connection:
             self.topics = connection.topics()
             ends = connection.end_offsets(self.topics)
-            self.begins = connection.begin_offsets(self.topics)
+            self.starts = connection.start_offsets(self.topics)
             times: PartitionOffsets = {}
             with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
         message_count = sum(
-            ends[kafka_partition] - self.begins.get(kafka_partition, 0) for kafka_partition in ends
+            ends[kafka_partition] - self.starts.get(kafka_partition, 0) for kafka_partition in ends
         )
         servers = "; ".join(cluster.bootstrap_servers for cluster in source.kafka_clusters)
         yield good_observation(
@@ -87,7 +87,7 @@ class BrokerExamination:
     def _read_rights(self, ends: PartitionOffsets) -> Iterator[Observation]:
         """Read the newest record from each topic's partition with the highest end offset."""
         ranges = [
-            OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
+            OffsetRange(topic, partition, max(self.starts.get((topic, partition), 0), end - 1), end)
             for (topic, partition), end in ends.items()
             if partition == self._fullest_partition(topic, ends)
         ]

@@ -167,7 +167,7 @@ class Examination:
         """Yield whether the topics still have the messages that the job reads next."""
         try:
             offsets_by_table = (
-                self._status(checkpoint).offsets_by_table() if self._broker.begins else {}
+                self._status(checkpoint).offsets_by_table() if self._broker.starts else {}
             )
         except CheckpointError as error:
             yield problem("checkpoint", f"its offsets cannot be read: {error.problem}", error.fix)
@@ -178,7 +178,7 @@ class Examination:
         lost_texts = {
             str(lost_range)
             for offsets in offsets_by_table.values()
-            for lost_range in lost_ranges(offsets, self._broker.begins)
+            for lost_range in lost_ranges(offsets, self._broker.starts)
         }
         if not lost_texts:
             text = "belongs to this job, which continues where it was"

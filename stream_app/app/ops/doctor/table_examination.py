@@ -40,6 +40,8 @@ from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
+_COLUMNS_PART = "columns"
+
 
 def latest_snapshot_problems(table: FileStoreTable) -> Iterator[Observation]:
     """Yield problems with the files of the latest snapshot, from manifests and folder listings.
@@ -131,9 +133,6 @@ def held_table_warnings(checkpoint: JobFolder) -> Iterator[Observation]:
             [reason, *_] = held_table.reason.splitlines() or [""]
             fix = f"see the error by stream-app status --table {name}; retry by stream-app resume"
             yield warning("table", f"{name} is held back: {reason}", fix)
-
-
-_COLUMNS_PART = "columns"
 
 
 def column_observations(

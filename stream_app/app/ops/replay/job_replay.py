@@ -23,7 +23,7 @@ from stream_app.app.table_setup.table_pipeline import (
     LEFT_OUT_OF_LATER_CHANGES,
     row_settings,
 )
-from stream_app.cdc.json_records.json_options import TRUNCATE, OnTruncate
+from stream_app.cdc.json_records.json_options import TRUNCATE_KEY, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.checkpoint.epoch_log import EpochLog
 from stream_app.checkpoint.job_folder import JobFolder
@@ -40,14 +40,14 @@ def job_record_replays(
     job_tables: SingleTable | WholeDatabase,
     quarantine: Quarantine,
     name: str | None,
-    read: ReadRange | None = None,
+    read_range: ReadRange | None = None,
 ) -> Mapping[str, RecordReplay]:
     """Return table → replay, for a job whose source is Kafka.
 
     Args:
         quarantine: the quarantine of the whole job.
         name: a table of a whole database, or None for the records of no table.
-        read: reads ranges of the topics; None uses the native reader.
+        read_range: reads ranges of the topics; None uses the native reader.
 
     Raises:
         UsageError: the job's source is not Kafka.
@@ -67,7 +67,7 @@ def job_record_replays(
             where=job_tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
-    reader = topic_reader(job_tables.source) if read is None else read
+    reader = topic_reader(job_tables.source) if read_range is None else read_range
     state = state_or_empty(checkpoint)
     match job_tables:
         case SingleTable():
@@ -90,7 +90,7 @@ def _record_replay(
     quarantine: Quarantine,
     table: FileStoreTable,
     epoch_log: EpochLog,
-    read: ReadRange,
+    read_range: ReadRange,
 ) -> RecordReplay:
     """Return the replay of a quarantine into a table, with the pipelines of its job."""
     # A record that would stop the job must not stop the replay of other records.
@@ -103,9 +103,9 @@ def _record_replay(
         unfiltered_format=replace(
             settings, left_out_steps=LEFT_OUT_OF_LATER_CHANGES, restores=True
         ).pipeline(),
-        read=read,
+        read=read_range,
         rules=settings.evolution,
-        truncate_empties=settings.source_config.format_options.get(TRUNCATE)
+        truncate_empties=settings.source_config.format_options.get(TRUNCATE_KEY)
         == OnTruncate.APPLY.value,
     )
 
@@ -122,7 +122,7 @@ class _DatabaseRecordReplays:
     job_tables: WholeDatabase
     job_quarantine: Quarantine
     epoch_log: EpochLog
-    read: ReadRange
+    read_range: ReadRange
     origins: Mapping[Origin, str]
 
     def own_record_replay(self, name: str) -> RecordReplay:
@@ -150,19 +150,19 @@ class _DatabaseRecordReplays:
         # Read the job's progress first: later commits are in the table's snapshots.
         finished_offsets = _finished_offsets(self.epoch_log, name)
         table = open_job_table(self.job_tables, self.job_tables.path(name))
-        read = functools.partial(self._own_messages, name)
+        read_range = functools.partial(self._own_messages, name)
         return replace(
-            _record_replay(self.job_tables, quarantine, table, self.epoch_log, read),
+            _record_replay(self.job_tables, quarantine, table, self.epoch_log, read_range),
             finished_offsets=finished_offsets,
             other_quarantine=other_quarantine,
         )
 
     def _own_messages(
-        self, name: str, kafka_partition: KafkaPartition, begin: int, end: int
+        self, name: str, kafka_partition: KafkaPartition, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Read a range as `ReadRange`, for the messages of one table."""
         splitter = named_splitter(self.job_tables, [name], self.origins)
-        yield from own_messages(self.read(kafka_partition, begin, end), splitter)
+        yield from own_messages(self.read_range(kafka_partition, start, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
         return [table == name for table in self._table_names(records)]
@@ -185,7 +185,7 @@ def _finished_offsets(epoch_log: EpochLog, name: str) -> dict[KafkaPartition, in
     if state.epoch < 0:
         return {}
     held_table = state.held_tables.get(name)
-    ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.begin
+    ends = epoch_log.end_offsets(state.epoch) if held_table is None else held_table.start
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()

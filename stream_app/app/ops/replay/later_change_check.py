@@ -33,6 +33,7 @@ class LaterChangeCheck:
     """A check of quarantined changes for later changes of the same rows.
 
     Attributes:
+        read_range: reads the messages of a partition between two offsets.
         message_format: decodes messages without the table's filter, because a row that the filter
             drops is a newer state too.
         ends: partition → the offset up to which jobs have read it.
@@ -40,7 +41,7 @@ class LaterChangeCheck:
         merges_by_key: whether a newer change replaces a row; if not, only a TRUNCATE overtakes it.
     """
 
-    read: ReadRange
+    read_range: ReadRange
     message_format: MessageFormat
     primary_keys: tuple[str, ...]
     ends: Mapping[KafkaPartition, int]
@@ -67,8 +68,8 @@ class LaterChangeCheck:
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
             [*self.primary_keys, _ROW, _RECORD_OFFSET],
         )
-        begin = pc.min(offsets).as_py() + 1
-        for batch in self.read(kafka_partition, begin, self.ends[kafka_partition]):
+        start = pc.min(offsets).as_py() + 1
+        for batch in self.read_range(kafka_partition, start, self.ends[kafka_partition]):
             messages = self._without_unresolved(kafka_partition, batch)
             decoded = self._decode(kafka_partition, messages)
             if decoded.last_truncate is not None:
@@ -113,7 +114,7 @@ class LaterChangeCheck:
     def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
         """Return the key and the message's offset of each row in these messages."""
         changes = decoded.changes
-        message_offsets = messages.column("offset").take(pa.array(changes.message_index))
+        message_offsets = messages.column("offset").take(pa.array(changes.message_indices))
         keys = [changes.rows.column(name) for name in self.primary_keys]
         return pa.table([*keys, message_offsets], [*self.primary_keys, _OFFSET])
 
@@ -121,18 +122,20 @@ class LaterChangeCheck:
 def topic_reader(source_config: SourceConfig) -> ReadRange:
     """Return a reader of topic ranges, with the settings of the job's reader."""
 
-    def read(kafka_partition: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        if begin >= end:
+    def read_range(
+        kafka_partition: KafkaPartition, start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        if start >= end:
             return
         with reader_of(source_config) as reader:
-            begin_offset, end_offset = reader.bounds(*kafka_partition)
-            if begin_offset > begin:
-                raise _lost_error(kafka_partition, begin, begin_offset)
+            start_offset, end_offset = reader.bounds(*kafka_partition)
+            if start_offset > start:
+                raise _lost_error(kafka_partition, start, start_offset)
             if end_offset < end:
                 raise _recreated_error(kafka_partition, end_offset, end)
-            yield from reader.read([OffsetRange(*kafka_partition, begin, end)])
+            yield from reader.read([OffsetRange(*kafka_partition, start, end)])
 
-    return read
+    return read_range
 
 
 def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int) -> UsageError:
@@ -144,12 +147,12 @@ def _recreated_error(kafka_partition: KafkaPartition, last_offset: int, end: int
     )
 
 
-def _lost_error(kafka_partition: KafkaPartition, begin: int, begin_offset: int) -> UsageError:
+def _lost_error(kafka_partition: KafkaPartition, start: int, start_offset: int) -> UsageError:
     topic, partition = kafka_partition
     return UsageError(
-        f"the topic has dropped its offsets {begin} to {begin_offset - 1}, so it is not certain "
+        f"the topic has dropped its offsets {start} to {start_offset - 1}, so it is not certain "
         "which rows have newer changes in the table",
         where=f"topic {topic}, partition {partition}",
-        fix=f"choose records from offset {begin_offset - 1} on (--offset); correct older rows at "
+        fix=f"choose records from offset {start_offset - 1} on (--offset); correct older rows at "
         "their source, whose next change brings them",
     )

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.app.ops.replay.later_change_check import LaterChangeCheck, ReadRange
-from stream_app.app.text.listing import DRY_RUN, NOTHING, count_text
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
@@ -225,13 +224,15 @@ class RecordReplay:
             self._check_columns(decoded.description, kafka_partition)
             bad_columns = (decoded.bad.column(name).to_pylist() for name in ("offset", "reason"))
             reasons = dict(zip(*bad_columns, strict=True))
-            message_index, changes = decoded.changes.message_index, decoded.changes.rows
-            is_fresh = np.ones(len(message_index), np.bool_)
+            message_indices, changes = decoded.changes.message_indices, decoded.changes.rows
+            is_fresh = np.ones(len(message_indices), np.bool_)
             if self.truncate_empties or merges:
-                offsets = np.array([record.offset for record in records], np.int64)[message_index]
+                offsets = np.array([record.offset for record in records], np.int64)[message_indices]
                 is_fresh = ~check.is_overtaken(kafka_partition, changes, pa.array(offsets))
             rows.append(changes.filter(pa.array(is_fresh)))
-            overtaken_indexes = set(message_index.tolist()) - set(message_index[is_fresh].tolist())
+            overtaken_indexes = set(message_indices.tolist()) - set(
+                message_indices[is_fresh].tolist()
+            )
             for index, record in enumerate(records):
                 if record.offset in reasons:
                     bad_records.append((record, reasons[record.offset]))
@@ -318,30 +319,6 @@ def check_replayable(table: FileStoreTable) -> None:
             where=table.location,
             fix="correct the rows at their source, whose next change brings them",
         )
-
-
-def replay_lines(outcome: ReplayOutcome, *, dry_run: bool) -> Iterator[str]:
-    """Yield a line for each outcome, and one for the written rows."""
-    for record, reason in outcome.bad_records:
-        yield f"still bad: {record.place}: {reason}"
-    for reason, records in (
-        ("their epoch is not in the table yet", outcome.early_records),
-        ("a newer change of their row is in the table", outcome.overtaken_records),
-        ("their epoch was written again, perhaps with them", outcome.old_records),
-    ):
-        if records:
-            yield f"{count_text(len(records), 'record')}: {reason}; the first is {records[0].place}"
-    replayed = count_text(len(outcome.replayed_records), "record")
-    if not (outcome.replayed_records or outcome.overtaken_records):
-        yield NOTHING
-    elif dry_run:
-        yield f"would replay {replayed}: {outcome.change_count} changes"
-        yield DRY_RUN
-    else:
-        where = "" if outcome.snapshot is None else f" in snapshot {outcome.snapshot.snapshot_id}"
-        yield f"replayed {replayed}: {outcome.change_count} changes{where}"
-        if outcome.waiting_note:
-            yield outcome.waiting_note
 
 
 def as_messages(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:

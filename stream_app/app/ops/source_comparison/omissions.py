@@ -55,11 +55,11 @@ class Omissions:
         """Add a finding with this text."""
         self._findings.append(_finding(problem, where or self.where, fix))
 
-    def add_gap(self, kafka_partition: KafkaPartition, begin: int) -> None:
+    def add_gap(self, kafka_partition: KafkaPartition, start: int) -> None:
         """See `LostOffsets.add_gap`."""
         self.has_gaps = True
         self.add(
-            f"the first {begin} offsets of {_partition(kafka_partition)} are gone and were not "
+            f"the first {start} offsets of {_partition(kafka_partition)} are gone and were not "
             "compared; rows that differ may be older ones",
             "compare while the topic still has all records (its retention.ms)",
         )

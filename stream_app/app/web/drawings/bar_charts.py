@@ -123,9 +123,10 @@ def _bar_box(index: int, step: float, height: float) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsChart:
-    """The spans, oldest first. A span without rows has no bar.
+    """The chart of the rows that a table got in equal spans of time.
 
     Attributes:
+        bars: a bar for each span with rows, oldest first.
         ticks: the ticks of the axis of rows a second.
         first_time, last_time: the times at both ends, as texts.
         row_count: the number of rows of all spans.
@@ -146,38 +147,38 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     Args:
         snapshots: newest first.
     """
-    rows_of_times = [
+    row_counts = [
         (snapshot.time_ms, max(0, snapshot.delta_record_count or 0))
         for snapshot in snapshots
         if snapshot.commit_kind is not CommitKind.COMPACT
     ]
-    if not rows_of_times:
+    if not row_counts:
         return None
-    first_ms, last_ms = min(rows_of_times)[0], max(rows_of_times)[0]
+    first_ms, last_ms = min(row_counts)[0], max(row_counts)[0]
     span_ms = max(_SPAN_MIN_MS, (last_ms - first_ms) // (SPANS - 1) + 1)
-    begin_ms = last_ms - (SPANS - 1) * span_ms
+    start_ms = last_ms - (SPANS - 1) * span_ms
     sums = [0] * SPANS
-    for time_ms, rows in rows_of_times:
-        sums[(time_ms - begin_ms) // span_ms] += rows
+    for time_ms, row_count in row_counts:
+        sums[(time_ms - start_ms) // span_ms] += row_count
     if sum(map(bool, sums)) < 2:
         return None
     spans_per_s = 1000 / span_ms
     axis = linear_axis(max(sums) * spans_per_s, short_number)
     step = 100 / SPANS
     bars = []
-    for index, rows in enumerate(sums):
-        if rows:
-            begin_text = time_text(begin_ms + index * span_ms)
+    for index, row_count in enumerate(sums):
+        if row_count:
+            start_text = time_text(start_ms + index * span_ms)
             bars.append(
                 Bar(
-                    **_bar_box(index, step, axis.height(rows * spans_per_s)),
-                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {begin_text} on",
+                    **_bar_box(index, step, axis.height(row_count * spans_per_s)),
+                    title=f"{row_count:,} rows in {span_ms / 1000:,.1f} s from {start_text} on",
                 )
             )
     return RowsChart(
         bars=tuple(bars),
         ticks=axis.ticks,
-        first_time=_to_the_second(begin_ms),
+        first_time=_to_the_second(start_ms),
         last_time=_to_the_second(last_ms + span_ms),
         row_count=sum(sums),
     )
@@ -189,7 +190,7 @@ def _to_the_second(time_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotBar(Bar):
-    """One snapshot.
+    """The bar of one snapshot in a table's history.
 
     Attributes:
         record_count: records that it added to files or removed from them.

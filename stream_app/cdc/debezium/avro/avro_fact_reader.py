@@ -37,10 +37,10 @@ from stream_app.cdc.debezium.decoding.one_record import (
 from stream_app.cdc.message_format import TableVersionSeen
 from stream_app.cdc.schema_registry_port import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
-from stream_app.cdc.wire.avro.avro_columns import texts_of
+from stream_app.cdc.wire.avro.avro_columns import avro_texts
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
-from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_number, schema_numbers
 from stream_app.model.source.mapping_options import MappingOptions
 from stream_app.model.source.origin import Origin
@@ -59,7 +59,7 @@ class AvroFactReader:
     """A reader of what messages show about their source, by the schemas of a registry.
 
     Attributes:
-        keeps_nulls: as in `debezium_description.describe`.
+        keeps_nulls: whether the connector's converter keeps nulls, instead of sending the DEFAULT.
     """
 
     schemas: Schemas
@@ -71,22 +71,22 @@ class AvroFactReader:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         parts: list[list[tuple[Int32s, pa.Array]]] = [[] for _ in TABLE_FIELDS]
         unreadable: dict[int, str] = {}
         for indices, schema in self._by_schema(values):
             if not isinstance(schema, _SchemaReader):
-                unreadable |= dict.fromkeys(message_index[indices].tolist(), schema)
+                unreadable |= dict.fromkeys(message_indices[indices].tolist(), schema)
                 continue
             for slice_indices in _slices(indices):
                 part = values.take(pa.array(slice_indices))
                 names, is_named = schema.tables(part)
                 for name_parts, name in zip(parts, names, strict=True):
                     name_parts.append(
-                        (message_index[slice_indices[is_named]], name.filter(pa.array(is_named)))
+                        (message_indices[slice_indices[is_named]], name.filter(pa.array(is_named)))
                     )
                 single_origins, reasons = schema.origins_one_by_one(
-                    part.filter(pa.array(~is_named)), message_index[slice_indices[~is_named]]
+                    part.filter(pa.array(~is_named)), message_indices[slice_indices[~is_named]]
                 )
                 unreadable |= reasons
                 single_index = np.array(list(single_origins), np.int32)
@@ -104,7 +104,7 @@ class AvroFactReader:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         parts: list[tuple[Int32s, pa.Array]] = []
         for indices, schema in self._by_schema(values):
             if not isinstance(schema, _SchemaReader):
@@ -112,13 +112,13 @@ class AvroFactReader:
             for slice_indices in _slices(indices):
                 part = values.take(pa.array(slice_indices))
                 timed_indices, numbers, broken_indices = schema.times(part)
-                parts.append((message_index[slice_indices[timed_indices]], pa.array(numbers)))
+                parts.append((message_indices[slice_indices[timed_indices]], pa.array(numbers)))
                 # Step 2: a loop over broken messages.
                 single_times = [
                     schema.time_of(part[row].as_py()) for row in broken_indices.tolist()
                 ]
-                broken_index = message_index[slice_indices[broken_indices]]
-                parts.append((broken_index, pa.array(single_times, pa.int64())))
+                broken_messages = message_indices[slice_indices[broken_indices]]
+                parts.append((broken_messages, pa.array(single_times, pa.int64())))
         return gathered_array(parts, messages.num_rows, pa.int64()).view(_MILLIS)
 
     def describe(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
@@ -138,9 +138,9 @@ class AvroFactReader:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         rows_of_schemas = (
-            message_index[indices].astype(np.int64) for indices, _ in self._by_schema(values)
+            message_indices[indices].astype(np.int64) for indices, _ in self._by_schema(values)
         )
         return versions_of_schemas(
             messages, rows_of_schemas, partial(self.describe, options=options)
@@ -201,21 +201,21 @@ class _SchemaReader:
         source = self._source(message)
         fields = message.fields if source is None else source.fields
         field_names = FLAT_FIELDS if source is None else TABLE_FIELDS
-        names = [texts_of(fields.get(name), cursor, is_intact) for name in field_names]
+        names = [avro_texts(fields.get(name), cursor, is_intact) for name in field_names]
         is_named = is_intact & bools_of(pc.greater(pc.binary_length(names[-1]), 0))
         if source is not None:
             is_named &= bools_of(
-                pc.is_in(texts_of(message.fields.get("op"), cursor, is_intact), _OPS)
+                pc.is_in(avro_texts(message.fields.get("op"), cursor, is_intact), _OPS)
             )
         return names, is_named
 
     def origins_one_by_one(
-        self, values: pa.Array, message_index: Int32s
+        self, values: pa.Array, message_indices: Int32s
     ) -> tuple[dict[int, Origin], dict[int, str]]:
         """Step 2: return position → source table, and position → why a message is unreadable."""
         origins: dict[int, Origin] = {}
         reasons: dict[int, str] = {}
-        for position, message in zip(message_index.tolist(), values.to_pylist(), strict=True):
+        for position, message in zip(message_indices.tolist(), values.to_pylist(), strict=True):
             try:
                 origin = origin_in(avro_as_json(message, self.text))
             except UnreadableRecordError as problem:
@@ -275,7 +275,7 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     docs, defaults = record.docs, record.defaults
     fields = []
     for name, field_type in record.fields:
-        column = connect_field(field_type, docs.get(name, ""))
+        column = avro_connect_field(field_type, docs.get(name, ""))
         non_null_type = field_type.without_null()
         is_struct = non_null_type.kind == "record"
         field: dict[str, Any] = {

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, bools_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.debezium.decoding.one_record import TABLE_FIELDS
-from stream_app.cdc.debezium.decoding.parsed_images import OPS, ParsedImages
+from stream_app.cdc.debezium.decoding.parsed_images import OPS_OF_LETTERS, ParsedImages
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.rows.images import StackedImages
@@ -52,8 +52,8 @@ class AvroImages:
 class MessageTexts:
     """The texts outside of the images in m messages, strings [m]."""
 
-    op: pa.Array
-    connector: pa.Array
+    ops: pa.Array
+    connectors: pa.Array
     tables: Sequence[pa.Array]
 
 
@@ -70,7 +70,7 @@ def avro_images(
         wires: the columns of all images.
     """
     before_at, after_at = image_positions
-    ops = ops_of(texts.op, OPS)
+    ops = ops_of(texts.ops, OPS_OF_LETTERS)
     suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
     for wire in wires:
         if wire.suspects.any():
@@ -83,9 +83,9 @@ def avro_images(
         json_kinds=[wire.json_kind for wire in wires],
         columns=[wire.values for wire in wires],
         suspects=suspects,
-        tables=texts.tables,
+        table_names=texts.tables,
     )
-    is_whole = bools_of(pc.is_in(texts.connector, pa.array(WHOLE_IMAGES)))
+    is_whole = bools_of(pc.is_in(texts.connectors, pa.array(WHOLE_IMAGES)))
     return AvroImages(is_parsed, ParsedImages(images, is_whole), [wire.reading for wire in wires])
 
 
@@ -134,9 +134,9 @@ class CompiledAvroReader:
             text_paths,
         )
         if layout is None or not all(
-            reads_leaf(reading, layout.columns[reading.name][1])
+            reads_leaf(reading, layout.column_cells[reading.name][1])
             for reading in readings
-            if reading.name in layout.columns
+            if reading.name in layout.column_cells
         ):
             return None
         return cls(layout, readings, frozenset(decimals.keys() & byte_columns), reads_tables)
@@ -148,8 +148,8 @@ class CompiledAvroReader:
             return None
         wires = [self._column(reading, messages) for reading in self.readings]
         texts = MessageTexts(
-            op=_texts(messages, _OP),
-            connector=_texts(messages, _CONNECTOR),
+            ops=_texts(messages, _OP),
+            connectors=_texts(messages, _CONNECTOR),
             tables=[_texts(messages, path) for path in _TABLES] if self.reads_tables else (),
         )
         return avro_images(

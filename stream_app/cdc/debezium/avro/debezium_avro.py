@@ -52,14 +52,14 @@ from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecor
 from stream_app.cdc.json_records.decoder_choice import compiled_layouts
 from stream_app.cdc.message_format import FormatDeclaration, FormatSetup, SourceFacts, SourceSurvey
 from stream_app.cdc.schema_registry_port import Registries, Schemas
-from stream_app.cdc.wire.avro.avro_columns import texts_of, wire_column
+from stream_app.cdc.wire.avro.avro_columns import avro_texts, wire_column
 from stream_app.cdc.wire.avro.avro_cursor import AvroValues, ValueCursor, cursor_over
 from stream_app.cdc.wire.avro.avro_references import avro_text
-from stream_app.cdc.wire.avro.avro_types import AvroType, connect_field, parse_schema
+from stream_app.cdc.wire.avro.avro_types import AvroType, avro_connect_field, parse_schema
 from stream_app.cdc.wire.registry_options import (
     REGISTRY_OPTIONS,
     check_urls,
-    schemas_of,
+    registry_schemas,
     without_registry,
 )
 from stream_app.cdc.wire.wire_format import avro_as_json, by_number, schema_numbers
@@ -107,22 +107,22 @@ class DebeziumAvro(DebeziumJson):
             SourceError: the schema registry does not answer.
             WrongSourceError: see `DebeziumJson.decode`; or the registry refuses the login.
         """
-        values, message_index = present_values(messages)
+        values, message_indices = present_values(messages)
         outcome = self._new_outcome(messages)
         for number, indices in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _SchemaPlan):
-                outcome.learn_schemas({str(number): int(message_index[indices[0]])})
+                outcome.learn_schemas({str(number): int(message_indices[indices[0]])})
             schema_values = (
                 values if len(indices) == len(values) else values.take(pa.array(indices))
             )
-            for begin in range(0, len(indices), SLICE_ROWS):
-                part = schema_values.slice(begin, SLICE_ROWS)
-                part_index = message_index[indices[begin : begin + SLICE_ROWS]]
+            for start in range(0, len(indices), SLICE_ROWS):
+                part = schema_values.slice(start, SLICE_ROWS)
+                part_indices = message_indices[indices[start : start + SLICE_ROWS]]
                 if isinstance(plan, str):
-                    outcome.refuse(dict.fromkeys(part_index.tolist(), plan))
+                    outcome.refuse(dict.fromkeys(part_indices.tolist(), plan))
                 else:
-                    self._decode_slice(part, part_index, plan, outcome)
+                    self._decode_slice(part, part_indices, plan, outcome)
         keyed_outcome = replace(outcome, messages=self._with_json_keys(messages))  # step 4
         return outcome.decoded_batch(
             self._settings.row_rules.schema, self._uncertain_changes(keyed_outcome)
@@ -176,37 +176,37 @@ class DebeziumAvro(DebeziumJson):
         """Return the readings of the table's columns, as these fields describe them."""
         return apply_schema(
             self._readings,
-            {name: connect_field(field_type) for name, field_type in fields.items()},
+            {name: avro_connect_field(field_type) for name, field_type in fields.items()},
             self._options.encodings,
             writes_times=self._options.writes_times,
         )
 
     def _decode_slice(
-        self, values: pa.Array, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, message_indices: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
-            self._decode_as_json(values, message_index, plan, outcome)
+            self._decode_as_json(values, message_indices, plan, outcome)
             return
         images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
         if images is not None:
-            is_undecoded = self._decode_images(images, message_index, plan, outcome)
+            is_undecoded = self._decode_images(images, message_indices, plan, outcome)
             if not is_undecoded.any():
                 return
             values = values.filter(pa.array(is_undecoded))
-            message_index = message_index[is_undecoded]
+            message_indices = message_indices[is_undecoded]
         cursor, message = cursor_over(values, plan.root)
         images = self._images(message, cursor, ~cursor.broken(), plan)
-        is_undecoded = self._decode_images(images, message_index, plan, outcome)
+        is_undecoded = self._decode_images(images, message_indices, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
-                values.filter(pa.array(is_undecoded)), message_index[is_undecoded], plan, outcome
+                values.filter(pa.array(is_undecoded)), message_indices[is_undecoded], plan, outcome
             )
 
     def _decode_images(
         self,
         parsed_images: AvroImages,
-        message_index: Int32s,
+        message_indices: Int32s,
         plan: _SchemaPlan,
         outcome: BatchOutcome,
     ) -> Bools:
@@ -216,7 +216,7 @@ class DebeziumAvro(DebeziumJson):
         )
         drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
         records = DecodedRecords(rows, questions, drift)
-        outcome.add_records(records, message_index[parsed_images.is_parsed])
+        outcome.add_records(records, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
         is_undecoded[parsed_images.is_parsed] = rows.suspects
         return is_undecoded
@@ -246,15 +246,15 @@ class DebeziumAvro(DebeziumJson):
         after_at, _ = _image_positions(indices[1], is_intact, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        op, connector, *tables = (
-            texts_of(values, cursor, is_intact).filter(pa.array(is_intact))
+        ops, connectors, *tables = (
+            avro_texts(values, cursor, is_intact).filter(pa.array(is_intact))
             for values in (
                 message.fields.get("op"),
                 *(source_fields.get(name) for name in ("connector", *TABLE_FIELDS)),
             )
         )
         tables = tables if self._settings.reads_tables else []
-        texts = MessageTexts(op=op, connector=connector, tables=tables)
+        texts = MessageTexts(ops=ops, connectors=connectors, tables=tables)
         return avro_images(is_intact, texts, (before_at, after_at), wires)
 
     def _drift_sightings(
@@ -271,7 +271,7 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _decode_as_json(
-        self, values: pa.Array, message_index: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
+        self, values: pa.Array, message_indices: Int32s, plan: _SchemaPlan, outcome: BatchOutcome
     ) -> None:
         """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
@@ -281,9 +281,9 @@ class DebeziumAvro(DebeziumJson):
                 texts.append(avro_as_json(value, plan.text))
                 read_positions.append(position)
             except UnreadableRecordError as problem:
-                outcome.refuse({int(message_index[position]): str(problem)})
+                outcome.refuse({int(message_indices[position]): str(problem)})
         result = decode_one_by_one(pa.array(texts, pa.binary()), plan.readings, self._settings)
-        outcome.add_result(result, message_index[read_positions])
+        outcome.add_result(result, message_indices[read_positions])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Step 4: convert Avro keys to JSON objects with the names of their columns."""
@@ -331,7 +331,7 @@ def _check_options(
 
 
 def _schemas(registries: Registries, options: Mapping[str, str]) -> Schemas:
-    return schemas_of(_NAME, SECTION, registries, options)
+    return registry_schemas(_NAME, SECTION, registries, options)
 
 
 def _survey(

@@ -21,7 +21,7 @@ from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.compiled_rewriter import CompiledRewriter
 from stream_app.cdc.debezium.bson.nested_fields import with_variants
-from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
+from stream_app.cdc.debezium.bson.plain_messages import CHANGE_OPS, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.debezium_options import (
@@ -124,7 +124,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
     """Return the source tables of messages, without parsing the images of usual messages."""
     reader = FieldReader(_ORIGINS.fields)
     for group in split_messages(messages):
-        reader.read(group.payloads, group.message_index)
+        reader.read(group.payloads, group.message_indices)
     reader.unassigned_reasons.clear()
     origins = _ORIGINS.origins_of(reader, messages.num_rows)
     unread_indices = np.flatnonzero(
@@ -150,7 +150,7 @@ def _named_origins(columns: Sequence[pa.Array]) -> NamedOrigins:
     op, source = columns
     database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
-    has_row = bools_of(pc.is_in(op, CHANGES)) & is_named
+    has_row = bools_of(pc.is_in(op, CHANGE_OPS)) & is_named
     return NamedOrigins(database, table, has_row)
 
 

@@ -142,7 +142,7 @@ def _binary_of(value: Mapping[str, Any]) -> str:
     return base64.b64encode(raw).decode()
 
 
-def milliseconds(value: Mapping[str, Any]) -> int:
+def moment_ms(value: Mapping[str, Any]) -> int:
     """Return the moment of a ``$date`` or a ``$timestamp``, since 1970.
 
     Raises:

@@ -68,7 +68,7 @@ _FIELDS = pa.schema(
     ]
 )
 _KEY_FIELDS = pa.schema([(_KEY_FIELD, pa.string())])
-CHANGES = pa.array(["c", "r", "u", "d"])
+CHANGE_OPS = pa.array(["c", "r", "u", "d"])
 _ENVELOPE = frozenset({"op", "before", "after", "source"})
 
 
@@ -110,7 +110,7 @@ def plain_messages(
     keys = _plain_keys(keys.cast(pa.binary()), columns)
     rewriter = _MessageRewriter(keys, columns, compiled)
     for group in split_messages(messages):
-        rewriter.rewrite(group.payloads, group.message_index)
+        rewriter.rewrite(group.payloads, group.message_indices)
     values = gathered_array(rewriter.parts, count, pa.binary())
     return PlainMessages(values, keys, rewriter.unreadable)
 
@@ -131,26 +131,29 @@ class _MessageRewriter:
     unreadable: dict[int, str] = field(default_factory=dict)
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
-    def rewrite(self, values: pa.Array, message_index: Int32s) -> None:
-        """Rewrite messages, binary [m]; `message_index` has their positions."""
+    def rewrite(self, values: pa.Array, message_indices: Int32s) -> None:
+        """Rewrite messages, binary [m]; `message_indices` have their positions."""
         if self.compiled is not None:
             texts, is_rewritten = self.compiled.rewrite(values)
             self.parts.append(
-                (message_index[is_rewritten], pa.chunked_array(texts, pa.binary()).combine_chunks())
+                (
+                    message_indices[is_rewritten],
+                    pa.chunked_array(texts, pa.binary()).combine_chunks(),
+                )
             )
             if is_rewritten.all():
                 return
             values = values.filter(pa.array(~is_rewritten))
-            message_index = message_index[~is_rewritten]
+            message_indices = message_indices[~is_rewritten]
         may_be_parsed = _may_be_parsed(values)
-        self._rewrite_usual(values.filter(pa.array(may_be_parsed)), message_index[may_be_parsed])
+        self._rewrite_usual(values.filter(pa.array(may_be_parsed)), message_indices[may_be_parsed])
         self._rewrite_one_by_one(
-            values.filter(pa.array(~may_be_parsed)), message_index[~may_be_parsed]
+            values.filter(pa.array(~may_be_parsed)), message_indices[~may_be_parsed]
         )
 
-    def _rewrite_usual(self, values: pa.Array, message_index: Int32s) -> None:
+    def _rewrite_usual(self, values: pa.Array, message_indices: Int32s) -> None:
         """Step 1: rewrite the usual messages together."""
-        for part, rows, columns in parse_by_halves(values, message_index, _FIELDS):
+        for part, rows, columns in parse_by_halves(values, message_indices, _FIELDS):
             if columns is None:
                 self._rewrite_one_by_one(part, rows)
                 continue
@@ -162,11 +165,11 @@ class _MessageRewriter:
             )
             self._rewrite_one_by_one(part.filter(pa.array(suspects)), rows[suspects])
 
-    def _rewrite_one_by_one(self, values: pa.Array, message_index: Int32s) -> None:
+    def _rewrite_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:
         """Step 2: rewrite each of these messages."""
-        keys = self.keys.take(pa.array(message_index)).to_pylist()
+        keys = self.keys.take(pa.array(message_indices)).to_pylist()
         texts: dict[int, bytes] = {}
-        for row, value, key in zip(message_index.tolist(), values.to_pylist(), keys, strict=True):
+        for row, value, key in zip(message_indices.tolist(), values.to_pylist(), keys, strict=True):
             try:
                 texts[row] = _rewrite_one(value, key, self.columns)
             except UnreadableRecordError as problem:
@@ -185,7 +188,7 @@ def _rewrite_together(
     """
     op, before, after, source = fields
     connector, db, collection, time = children_of(source)
-    suspects = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
+    suspects = ~bools_of(pc.is_in(op, CHANGE_OPS)) | ~valid_of(source)
     images = []
     for image in (before, after):
         plain_texts, is_unreadable = plain_documents(image, columns)
@@ -266,7 +269,7 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     parts: list[tuple[Int64s, pa.Array]] = []
     key_indices = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
-        message_index = key_indices[group.message_index]
+        message_indices = key_indices[group.message_indices]
         may_be_parsed = _may_be_parsed(group.payloads)
         id_columns = parse_objects(group.payloads.filter(pa.array(may_be_parsed)), _KEY_FIELDS)
         texts = (
@@ -278,13 +281,13 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         key_texts = plain_texts.cast(pa.binary())
         parsed_indices = np.flatnonzero(may_be_parsed)
         parts.append(
-            (message_index[parsed_indices[is_scalar]], key_texts.filter(pa.array(is_scalar)))
+            (message_indices[parsed_indices[is_scalar]], key_texts.filter(pa.array(is_scalar)))
         )
-        is_unusual = np.ones(len(message_index), np.bool_)
+        is_unusual = np.ones(len(message_indices), np.bool_)
         is_unusual[parsed_indices[is_scalar]] = False
         unusual_keys = group.payloads.filter(pa.array(is_unusual)).to_pylist()
         plain_keys = [_plain_key(key, columns) for key in unusual_keys]
-        parts.append((message_index[is_unusual], pa.array(plain_keys, pa.binary())))
+        parts.append((message_indices[is_unusual], pa.array(plain_keys, pa.binary())))
     return gathered_array(parts, len(keys), pa.binary())
 
 

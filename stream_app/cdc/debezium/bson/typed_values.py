@@ -32,7 +32,7 @@ from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.extended_json import (
     UNIX_START,
     MongoKind,
-    milliseconds,
+    moment_ms,
     mongo_kind_of,
     plain_value,
     raw_bytes,
@@ -43,6 +43,25 @@ from stream_app.model.schema.data_type import BINARY_ROOTS, LIST_ROOTS, DataType
 _SHOWN_MAX = 80
 _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 """A name with a backslash in it, or a text that looks like one."""
+_NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
+_ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
+    Family.STRING: frozenset(MongoKind),
+    Family.BOOLEAN: _NUMBERS - {MongoKind.MOMENT},
+    Family.INTEGER: _NUMBERS,
+    Family.FLOAT: _NUMBERS,
+    Family.DECIMAL: _NUMBERS,
+    Family.DATE: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
+    Family.TIMESTAMP: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
+    Family.TIME: frozenset({MongoKind.TEXT}),
+    Family.BINARY: frozenset({MongoKind.BYTES, MongoKind.OBJECT_ID}),
+    Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
+    Family.VARIANT: frozenset(MongoKind),
+}
+_KINDS_IF_CHOSEN: Mapping[Family, MongoKind] = {
+    **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
+    Family.BINARY: MongoKind.TEXT,
+}
+"""The kinds that a column takes in addition if an option says what it counts or holds."""
 
 
 class UsualValue(enum.StrEnum):
@@ -75,26 +94,6 @@ _KINDS: Mapping[UsualValue, MongoKind] = {
 _NULL = frozenset({UsualValue.NULL})
 _DOCUMENTS = frozenset({UsualValue.NULL, UsualValue.BOOLEAN, UsualValue.NUMBER, UsualValue.LIST})
 """The forms that are JSON as they stand; a text would need further quotes around its own."""
-
-_NUMBERS = frozenset({MongoKind.TEXT, MongoKind.NUMBER, MongoKind.BOOLEAN, MongoKind.MOMENT})
-_ALLOWED: Mapping[Family, frozenset[MongoKind]] = {
-    Family.STRING: frozenset(MongoKind),
-    Family.BOOLEAN: _NUMBERS - {MongoKind.MOMENT},
-    Family.INTEGER: _NUMBERS,
-    Family.FLOAT: _NUMBERS,
-    Family.DECIMAL: _NUMBERS,
-    Family.DATE: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
-    Family.TIMESTAMP: frozenset({MongoKind.TEXT, MongoKind.MOMENT}),
-    Family.TIME: frozenset({MongoKind.TEXT}),
-    Family.BINARY: frozenset({MongoKind.BYTES, MongoKind.OBJECT_ID}),
-    Family.NESTED: frozenset({MongoKind.TEXT, MongoKind.NESTED}),
-    Family.VARIANT: frozenset(MongoKind),
-}
-_KINDS_IF_CHOSEN: Mapping[Family, MongoKind] = {
-    **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), MongoKind.NUMBER),
-    Family.BINARY: MongoKind.TEXT,
-}
-"""The kinds that a column takes in addition if an option says what it counts or holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ class ColumnValueError(UnreadableRecordError):
 
 def _moment(value: Any, column: TypedColumn) -> Any:
     """Return milliseconds if the column reads them, otherwise ISO 8601 text."""
-    count = milliseconds(value)
+    count = moment_ms(value)
     if column.encoding is Encoding.EPOCH_MILLIS:
         return JsonNumber(count)
     try:

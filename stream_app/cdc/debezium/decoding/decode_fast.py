@@ -22,7 +22,7 @@ from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting_limit import NESTING_MAX, are_too_deep
 from stream_app.cdc.debezium.decoding.decode_whole import decode_framed
 from stream_app.cdc.debezium.decoding.known_frames import FramedTails, KnownFrames
-from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import (
     DecodeSettings,
     ParsedImages,
@@ -66,7 +66,9 @@ class FastGroup(SchemaGroup):
         self, values: pa.Array, positions: Int64s, policy: ColumnPolicy
     ) -> RecordShape:
         """Return the shape of the group, and learn it from the first values at these positions."""
-        return self.learn_shape(values.take(pa.array(positions[:SAMPLE_ROWS])), policy, images_of)
+        return self.learn_shape(
+            values.take(pa.array(positions[:SAMPLE_ROWS])), policy, document_images_of
+        )
 
 
 class LaidOutShape(NamedTuple):
@@ -159,6 +161,7 @@ def _layout_of(
             return None
         readings += map(text_reading, added_fields)
         json_kinds += [JsonKind.STRING] * len(added_fields)
+    # Machine code declines longer texts, so it never reads a longer placeholder as a number.
     shortest_placeholder = min(map(len, settings.placeholder.binaries))
     order = dict.fromkeys(
         name
@@ -176,7 +179,7 @@ def _layout_of(
 
 def _images_in(values: Iterable[bytes]) -> Iterator[DocumentImages]:
     """Yield the images of the values that are records."""
-    return filter(None, map(images_of, objects_in(values)))
+    return filter(None, map(document_images_of, objects_in(values)))
 
 
 def _decode_envelopes(

@@ -18,10 +18,10 @@ from stream_app.cdc.column_drift import ColumnPolicy, DriftedColumn, Sighting
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.decoding.known_frames import FramedRecords
-from stream_app.cdc.debezium.decoding.one_record import images_of
+from stream_app.cdc.debezium.decoding.one_record import document_images_of
 from stream_app.cdc.debezium.decoding.parsed_images import (
     ENVELOPE_OP,
-    OPS,
+    OPS_OF_LETTERS,
     DecodeSettings,
     ParsedImages,
     decode_images,
@@ -131,7 +131,7 @@ def _find_drift(
         ),
         inner_names=_inner_names(images),
     )
-    return policy.reported(drift_in(records, columns=policy.columns, images_of=images_of))
+    return policy.reported(drift_in(records, columns=policy.columns, images_of=document_images_of))
 
 
 def _parse_envelopes(
@@ -152,7 +152,7 @@ def _parse_envelopes(
     is_whole = np.zeros(len(values), np.bool_)
     if "connector" in names:
         is_whole = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
-    ops = ops_of(op, OPS)
+    ops = ops_of(op, OPS_OF_LETTERS)
     images = Images(
         ops=ops,
         has_before=valid_of(before),
@@ -161,7 +161,7 @@ def _parse_envelopes(
         before=children_of(before),
         after=children_of(after),
         suspects=lacks_image(ops, valid_of(before), valid_of(after)),
-        tables=tuple(names.values()),
+        table_names=tuple(names.values()),
     )
     return ParsedImages(images.stack(), is_whole)
 

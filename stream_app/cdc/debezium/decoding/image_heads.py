@@ -1,4 +1,4 @@
-"""Finds the images of many messages between their beginning and their known tail.
+"""Finds the images of many messages between their start and their known tail.
 
 A part of `known_frames`. It only compares bytes; the parser decides whether an image is an object.
 """

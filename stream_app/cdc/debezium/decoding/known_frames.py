@@ -93,9 +93,7 @@ class FramedRecords:
         return firsts
 
     def image_positions(self) -> tuple[Int64s, Int64s]:
-        """Return the positions of each record's images before and after, -1 without one: int64
-        [m].
-        """
+        """Return the positions of each record's two images, -1 without one: int64 [m] each."""
         firsts = self.first_images[:-1]
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
@@ -127,7 +125,9 @@ class FramedTails:
     """The m records among n values that end like a known frame.
 
     Attributes:
-        positions, ops, codes, frames: see `FramedRecords`.
+        positions: int64 [m]; the positions of their values, ascending.
+        ops: uint8 [m]; one lower-case letter per record.
+        codes: int64 [m]; the index of each record's frame in `frames`.
         tail_starts: int64 [m]; where each tail begins in the bytes of the values.
     """
 
@@ -138,7 +138,7 @@ class FramedTails:
     frames: Sequence[RecordFrame]
 
 
-def texts_of(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
+def known_texts(frames: Sequence[RecordFrame], codes: Int64s, name: str) -> pa.DictionaryArray:
     """Return the source's field of this name in each record: dictionary of strings [m]."""
     texts = pa.array([frame.source[name] for frame in frames], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)

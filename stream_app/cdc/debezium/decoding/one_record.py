@@ -191,11 +191,11 @@ def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
 
 
 def _drift(document: dict[str, Any], columns: frozenset[str]) -> Drift:
-    images = images_of(document)
+    images = document_images_of(document)
     return NO_DRIFT if images is None else images.drift(columns)
 
 
-def images_of(document: dict[str, Any]) -> DocumentImages | None:
+def document_images_of(document: dict[str, Any]) -> DocumentImages | None:
     """Return the images of a message; None if it is not a change of rows."""
     if not ("op" in document and ("after" in document or "before" in document)):
         is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from stream_app.arrow_buffers import Bools, Int64s, bools_of, valid_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.column_reading import ColumnReading
-from stream_app.cdc.debezium.decoding.known_frames import RecordFrame, texts_of
+from stream_app.cdc.debezium.decoding.known_frames import RecordFrame, known_texts
 from stream_app.cdc.debezium.decoding.one_record import (
     DELETED_FIELD,
     FLAT_FIELDS,
@@ -33,11 +33,11 @@ from stream_app.cdc.debezium.placeholders import Placeholder, restore_images
 from stream_app.cdc.json_records.batch_outcome import KeyQuestions
 from stream_app.cdc.json_records.changed_columns import ops_of
 from stream_app.cdc.json_records.record_shapes import RecordShape
-from stream_app.cdc.rows.images import ImageRows, RowRules, StackedImages, rows_of
+from stream_app.cdc.rows.images import ImageRows, RowRules, StackedImages, rows_of_images
 from stream_app.cdc.rows.row_assembly import CREATE, DELETE, Ops, lacks_image
 
 ENVELOPE_OP = "op"
-OPS = {letter: ord(letter) for letter in ROW_OPS}
+OPS_OF_LETTERS = {letter: ord(letter) for letter in ROW_OPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class DecodeSettings:
         key_rules: decides when the row of a change is certain.
         reads_tables: whether the name of each record's source table is read.
         placeholder: the stand-in for a value that the change did not modify.
-        restored_columns: see `TableTraits.restored_columns`.
+        restored_columns: the columns whose unchanged values the writer can look up in the table.
     """
 
     row_rules: RowRules
@@ -99,7 +99,7 @@ def decode_images(
         restored_columns=settings.restored_columns,
         has_old_values=has_old_values,
     )
-    image_rows = rows_of(images, readings, settings.row_rules)  # step 2
+    image_rows = rows_of_images(images, readings, settings.row_rules)  # step 2
     questions = _questions(parsed_images, image_rows.suspects, settings.key_rules)  # step 3
     return images, image_rows, questions
 
@@ -137,7 +137,7 @@ def framed_images(
         json_kinds=shape.json_kinds,
         columns=columns,
         suspects=lacks_image(ops, before_at >= 0, after_at >= 0),
-        tables=[texts_of(frames, codes, name) for name in TABLE_FIELDS]
+        table_names=[known_texts(frames, codes, name) for name in TABLE_FIELDS]
         if settings.reads_tables
         else (),
     )
@@ -169,7 +169,7 @@ def flat_images(
     suspects: Bools = np.zeros(len(values), np.bool_)
     has_op = texts[OP_FIELD].null_count < len(values)
     if has_op:
-        ops = ops_of(texts[OP_FIELD], OPS)
+        ops = ops_of(texts[OP_FIELD], OPS_OF_LETTERS)
         suspects = ops == 0
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
@@ -188,7 +188,7 @@ def flat_images(
         json_kinds=shape.json_kinds,
         columns=columns,
         suspects=suspects,
-        tables=[texts[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
+        table_names=[texts[name] for name in FLAT_FIELDS] if settings.reads_tables else (),
     )
     return ParsedImages(images, np.zeros(len(values), np.bool_), has_op=has_op)
 

@@ -259,7 +259,7 @@ def leaf_texts(leaf: AvroLeaf) -> pa.Array:
     return (_symbols if leaf.avro_type.kind == "enum" else _texts)(leaf)
 
 
-def texts_of(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -> pa.Array:
+def avro_texts(values: AvroValues | None, cursor: ValueCursor, is_intact: Bools) -> pa.Array:
     """Return the text in each message, strings [n]; null for a message without one."""
     count = len(is_intact)
     if (

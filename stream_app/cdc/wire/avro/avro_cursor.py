@@ -53,16 +53,18 @@ class AvroValues:
 
 
 def from_zigzag(numbers: npt.NDArray[np.uint64]) -> Int64s:
-    """Return signed numbers from their zigzag encoding, which folds the sign into the lowest
-    bit: [n].
+    """Return signed numbers from their zigzag encoding: int64 [n].
+
+    The encoding folds the sign into the lowest bit.
     """
     lowest = np.uint64(1)
     return ((numbers >> lowest) ^ (~(numbers & lowest) + lowest)).view(np.int64)
 
 
 def cursor_over(messages: pa.Array, root: AvroType) -> tuple[ValueCursor, AvroValues]:
-    """Return a cursor over messages in the wire format, binary [n], all of one schema, and their
-    values.
+    """Return a cursor over messages of one schema, and their values.
+
+    The messages are in the wire format: binary [n].
     """
     data, offsets = own_bytes(messages)
     cursor = ValueCursor(data, offsets[:-1] + HEAD.size, offsets[1:])

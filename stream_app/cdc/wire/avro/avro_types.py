@@ -137,7 +137,7 @@ def _check(avro_type: AvroType, depth: int, type_numbers: Iterator[int]) -> bool
         raise UnreadableRecordError(f"has a schema of more than {_TYPES_MAX} types")
     if depth > _DEPTH_MAX:  # also of a type that holds itself
         raise UnreadableRecordError(_TOO_DEEP)
-    connect_field(avro_type)
+    avro_connect_field(avro_type)
     if avro_type.kind == "enum":
         [*map(_checked_name, avro_type.attributes["symbols"])]
     if avro_type.kind == "fixed":
@@ -201,7 +201,7 @@ def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
+def avro_connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     """Return the description of a column's type, in the terms of Kafka Connect.
 
     Args:

@@ -100,8 +100,9 @@ class ProtobufCursor(ValueCursor):
         }
 
     def _leave_choices(self, fields: Iterable[_FieldValues]) -> None:
-        """Leave messages that need a default, or have several members of a oneof, to Google's
-        parser.
+        """Leave messages to Google's parser if they need a default.
+
+        The same applies to messages with several members of a oneof.
         """
         members_of_choice: dict[str, Bools] = {}
         for field_values in fields:

@@ -16,6 +16,17 @@ from stream_app.cdc.wire.avro.avro_types import AvroType
 
 WIRE_VARINT, WIRE_64, WIRE_LENGTH, WIRE_32 = 0, 1, 2, 5
 """Wire types."""
+_TIMESTAMP = "google.protobuf.Timestamp"
+_WRAPPERS = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in (
+        "Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes",
+    )
+)  # fmt: skip
+_LITERALS = {
+    "long": "int64", "boolean": "boolean", "float": "float32", "double": "float64",
+    "string": "string", "bytes": "bytes", "enum": "string",
+}  # fmt: skip
 
 
 class FieldKind(Enum):
@@ -91,21 +102,10 @@ _KINDS = {
     15: FieldKind.SFIXED32, 16: FieldKind.SFIXED64, 17: FieldKind.SINT32, 18: FieldKind.SINT64,
 }  # fmt: skip
 """Number of a type in `FieldDescriptor` → its kind."""
-_TIMESTAMP = "google.protobuf.Timestamp"
-_WRAPPERS = frozenset(
-    f"google.protobuf.{name}Value"
-    for name in (
-        "Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes",
-    )
-)  # fmt: skip
 _INT32_KINDS = frozenset([FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32])
-_LITERALS = {
-    "long": "int64", "boolean": "boolean", "float": "float32", "double": "float64",
-    "string": "string", "bytes": "bytes", "enum": "string",
-}  # fmt: skip
 
 
-def fields_of(message: Any) -> Iterator[ProtobufField]:
+def protobuf_fields_of(message: Any) -> Iterator[ProtobufField]:
     """Yield the fields of a message's descriptor."""
     for descriptor in message.fields:
         yield _field(descriptor)
@@ -148,7 +148,7 @@ def _field(descriptor: Any) -> ProtobufField:
     )
 
 
-def connect_field(field: ProtobufField) -> ConnectField:
+def protobuf_connect_field(field: ProtobufField) -> ConnectField:
     """Return a field as Kafka Connect describes it.
 
     Every field is optional, because a later version of the schema may lack it.

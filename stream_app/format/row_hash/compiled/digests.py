@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stream_app.format.row_hash.compiled.md5_block import BEGIN, BLOCK, LANES, add_block
+from stream_app.format.row_hash.compiled.md5_block import BLOCK, INITIAL_STATE, LANES, add_block
 from stream_app.machine_code.compiler import (
     compiled,
     length_at,
@@ -17,7 +17,10 @@ from stream_app.machine_code.compiler import (
     put_number,
 )
 
-_FIRST, _SECOND, _THIRD, _FOURTH = BEGIN
+_FIRST, _SECOND, _THIRD, _FOURTH = INITIAL_STATE
+_INT64_BYTES = 8
+_WORD_BYTES, _WORDS = 4, len(INITIAL_STATE)
+"""The size of a word of a digest, and the number of words."""
 
 
 class LaneBuffers(NamedTuple):
@@ -36,38 +39,38 @@ class LaneBuffers(NamedTuple):
 
 
 @compiled
-def put_digests(begins: int, count: int, digests: int, lanes: LaneBuffers) -> None:
+def put_digests(starts: int, count: int, digests: int, lanes: LaneBuffers) -> None:
     """Put the digests of padded texts into a table, 16 bytes each.
 
     Args:
-        begins: the address of a table of int64 [count + 1]: where each text begins, one after
+        starts: the address of a table of int64 [count + 1]: where each text begins, one after
             the other.
         count: at least 1.
     """
     for lane in range(LANES):
-        _begin_text(lane, lane, begins, count, lanes)
+        _begin_text(lane, lane, starts, count, lanes)
     next_text, finished_count = LANES, 0
     while finished_count < count:
         add_block(lanes.cursors, lanes.state)
         for lane in range(LANES):
-            cursor = number_at(lanes.cursors + 8 * lane) + BLOCK
-            if cursor < number_at(lanes.ends + 8 * lane):
+            cursor = number_at(lanes.cursors + _INT64_BYTES * lane) + BLOCK
+            if cursor < number_at(lanes.ends + _INT64_BYTES * lane):
                 put_number(lanes.cursors, lane, cursor)
                 continue
-            text = number_at(lanes.texts + 8 * lane)
+            text = number_at(lanes.texts + _INT64_BYTES * lane)
             if text < count:
-                _put_digest(digests + 16 * text, lanes.state + 4 * lane)
+                _put_digest(digests + _WORDS * _WORD_BYTES * text, lanes.state + _WORD_BYTES * lane)
                 finished_count += 1
-            _begin_text(lane, next_text, begins, count, lanes)
+            _begin_text(lane, next_text, starts, count, lanes)
             next_text += 1
 
 
 @compiled
-def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneBuffers) -> None:
+def _begin_text(lane: int, text: int, starts: int, count: int, lanes: LaneBuffers) -> None:
     """Let a lane begin a text; a lane without one repeats the last, and its digest is left out."""
-    begin = begins + 8 * min(text, count - 1)
-    put_number(lanes.cursors, lane, number_at(begin))
-    put_number(lanes.ends, lane, number_at(begin + 8))
+    start = starts + _INT64_BYTES * min(text, count - 1)
+    put_number(lanes.cursors, lane, number_at(start))
+    put_number(lanes.ends, lane, number_at(start + _INT64_BYTES))
     put_number(lanes.texts, lane, text)
     put_int32(lanes.state, lane, _FIRST)
     put_int32(lanes.state, LANES + lane, _SECOND)
@@ -77,5 +80,5 @@ def _begin_text(lane: int, text: int, begins: int, count: int, lanes: LaneBuffer
 
 @compiled
 def _put_digest(digest: int, state: int) -> None:
-    for word in range(4):
-        put_int32(digest, word, length_at(state + 4 * LANES * word))
+    for word in range(_WORDS):
+        put_int32(digest, word, length_at(state + _WORD_BYTES * LANES * word))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stream_app.arrow_buffers import lengths_of
 from stream_app.format.row_hash.compiled.digests import LaneBuffers, put_digests
-from stream_app.format.row_hash.compiled.md5_block import BEGIN, BLOCK, LANES
+from stream_app.format.row_hash.compiled.md5_block import BLOCK, INITIAL_STATE, LANES
 from stream_app.format.row_hash.compiled.text_bytes import (
     DIGITS,
     NUMBERS,
@@ -48,15 +48,15 @@ def hashed_columns(columns: Sequence[PlacedValues], count: int) -> tuple[UInt64s
     numbers = np.array([_numbers_of(*column) for column in wide], np.int64).reshape(-1, 8)
     numbers = np.ascontiguousarray(numbers.T)
     texts = np.empty(_PIECE_BYTES + _text_bytes_max(wide, count) + _OVERRUN_BYTES, np.uint8)
-    begins = np.empty(_PIECE_BYTES // BLOCK + 2, np.int64)
+    starts = np.empty(_PIECE_BYTES // BLOCK + 2, np.int64)
     lanes = np.empty((3, LANES), np.int64)
-    state = np.empty((len(BEGIN), LANES), np.uint32)
+    state = np.empty((len(INITIAL_STATE), LANES), np.uint32)
     digests = np.empty(2 * count, ">u8")
     _hash(
         count,
         TextColumns(len(wide), *(int(array.ctypes.data) for array in numbers)),
         int(texts.ctypes.data),
-        int(begins.ctypes.data),
+        int(starts.ctypes.data),
         int(digests.ctypes.data),
         LaneBuffers(*(int(array.ctypes.data) for array in (*lanes, state))),
     )
@@ -93,14 +93,14 @@ def _text_bytes_max(columns: Sequence[PlacedValues], count: int) -> int:
 
 @compiled
 def _hash(
-    count: int, columns: TextColumns, texts: int, begins: int, digests: int, lanes: LaneBuffers
+    count: int, columns: TextColumns, texts: int, starts: int, digests: int, lanes: LaneBuffers
 ) -> None:
     row = 0
     while row < count:
         first, cursor = row, texts
-        put_number(begins, 0, cursor)
+        put_number(starts, 0, cursor)
         while row < count and cursor < texts + _PIECE_BYTES:
             cursor = put_text(cursor, row, columns)
             row += 1
-            put_number(begins, row - first, cursor)
-        put_digests(begins, row - first, digests + 16 * first, lanes)
+            put_number(starts, row - first, cursor)
+        put_digests(starts, row - first, digests + 16 * first, lanes)

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 BLOCK = 64
 LENGTH_BYTES = 8
 """Each text's number of bits ends its last block."""
-BEGIN = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
+INITIAL_STATE = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 """A text's state before its first block."""
 LANES = 16
 """The number of strings at once. A block has as many words, so the words are a square matrix."""
@@ -32,8 +32,8 @@ _SHIFTS = [
 ]  # fmt: skip
 _MESSAGE_WORDS = [
     (factor * step + first) % 16
-    for factor, first, begin in ((1, 0, 0), (5, 1, 16), (3, 5, 32), (7, 0, 48))
-    for step in range(begin, begin + 16)
+    for factor, first, start in ((1, 0, 0), (5, 1, 16), (3, 5, 32), (7, 0, 48))
+    for step in range(start, start + 16)
 ]
 
 

@@ -3,8 +3,8 @@
 `hashed_columns` uses it and sizes the memory: each text has space for its longest values. Words
 of eight bytes are written whole, so up to 7 bytes after a text are written too.
 
-A column's values are read only inside of its buffers. `TextColumns.last` is where the last whole
-word begins: bytes after it are read one by one.
+A column's values are read only inside of its buffers. `TextColumns.last_words` is where the last
+whole word begins: bytes after it are read one by one.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class TextColumns(NamedTuple):
     """The addresses of buffers of int64 [columns], and their number.
 
     Attributes:
-        kinds: as above.
+        kinds: the kind of each column's values, one of the constants of this module.
         prefixes, prefix_sizes: the bytes in front of a value, and how many.
         values: the address of the first row's number, or of its offset, int32.
         data: the address of strings; 0 for numbers.
-        last: where the last eight bytes of the strings begin.
+        last_words: where the last eight bytes of the strings begin.
         validity, firsts: the address of the bits of rows that are not null, and the first row's
             bit; 0 if none is null.
     """
@@ -53,15 +53,15 @@ class TextColumns(NamedTuple):
     prefix_sizes: int
     values: int
     data: int
-    last: int
+    last_words: int
     validity: int
     firsts: int
 
 
 @compiled
-def put_text(begin: int, row: int, columns: TextColumns) -> int:
+def put_text(start: int, row: int, columns: TextColumns) -> int:
     """Write the text of a row, padded to whole blocks; return the position after it."""
-    cursor = begin
+    cursor = start
     for column in range(columns.width):
         offset = 8 * column
         validity = number_at(columns.validity + offset)
@@ -83,16 +83,16 @@ def put_text(begin: int, row: int, columns: TextColumns) -> int:
                 put_byte(cursor, 0, _COLON)
                 cursor += 1
             source += number_at(columns.data + offset)
-            cursor = _put_bytes(cursor, source, size, number_at(columns.last + offset))
+            cursor = _put_bytes(cursor, source, size, number_at(columns.last_words + offset))
         put_byte(cursor, 0, _SEMICOLON)
         cursor += 1
-    return _pad(begin, cursor)
+    return _pad(start, cursor)
 
 
 @compiled
-def _pad(begin: int, end: int) -> int:
-    size = end - begin
-    padded_end = begin + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
+def _pad(start: int, end: int) -> int:
+    size = end - start
+    padded_end = start + ((size + LENGTH_BYTES) // BLOCK + 1) * BLOCK
     put_byte(end, 0, _PADDING)
     end += 1
     while end < padded_end - LENGTH_BYTES:
@@ -103,10 +103,10 @@ def _pad(begin: int, end: int) -> int:
 
 
 @compiled
-def _put_bytes(cursor: int, source: int, size: int, last: int) -> int:
+def _put_bytes(cursor: int, source: int, size: int, last_word: int) -> int:
     end = cursor + size
     while cursor < end:
-        if source <= last:
+        if source <= last_word:
             put_number(cursor, 0, number_at(source))
             cursor += 8
             source += 8

@@ -51,7 +51,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
     is_counted = (changes.is_any(ChangeOp.ADD, ChangeOp.RETRACT) & valid) | changes.is_any(
         ChangeOp.SET, ChangeOp.CLEAR
     )
-    last_indices = changes.last(is_counted)
+    last_indices = changes.last_indices(is_counted)
     is_value = (changes.is_any(ChangeOp.ADD, ChangeOp.SET) & valid)[last_indices] & (
         last_indices >= 0
     )
@@ -63,7 +63,7 @@ def last_non_null_value(column: pa.Array, changes: SegmentChanges, _: ColumnAggr
             & valid
             & (changes.indices > np.repeat(last_indices, changes.lengths))
         )
-        first_late = changes.first(is_late)
+        first_late = changes.first_indices(is_late)
         indices = np.where(~is_value & (first_late < len(changes.rows)), first_late, indices)
     return changes.row_at(indices)
 
@@ -98,7 +98,7 @@ def _first(changes: SegmentChanges, is_add: Bools, valid: Bools) -> Int64s:
         is_add: bool [changes]; the chosen changes, which add a value.
         valid: bool [changes]; whether the change has a value.
     """
-    first_indices = changes.first(is_add)
+    first_indices = changes.first_indices(is_add)
     is_first = np.zeros(len(changes.rows), np.bool_)
     is_first[first_indices[first_indices < len(is_first)]] = True
     is_late = changes.is_any(ChangeOp.ADD_OLDER) & (
@@ -109,7 +109,7 @@ def _first(changes: SegmentChanges, is_add: Bools, valid: Bools) -> Int64s:
         | is_late
         | changes.is_any(ChangeOp.SET, ChangeOp.CLEAR)
     )
-    last_indices = changes.last(is_set)
+    last_indices = changes.last_indices(is_set)
     is_value = (last_indices >= 0) & valid_or_set(changes, valid)[last_indices]
     return changes.row_at(np.where(is_value, last_indices, -1))
 
@@ -141,7 +141,9 @@ def nearest_valid(column: pa.Array, changes: SegmentChanges, ends: Int64s, step:
     open_segments = open_segments[changes.lengths[open_segments] > SHALLOW]
     if len(open_segments):
         all_valid = valid[changes.rows]
-        valid_indices = changes.last(all_valid) if step < 0 else changes.first(all_valid)
+        valid_indices = (
+            changes.last_indices(all_valid) if step < 0 else changes.first_indices(all_valid)
+        )
         valid_indices = valid_indices[open_segments]
         has_value = (valid_indices >= 0) & (valid_indices < len(changes.rows))
         nearest[open_segments[has_value]] = changes.rows[valid_indices[has_value]]
@@ -196,7 +198,7 @@ def _extreme_values(
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(is_counted, values, neutral), changes.starts)
     is_extreme = is_counted & (values == np.repeat(extreme, changes.lengths))
-    last_indices = changes.last(is_extreme)
+    last_indices = changes.last_indices(is_extreme)
     return changes.row_at(last_indices)
 
 

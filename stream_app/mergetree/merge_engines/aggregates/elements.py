@@ -118,7 +118,7 @@ def fold_elements(
     is_counted = counted_changes(column, changes)
     is_retract = is_counted & changes.is_any(ChangeOp.RETRACT)
     is_add = is_counted & ~is_retract
-    first_adds, last_adds = changes.first(is_add), changes.last(is_add)
+    first_adds, last_adds = changes.first_indices(is_add), changes.last_indices(is_add)
     # Before the first value there is nothing to undo.
     is_retract &= changes.indices > np.repeat(first_adds, changes.lengths)
     is_counted = is_add | is_retract

@@ -115,7 +115,13 @@ def limited_update(
 def merge_maps_by_time(
     column: pa.Array, changes: SegmentChanges, aggregate: ColumnAggregate
 ) -> SegmentValues:
-    """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it."""
+    """Compute ``merge_map_with_keytime``: a newer value replaces a key's, and null removes it.
+
+    Three maps of a segment; a value is a text and its time::
+
+        changes  {a: (x, 1)}    {a: (y, 3), b: (z, 1)}    {a: (w, 2), b: null}
+        result   {a: (y, 3)}
+    """
     changes.refuse_retract("merge_map_with_keytime")
     nested, changes = _values_of(column, changes)
     keys, rows = nested.children
@@ -163,7 +169,16 @@ def _values_of(column: pa.Array, changes: SegmentChanges) -> tuple[NestedColumn,
 def _in_rounds(
     nested: NestedColumn, changes: SegmentChanges, add: CombineElements, retract: CombineElements
 ) -> SegmentValues:
-    """Fold the changes of all segments, one change of each segment a round."""
+    """Fold the changes of all segments, one change of each segment a round.
+
+    Two segments, of which the second ends after one round::
+
+        starts   [0, 2]
+        changes  [[a], [b, c], [d]]
+        round 1  [a], [d]
+        round 2  [a, b, c]
+        result   [[a, b, c], [d]]
+    """
     is_counted, count = counted_changes(nested.column, changes), len(changes.starts)
     ops = np.zeros(len(changes.rows), np.int8) if changes.ops is None else changes.ops
     present = SegmentElements(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -204,12 +204,12 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
     Args:
         keys: six bytes each, ascending; a key's index is that of its container.
     """
-    first, last = keys[span[0]], keys[span[-1]]
+    first_key, last_key = keys[span[0]], keys[span[-1]]
     if len(span) == 1:
-        yield struct.pack("<BHB", _LEAF, 0, 0) + first + struct.pack("<q", span[0])
+        yield struct.pack("<BHB", _LEAF, 0, 0) + first_key + struct.pack("<q", span[0])
         return
     fork = depth
-    while first[fork] == last[fork]:
+    while first_key[fork] == last_key[fork]:
         fork += 1
     children: dict[int, list[int]] = {}
     for index in span:
@@ -217,7 +217,7 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
     form = next(
         number for number, (children_max, _) in enumerate(_NODES) if len(children) <= children_max
     )
-    prefix = first[depth:fork]
+    prefix = first_key[depth:fork]
     yield struct.pack("<BHB", form, len(children), len(prefix)) + prefix
     yield _node_body(form, list(children))
     for indices in children.values():

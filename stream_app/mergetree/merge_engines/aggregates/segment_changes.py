@@ -151,13 +151,13 @@ class SegmentChanges(Segments):
             return ChangeOp.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
 
-    def last(self, is_chosen: Bools) -> Int64s:
+    def last_indices(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's last chosen change, else -1: int64 [segments]."""
         # A running maximum takes a third of a `reduceat`'s time. It may be before the segment.
         so_far = np.maximum.accumulate(np.where(is_chosen, self.indices, -1))[self.ends]
         return np.where(so_far < self.starts, -1, so_far)
 
-    def first(self, is_chosen: Bools) -> Int64s:
+    def first_indices(self, is_chosen: Bools) -> Int64s:
         """Return the index of each segment's first chosen change, else the number of changes."""
         count = len(self.rows)
         chosen_indices = np.where(is_chosen, self.indices, count)
@@ -200,7 +200,7 @@ class SegmentChanges(Segments):
         """The row of each segment's newest value, null or not; -1 if it was undone."""
         if self.ops is None:
             return self.newest_rows
-        last_indices = self.last(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
+        last_indices = self.last_indices(~self.is_any(ChangeOp.ADD_OLDER, ChangeOp.SKIP))
         is_value = self.is_any(ChangeOp.ADD, ChangeOp.SET)[last_indices] & (last_indices >= 0)
         return self.row_at(np.where(is_value, last_indices, -1))
 
@@ -208,7 +208,7 @@ class SegmentChanges(Segments):
         """Return the mask of changes since the last restart, which still count: bool [changes]."""
         if not self.has(ChangeOp.SET, ChangeOp.CLEAR):
             return np.ones(len(self.rows), np.bool_)
-        restarts = self.last(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
+        restarts = self.last_indices(self.is_any(ChangeOp.SET, ChangeOp.CLEAR))
         return self.indices >= np.repeat(restarts, self.lengths)
 
     def without_retracts(self) -> SegmentChanges:

@@ -36,6 +36,9 @@ _QUOTIENT_FACTOR = 10**130
 """A factor that makes every finite quotient of two 38-digit numbers whole."""
 Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
+_NEUTRAL = -0.0
+"""A neutral summand, which leaves each number unchanged; 0.0 would turn -0.0 into 0.0."""
+_Values = npt.NDArray[Any]
 
 
 def _limbs(column: pa.Array) -> Int64s:
@@ -112,11 +115,6 @@ def quotient(dividend: Integers, divisor: Integers, scale: int) -> Integers:
 def _round(numerator: Integers, denominator: Any) -> Integers:
     magnitude: Integers = (2 * np.abs(numerator) + denominator) // (2 * denominator)
     return np.where(numerator < 0, -magnitude, magnitude)
-
-
-_NEUTRAL = -0.0
-"""A neutral summand, which leaves each number unchanged; 0.0 would turn -0.0 into 0.0."""
-_Values = npt.NDArray[Any]
 
 
 def sum_values(column: pa.Array, changes: SegmentChanges, _: ColumnAggregate) -> pa.Array:

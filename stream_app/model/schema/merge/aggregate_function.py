@@ -21,6 +21,7 @@ from stream_app.model.schema.data_type import (
 
 _ALL = frozenset(TypeRoot)
 _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
+_ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,6 @@ _FIRST = FunctionTraits()
 _ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN, TypeRoot.BLOB})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
-_ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
 _SUMS = FunctionTraits(roots=_NUMBERS, takes_retracts=True, counts_repeats=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {

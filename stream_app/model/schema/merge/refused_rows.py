@@ -27,6 +27,10 @@ from stream_app.model.schema.merge.merge_rules import (
 )
 from stream_app.model.traits.merge_engine import traits_of
 
+_NULLING_FUNCTIONS = frozenset({LAST_VALUE, LAST_NON_NULL})
+"""The functions that undo a row by setting its column to null."""
+RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRows:
@@ -55,9 +59,6 @@ class RetractNotice:
     fix: str
 
 
-_NULLING_FUNCTIONS = frozenset({LAST_VALUE, LAST_NON_NULL})
-"""The functions that undo a row by setting its column to null."""
-RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
 OF_FIRST_ROW = RefusedRows(
     kinds=RETRACTS,
     problem="merge-engine = first-row cannot take a row of kind -U or -D",

@@ -116,12 +116,12 @@ class AppendCompactCoordinator:
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Plan again: the planner finds added files in the snapshot."""
-        if any(change.added for change in changes):
+        if any(change.added_files for change in changes):
             self.planner_runner.request_round()
 
     def trigger(self, *, expects_no_flush: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Begin the planned tasks, and plan again if there are new snapshots."""
-        self.planner_runner.set_last_snapshot(None)
+        self.planner_runner.limit_snapshots(None)
         return self._begin_tasks()
 
     def _begin_tasks(self) -> int:
@@ -139,7 +139,7 @@ class AppendCompactCoordinator:
         """Begin compactions as `trigger` does, but only of files up to a snapshot."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error(self.table.location)
-        self.planner_runner.set_last_snapshot(bounds.last_snapshot)
+        self.planner_runner.limit_snapshots(bounds.last_snapshot_id)
         self._begin_tasks()
         return set()
 
@@ -269,7 +269,7 @@ class AppendCompactCoordinator:
 
 
 def _first_file_name(change: BucketChange) -> str:
-    return change.removed[0].file_name
+    return change.removed_files[0].file_name
 
 
 @dataclass(slots=True)

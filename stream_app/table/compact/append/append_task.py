@@ -84,7 +84,7 @@ def compact_append(table: FileStoreTable, request: CompactRequest) -> BucketChan
     try:
         for batch in rows:
             writer.write(batch)
-        return request.change(removed=files, added=writer.close())
+        return request.change(removed_files=files, added_files=writer.close())
     except BaseException:
         writer.abort()
         raise

@@ -94,7 +94,7 @@ class NeighbourPicker:
 
     def note_applied(self, _levels: Levels, _unit: CompactUnit, change: BucketChange, /) -> None:
         """Put the last new file back into the queue if it is small."""
-        for last_file in change.added[-1:]:
+        for last_file in change.added_files[-1:]:
             if last_file.file_size < self.schema.compaction_file_size:
                 self.note_new(last_file)
 

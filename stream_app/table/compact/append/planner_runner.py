@@ -43,7 +43,7 @@ class PlannerRunner:
         self._starts_anew |= starts_anew
         self.is_due = not self._table.options[WRITE_ONLY]
 
-    def set_last_snapshot(self, last_id: int | None) -> None:
+    def limit_snapshots(self, last_id: int | None) -> None:
         """Set the last snapshot to read; None removes the limit and requests a round."""
         if last_id is None and self._last_id is not None:
             self.request_round()

@@ -132,7 +132,7 @@ class BucketCoordinator:
         changes = list(changes)
         row_count = 0
         for change in changes:
-            for file in change.added:
+            for file in change.added_files:
                 self._managers[change.bucket_id].add_new_file(file, change.total_buckets)
                 row_count += file.row_count
         if self._policy is not None:

@@ -14,18 +14,17 @@ from stream_app.mergetree.packed_metadata import pack_metadata, unpack_metadata
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.files.data_file_meta import DataFileMeta
 
+_BUCKETS_MAX = 20_000
+"""Bounds the search for buckets to drop, which each call of `IdleBuckets.keep` repeats."""
+_BYTES_MAX = 256 << 20
+"""Packed files of two million files, a small part of a driver's memory."""
+
 
 class LiveBucket(NamedTuple):
     """The live files of a bucket, and the partition's bucket count if a file records it."""
 
     total_buckets: int | None
     files: tuple[DataFileMeta, ...]
-
-
-_BUCKETS_MAX = 20_000
-"""Bounds the search for buckets to drop, which each call of `IdleBuckets.keep` repeats."""
-_BYTES_MAX = 256 << 20
-"""Packed files of two million files, a small part of a driver's memory."""
 
 
 @dataclass(slots=True)

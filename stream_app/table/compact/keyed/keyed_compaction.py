@@ -106,8 +106,8 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
             name: DeletionVector.of_positions(np.concatenate(positions), bitmap64=has_64_bits)
             for name, positions in higher_level_lookup.positions_read.items()
         }
-        removed_names = {file.file_name for file in change.removed}
-        removed_names -= {file.file_name for file in change.added}
+        removed_names = {file.file_name for file in change.removed_files}
+        removed_names -= {file.file_name for file in change.added_files}
         changes = index_changes(
             table,
             live_entries,

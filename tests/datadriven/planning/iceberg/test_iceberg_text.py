@@ -132,7 +132,7 @@ def visible(case: Case) -> str:
     levels = levels_of(case)
     entries = map(entry_of, case.input_lines)
     changes = visible_changes(entries, levels, lambda entry: entry.file.file_name)
-    lines = ("added", *sorted(changes.added)), ("removed", *sorted(changes.removed))
+    lines = ("added", *sorted(changes.added_entries)), ("removed", *sorted(changes.removed_paths))
     return "\n".join(map(" ".join, lines))
 
 

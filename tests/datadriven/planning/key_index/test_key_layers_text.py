@@ -27,8 +27,8 @@ def _chain(case: Case) -> str:
     layers = {}
     for line in case.input_lines:
         name, rows = line.split()
-        begin, end = name.split("-")
-        layers[LayerSpan(None if begin == "all" else _version(begin), _version(end), int(rows))] = (
+        start, end = name.split("-")
+        layers[LayerSpan(None if start == "all" else _version(start), _version(end), int(rows))] = (
             name
         )
     chained = newest_chain(layers, [_version(case.args["at"])])

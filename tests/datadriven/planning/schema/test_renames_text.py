@@ -47,8 +47,8 @@ def _shown(statement: Statement) -> str:
     match statement:
         case AlterTable():
             parts = [f"{old} → {new}" for old, new in statement.renames]
-            parts += [f"+{name}" for name in statement.added]
-            parts += [f"-{name}" for name in statement.dropped]
+            parts += [f"+{name}" for name in statement.added_columns]
+            parts += [f"-{name}" for name in statement.dropped_columns]
             if statement.new_name is not None:
                 parts.append(f"is {_name(statement.new_name)}")
             return f"alter {_name(statement.table)}: {', '.join(parts) or 'nothing'}"

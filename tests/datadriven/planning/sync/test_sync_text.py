@@ -18,9 +18,9 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.source.origin import Origin, ghost_of
 from stream_app.model.source.source_table import SourceColumn, SourceTable
-from stream_app.planning.sync.column_remarks import shard_differences
 from stream_app.planning.sync.named_tables import unreachable_reason
 from stream_app.planning.sync.new_tables import NewTable, TableRules, TableSettings, new_table
+from stream_app.planning.sync.shard_differences import shard_differences
 from stream_app.planning.sync.table_share import TableShare
 from stream_app.planning.sync.target_tables import (
     GhostTable,

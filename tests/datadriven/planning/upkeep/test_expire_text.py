@@ -71,7 +71,7 @@ def _range(case: Case) -> str:
         )
     times = f" (asked for the times of {len(timed_ids)})" if "time" in fields else ""
     going = (
-        "nothing" if dropped_range.is_empty else f"{dropped_range.begin} to {dropped_range.end - 1}"
+        "nothing" if dropped_range.is_empty else f"{dropped_range.start} to {dropped_range.end - 1}"
     )
     return f"{going}: {dropped_range.kept_by}{times}"
 
@@ -87,9 +87,9 @@ def _dropped(case: Case) -> str:
 
 def _tags(case: Case) -> str:
     tagged = _numbers(case.args["tags"])
-    begin, end = int(case.args["begin"]), int(case.args["end"])
-    befores = [f"{n}: {latest_tag_before(tagged, n) or '-'}" for n in range(begin + 1, end + 1)]
-    shared = " ".join(map(str, tags_of_range(tagged, begin, end))) or "none"
+    start, end = int(case.args["start"]), int(case.args["end"])
+    befores = [f"{n}: {latest_tag_before(tagged, n) or '-'}" for n in range(start + 1, end + 1)]
+    shared = " ".join(map(str, tags_of_range(tagged, start, end))) or "none"
     return f"decide over files of {', '.join(befores)}\nshare metadata: {shared}"
 
 

@@ -80,25 +80,25 @@ def _tags_and_times(case: Case) -> tuple[list[Tag], list[SnapshotTime]]:
 
 def _due(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
-    begin, next_begin = first_snapshot(rules, tags)
-    due = due_tags(rules, next_begin, [s for s in snapshots if s.snapshot_id >= begin])
+    start, next_start = first_snapshot(rules, tags)
+    due = due_tags(rules, next_start, [s for s in snapshots if s.snapshot_id >= start])
     lines = [f"snapshot {tag.snapshot_id}: {tag.name}" for tag in due]
     return "\n".join(lines) or "none"
 
 
 def _lacks(case: Case) -> str:
     rules, (tags, snapshots) = _rules(case), _tags_and_times(case)
-    begin, next_begin = first_snapshot(rules, tags)
-    latest_snapshot = next((s for s in reversed(snapshots) if s.snapshot_id >= begin), None)
-    now, due = _millis(case.args["now"]), due_ms(rules, next_begin)
-    is_lacking = lacks_snapshot(rules, next_begin, latest_snapshot, now)
+    start, next_start = first_snapshot(rules, tags)
+    latest_snapshot = next((s for s in reversed(snapshots) if s.snapshot_id >= start), None)
+    now, due = _millis(case.args["now"]), due_ms(rules, next_start)
+    is_lacking = lacks_snapshot(rules, next_start, latest_snapshot, now)
     is_over = due is not None and due <= now
     return f"{'yes' if is_lacking else 'no'}, due {'since' if is_over else 'at'} {_time(due)}"
 
 
 def _names(case: Case) -> str:
     period_rule = _period_rule(case)
-    return "\n".join(f"{line}: {_time(period_rule.begin_ms(line))}" for line in case.input_lines)
+    return "\n".join(f"{line}: {_time(period_rule.start_ms(line))}" for line in case.input_lines)
 
 
 def _over(case: Case) -> str:

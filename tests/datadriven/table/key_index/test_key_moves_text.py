@@ -27,22 +27,23 @@ def _place(case: Case) -> str:
     moves = place_changes(
         KeyChanges(
             key_numbers=np.array([keys.index(key) for _, key, _ in changes]),
-            partition=np.array([PARTITIONS.index(name) for _, _, name in changes]),
-            adds=np.array([kind.startswith("+") for kind in kinds]),
-            ends=np.array([kind in ending.get(case.args["existing"], ()) for kind in kinds]),
-            before=np.array([PARTITIONS.find(case.args.get(key, "none")) for key in keys]),
+            partitions=np.array([PARTITIONS.index(name) for _, _, name in changes]),
+            is_removal=np.array([kind in ending.get(case.args["existing"], ()) for kind in kinds]),
+            partitions_before=np.array(
+                [PARTITIONS.find(case.args.get(key, "none")) for key in keys]
+            ),
         ),
         existing,
     )
     lines = [
         f"{'-D' if deletes else kinds[source]} {changes[source][1]} in {PARTITIONS[partition]}"
         for source, partition, deletes in zip(
-            moves.change_numbers, moves.partition, moves.deletes_older, strict=True
+            moves.change_numbers, moves.partitions, moves.deletes_older, strict=True
         )
     ]
     after = (
         f"{key} nowhere" if where == NOWHERE else f"{key} in {PARTITIONS[where]}"
-        for key, where in zip(keys, moves.after, strict=True)
+        for key, where in zip(keys, moves.partitions_after, strict=True)
     )
     return "\n".join([*lines, "then " + ", ".join(after)])
 

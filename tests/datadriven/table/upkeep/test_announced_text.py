@@ -39,7 +39,7 @@ def _expiry(line: str) -> ExpiryAnnouncement:
     fields = _words(line)
     tagged = fields.get("tagged", "")
     return ExpiryAnnouncement(
-        begin=int(fields["from"]),
+        start=int(fields["from"]),
         end=int(fields["to"]),
         end_list=fields.get("at", fields["to"]),
         tagged_ids=frozenset(map(int, tagged.split(",") if tagged else [])),
@@ -60,7 +60,7 @@ def _expiry_states(case: Case) -> str:
     ]
     expiring = [str(number) for number in range(first, latest + 1) if is_expiring(number, applying)]
     finished = [
-        f"{announcement.begin}-{announcement.end - 1}"
+        f"{announcement.start}-{announcement.end - 1}"
         for announcement in announced
         if expiry_is_over(announcement, end_list(announcement), first)
     ]
@@ -97,7 +97,7 @@ def _rollback_states(case: Case) -> str:
     expiry = blocking_expiry(target, expiries, applying, newest)
     obstacle = f"nothing is in the way to {target}"
     if expiry:
-        obstacle = f"in the way to {target}: expiry {expiry.begin}-{expiry.end - 1}"
+        obstacle = f"in the way to {target}: expiry {expiry.start}-{expiry.end - 1}"
     return f"{' '.join(rollbacks) or 'no rollback'}; {obstacle}"
 
 

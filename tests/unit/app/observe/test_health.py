@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 from prometheus_client import CollectorRegistry
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.endpoint import serving_metrics
 from stream_app.app.observe.metrics.health import JobHealth, SourceState, staleness_problems
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.epochs.rounds.table_listener import EpochReport
@@ -34,7 +34,7 @@ def test_health_says_why_it_fails() -> None:
         except HTTPError as error:
             return error.code, error.read().decode()
 
-    with serving(CollectorRegistry(), port, health):
+    with serving_metrics(CollectorRegistry(), port, health):
         assert answers("/healthz") == (200, "ok\n")
         assert answers("/readyz") == (503, "the job is starting\n")
         health.note_heartbeat(True)
@@ -54,14 +54,14 @@ def test_health_says_why_it_fails() -> None:
         health.note_heartbeat(False)
         clock.sleep(1000)
         assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
-    with serving(CollectorRegistry(), port):
+    with serving_metrics(CollectorRegistry(), port):
         assert "# " not in answers("/healthz")[1]
 
 
 def test_a_client_that_ends_its_side_gets_the_answer() -> None:
     port = a_free_port()
     with (
-        serving(CollectorRegistry(), port),
+        serving_metrics(CollectorRegistry(), port),
         socket.create_connection(("127.0.0.1", port), timeout=60) as probe,
     ):
         probe.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")

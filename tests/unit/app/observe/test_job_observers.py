@@ -23,7 +23,7 @@ from tests.support.jobs.ingest_process import a_free_port, job_conf
 from tests.support.servers.http_receiver import HttpReceiver
 from tests.support.tables.small_table import StandingClock
 
-HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
+HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None)
 ASIDE = QuarantineReport(file="f", first_text="", reasons={"value": 2})
 
 

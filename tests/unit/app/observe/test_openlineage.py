@@ -13,7 +13,7 @@ import pytest
 from stream_app.app.config.job_tables.single_table import SingleTable
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.source_config import SourceConfig, SourceKind
-from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
+from stream_app.app.config.stream_config import ENVIRONMENT_ADDRESS, StreamConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.observe.channels.openlineage import PAUSE_S, dataset_name
 from stream_app.app.observe.job_observers import JobObservers, job_observers
@@ -187,7 +187,7 @@ def test_the_service_may_come_from_the_client_s_variables(
     receiver: HttpReceiver, job: TableJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", receiver.url)
-    run(ENVIRONMENT, job)
+    run(ENVIRONMENT_ADDRESS, job)
     assert [event["eventType"] for event in events_of(receiver)][-1] == "COMPLETE"
 
 
@@ -196,7 +196,7 @@ def test_settings_that_the_client_refuses_are_an_error_with_the_key(
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "pigeon")
     with pytest.raises(UsageError) as refused:
-        run(ENVIRONMENT, job)
+        run(ENVIRONMENT_ADDRESS, job)
     assert "stream.openlineage-url" in str(refused.value)
 
 

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from stream_app import __version__
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.collectors import TablesCollector, compaction_numbers
-from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.endpoint import serving_metrics
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
@@ -47,7 +47,7 @@ REPORT = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.8125,
 )  # fmt: skip
-HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
+HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None)
 COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
@@ -327,7 +327,7 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     metrics, port = JobMetrics("db.t"), a_free_port()
     threads = set(threading.enumerate())
     url = f"http://127.0.0.1:{port}/metrics"
-    with serving(metrics.registry, port):
+    with serving_metrics(metrics.registry, port):
         with urllib.request.urlopen(url, timeout=60) as answer:
             assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
         for mistyped in ("", "/", "/metrics/", "/ready", "/readyz/"):
@@ -336,7 +336,7 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     with pytest.raises(URLError, match="refused"):
         urllib.request.urlopen(url, timeout=60)
     assert set(threading.enumerate()) <= threads
-    with serving(metrics.registry, None):
+    with serving_metrics(metrics.registry, None):
         assert set(threading.enumerate()) <= threads
 
 
@@ -345,7 +345,7 @@ def test_numbers_that_cannot_be_read_are_in_the_log_once(caplog: pytest.LogCaptu
         raise RuntimeError("no numbers")
 
     metrics, port = JobMetrics("db.t"), a_free_port()
-    with serving(metrics.registry, port):
+    with serving_metrics(metrics.registry, port):
         metrics.compactions.add("db.t", broken)
         for _ in range(3):
             with pytest.raises(HTTPError, match="500"):
@@ -359,7 +359,7 @@ def test_a_port_that_is_taken() -> None:
         taken_port.bind(("0.0.0.0", 0))
         taken_port.listen()
         port = taken_port.getsockname()[1]
-        with pytest.raises(UsageError) as raised, serving(CollectorRegistry(), port):
+        with pytest.raises(UsageError) as raised, serving_metrics(CollectorRegistry(), port):
             raise AssertionError("it must not be served")
     problem = f"the metrics port {port} cannot be opened: Address already in use"
     assert (raised.value.problem, "choose another" in raised.value.fix) == (problem, True)

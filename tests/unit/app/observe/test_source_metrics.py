@@ -17,7 +17,7 @@ from stream_app.epochs.stream.running_stream import SourceProgress
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from tests.support.tables.small_table import StandingClock, small_table
 
-HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=70_000, retry_ms=None)
+HELD = HeldTable(since_epoch=7, start={}, reason="no", since_ms=70_000, retry_ms=None)
 WAITING = replace(HELD, tries=0)
 
 
@@ -154,8 +154,8 @@ def test_the_lag_of_a_table_is_that_of_its_topics() -> None:
     topics = {"orders": {"a", "b"}, "items": {"both"}, "parts": {"both"}, "quiet": set[str]()}
     assert table_lags(topics, behind, {}, {}) == {"orders": 12}, "nobody knows of quiet"
     ends = {"a": {"0": 100, "1": 50}, "b": {"0": 10}, "c": {"0": 1000}}
-    begins = {"orders": {"a": {"0": 90, "1": 50}, "c": {"0": 0}}}
-    assert table_lags(topics, behind, ends, begins)["orders"] == 12 + 10 + 0 + 10
+    starts = {"orders": {"a": {"0": 90, "1": 50}, "c": {"0": 0}}}
+    assert table_lags(topics, behind, ends, starts)["orders"] == 12 + 10 + 0 + 10
 
 
 def test_a_table_whose_topic_becomes_anothers_too_has_no_lag_of_its_own() -> None:

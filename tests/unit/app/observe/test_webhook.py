@@ -41,7 +41,7 @@ def a_webhook(receiver: HttpReceiver, secret: str | None = None) -> Webhook:
 
 
 def held(tries: int) -> HeldTable:
-    return HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None, tries=tries)
+    return HeldTable(since_epoch=7, start={}, reason="no", since_ms=1, retry_ms=None, tries=tries)
 
 
 def quarantine_report(**reasons: int) -> EpochReport:

@@ -89,9 +89,9 @@ class Bench:
         changes = append.write(rows) if rows.num_rows else []
         append.commit(changes, {SOURCE_END_PROPERTY: json.dumps({"t": {"0": len(self.changes)}})})
 
-    def read(self, where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(self, where: KafkaPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
         assert where == ("t", 0)
-        for offset in range(begin, end, 2):
+        for offset in range(start, end, 2):
             yield self.batch().slice(offset, min(2, end - offset))
 
     def replay(self, choice: RecordChoice = EVERYTHING, *, dry_run: bool = False) -> ReplayOutcome:
@@ -172,8 +172,8 @@ def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...
     bench = Bench(tmp_path, [(1, "a"), (2, "b"), (3, "c"), (4, "d")], keys=keys)
     bench.take({0, 3})
 
-    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        for batch in bench.read(where, begin, end):
+    def read(where: KafkaPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        for batch in bench.read(where, start, end):
             offsets = batch.column("offset").to_pylist()
             values = [
                 event("t") if offset == 2 else message(bench.changes[offset]) for offset in offsets
@@ -228,13 +228,13 @@ def test_rows_of_others_that_come_meanwhile_begin_the_replay_again(tmp_path: Pat
     read, calls = bench.read, []
 
     def read_while_the_job_commits(
-        where: KafkaPartition, begin: int, end: int
+        where: KafkaPartition, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         calls.append(end)
         if len(calls) == 1:
             bench.changes.append((1, "newer"))
             bench.take({0})
-        return read(where, begin, end)
+        return read(where, start, end)
 
     outcome = replace(bench.a_replay(), read=read_while_the_job_commits).run(
         EVERYTHING, dry_run=False
@@ -248,9 +248,9 @@ def test_a_job_that_commits_without_a_pause_is_given_way_to(tmp_path: Path) -> N
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
 
-    def read(where: KafkaPartition, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(where: KafkaPartition, start: int, end: int) -> Iterator[pa.RecordBatch]:
         bench.take({0})
-        return bench.read(where, begin, end)
+        return bench.read(where, start, end)
 
     with pytest.raises(CommitConflictError, match="others have written since snapshot"):
         replace(bench.a_replay(), read=read).run(EVERYTHING, dry_run=False)

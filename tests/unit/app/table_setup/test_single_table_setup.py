@@ -56,9 +56,9 @@ def table_of(config: AppConfig) -> FileStoreTable:
 
 def test_a_table_without_a_chosen_number_of_buckets_has_what_its_keys_need(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
-    left_open = conf(tmp_path, warehouse)
-    assert table_of(left_open).kind_traits is DYNAMIC_KEYED
-    assert "bucket" not in open_file_store_table(left_open.job_tables.location).schema.options
+    unset_config = conf(tmp_path, warehouse)
+    assert table_of(unset_config).kind_traits is DYNAMIC_KEYED
+    assert "bucket" not in open_file_store_table(unset_config.job_tables.location).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")
@@ -95,23 +95,23 @@ def test_the_table_alone_decides_how_rows_merge(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     key = "fields.v.aggregate-function"
     engine = "table.options.merge-engine=aggregation"
-    first, silent, other = (
+    max_config, unset_config, min_config = (
         conf(tmp_path, warehouse, engine, *more)
         for more in ([f"table.options.{key}=max"], [], [f"table.options.{key}=min"])
     )
-    job = table_of(first)
-    job_without = table_of(silent)
-    assert job_without.schema.merge_rules.aggregates["v"].function == "max"
+    max_table = table_of(max_config)
+    unset_table = table_of(unset_config)
+    assert unset_table.schema.merge_rules.aggregates["v"].function == "max"
     with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as raised:
-        table_of(other)
+        table_of(min_config)
     assert raised.value.fix is not None
     advised = shlex.split(raised.value.fix.rpartition("stream-app ")[2])
     assert main(advised) == 0
-    assert table_of(other).schema.merge_rules.aggregates["v"].function == "min"
+    assert table_of(min_config).schema.merge_rules.aggregates["v"].function == "min"
     # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
-    assert with_latest_schema(job_without).schema.merge_rules.aggregates["v"].function == "min"
+    assert with_latest_schema(unset_table).schema.merge_rules.aggregates["v"].function == "min"
     with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
-        with_latest_schema(job)
+        with_latest_schema(max_table)
 
 
 def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:
@@ -121,12 +121,12 @@ def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path)
     stored["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
     del stored["stream_app.digest"]
     schema.write_text(json.dumps(stored))
-    silent = conf(tmp_path, warehouse)
+    unset_config = conf(tmp_path, warehouse)
     with pytest.raises(UnsupportedTableError, match="10, is above"):
-        table_of(silent)
+        table_of(unset_config)
     fixed = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
     assert table_of(fixed).schema.options["snapshot.num-retained.min"] == "2"
-    for config, level in ((silent, Severity.PROBLEM), (fixed, Severity.OK)):
+    for config, level in ((unset_config, Severity.PROBLEM), (fixed, Severity.OK)):
         observations = examination_of(config, SystemClock()).observations()
         assert [
             observation.level for observation in observations if observation.part == "table"

@@ -19,7 +19,7 @@ from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.submit.ingest_main import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import serving_pages
 from stream_app.epochs.rounds.table_listener import EpochReport
 from stream_app.epochs.stages.decode_counts import DecodeCounts
 from stream_app.epochs.stages.epoch_seconds import EpochSeconds
@@ -114,7 +114,7 @@ def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
         shown_job(job.config), job.checkpoint, job.clock,
         ask_ends=lambda _: {"all": {"0": len(job.sent) + unread[0]}},
     )  # fmt: skip
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
         for events in ("/events/ods.orders", "/events"):
             with page.response(events) as answer:
@@ -245,7 +245,7 @@ def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
     site = JobSite(
         shown_job(job.config), job.checkpoint, job.clock, ask_ends=lambda tell: tell(why)
     )
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
         assert f"what is unread: {why}" in page.words("/"), "before there is a table"
         job.time_ms = job.clock.now_ms()
@@ -309,7 +309,7 @@ def test_a_quarantine_that_only_spark_reaches_is_not_called_empty(tmp_path: Path
     stream = replace(job.config.stream, quarantine="gs://lake/quarantine")
     config = replace(job.config, stream=stream)
     site = JobSite(shown_job(config), job.checkpoint, job.clock, ask_ends=lambda _: None)
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         words = Warehouse(tmp_path, address).words("/")
     assert "quarantine unknown not counted" in words
     assert "Not shown" not in words
@@ -359,7 +359,7 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     assert (catalog_options(further), file_io_options(further)) == (catalog, options)
     assert catalog_options({"STREAM_APP_CATALOG__TOKEN": "t"}) == {}
     site = JobSite(shown_job(config), job.checkpoint, job.clock, ask_ends=lambda _: None)
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         text = Warehouse(tmp_path, address).get("/settings")
     assert "http://store" in text
     assert "very-secret" not in text

@@ -17,7 +17,7 @@ from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.text.listing import age_text
 from stream_app.app.web.drawings.bar_charts import SNAPSHOTS_SHOWN, epoch_chart
-from stream_app.app.web.serving import answers_to, serving
+from stream_app.app.web.serving import answers_to, serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
@@ -228,7 +228,7 @@ def test_the_server_answers_to_addresses_and_known_names(host: str, is_answered:
 def test_secrets_are_on_no_page(tmp_path: Path) -> None:
     odd = "pass<w>ord & 'more'"
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock(), Secrets([odd]))
-    with serving(site, "127.0.0.1", 0) as address:
+    with serving_pages(site, "127.0.0.1", 0) as address:
         warehouse = Warehouse(tmp_path, address)
         warehouse.table(f"shop.{odd}").commit(("+I", {"k": 1, "v": odd}))
         path = f"/tables/{quote('shop.' + odd)}"

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import pytest
 
 from stream_app.app.text.listing import Listing
-from stream_app.app.web.pages import ENVIRONMENT, PageList, multiline_text, payload, short_times
+from stream_app.app.web.pages import (
+    PAGE_ENVIRONMENT,
+    PageList,
+    multiline_text,
+    payload,
+    short_times,
+)
 from stream_app.app.web.table_parts import QuarantinedKind
 from stream_app.quarantine.quarantine_folder import QuarantinedRecord
 
@@ -46,7 +52,7 @@ def test_a_text_keeps_its_lines_and_no_other_control(text: str, shown: str) -> N
 def macro(call: str, **values: object) -> str:
     """Return what a macro of the templates renders."""
 
-    return ENVIRONMENT.from_string(
+    return PAGE_ENVIRONMENT.from_string(
         f'{{% from "parts.html" import {call.split("(", maxsplit=1)[0]} %}}{{{{ {call} }}}}'
     ).render(**values)
 

@@ -13,7 +13,7 @@ from stream_app.app.observe.events.epoch_history import TableActivity
 from stream_app.app.web.drawings.bar_charts import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
-from stream_app.app.web.table_page import MatchingRows, rows_of, table_page
+from stream_app.app.web.table_page import MatchingRows, read_matching_rows, table_page
 from stream_app.app.web.table_parts import QUARANTINED_READ, quarantined_kinds
 from stream_app.fileio.store_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
@@ -207,10 +207,10 @@ def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None
     small.commit(*rows(*range(20)))
     orders = small.table
     turns = iter([True, True])  # the first file, and its rows
-    listed = rows_of(orders, None, 200, lambda: next(turns, False))
+    listed = read_matching_rows(orders, None, 200, lambda: next(turns, False))
     assert 0 < len(listed.rows) < 20
     assert listed.stopped_after == len(listed.rows)
-    listed = rows_of(orders, "v = 'none'", 200)
+    listed = read_matching_rows(orders, "v = 'none'", 200)
     assert (listed.columns, listed.rows, listed.stopped_after) == (["k", "v"], [], None)
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
     text = page(

@@ -63,7 +63,7 @@ def test_a_slice_of_many_texts_is_searched_as_by_a_regular_expression() -> None:
     ]
     texts = [b"".join(rng.choices(pieces, k=rng.randrange(9))) for _ in range(2000)]
     array = pa.array(texts, pa.binary())
-    for begin, count in [(0, 2000), (3, 500), (1999, 1), (5, 0)]:
-        expected = [expression.search(text) is not None for text in texts[begin : begin + count]]
-        assert may_be_misread(array.slice(begin, count), has_decimals=True).tolist() == expected
+    for start, count in [(0, 2000), (3, 500), (1999, 1), (5, 0)]:
+        expected = [expression.search(text) is not None for text in texts[start : start + count]]
+        assert may_be_misread(array.slice(start, count), has_decimals=True).tolist() == expected
     assert any(map(expression.search, texts))

@@ -68,7 +68,7 @@ def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
     columns = [rows.column(name).to_pylist() for name in ("id", "w")]
     values = comparable(rows.column("v"))
     for position, *row in zip(
-        decoded.changes.message_index.tolist(), *columns, values, strict=True
+        decoded.changes.message_indices.tolist(), *columns, values, strict=True
     ):
         outcomes[position] = (*outcomes.get(position, ()), tuple(row))
     reasons = reasons_of(decoded)

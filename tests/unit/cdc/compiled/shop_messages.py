@@ -115,23 +115,23 @@ def flat_message(rng: random.Random, odd: float) -> str:
 def mutated(value: bytes, rng: random.Random) -> bytes:
     """The message with bytes changed, lost, doubled or put in."""
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        begin, end = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
+        start, end = sorted((rng.randrange(len(value) + 1), rng.randrange(len(value) + 1)))
         match rng.randrange(7):
             case 0:
-                value = value[:begin] + bytes([rng.randrange(256)]) + value[begin + 1 :]
+                value = value[:start] + bytes([rng.randrange(256)]) + value[start + 1 :]
             case 1:
-                value = value[:begin] + value[begin + 1 :]
+                value = value[:start] + value[start + 1 :]
             case 2:
                 value = (
-                    value[:begin] + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
+                    value[:start] + rng.choice(b'{}[]":,\\0129eE-.x \n\x80\xc3\xe2\xf0').to_bytes()
                 )
-                value += b"" if begin == len(value) else value[begin:]
+                value += b"" if start == len(value) else value[start:]
             case 3:
-                value = value[:begin]
+                value = value[:start]
             case 4:
-                value = value[:begin] + value[end:]
+                value = value[:start] + value[end:]
             case 5:
-                value = value[:end] + value[begin:]
+                value = value[:end] + value[start:]
             case _:
-                value = value[:begin] + value[begin:end][::-1] + value[end:]
+                value = value[:start] + value[start:end][::-1] + value[end:]
     return value or b"x"

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from stream_app.cdc.computed.column_definition import parse_definition
 from stream_app.cdc.computed.column_functions import (
-    FUNCTIONS,
-    STRING,
+    COLUMN_FUNCTIONS,
     AppliedFunction,
     applied_function,
 )
@@ -27,7 +26,7 @@ from stream_app.cdc.debezium.debezium_origins import change_times
 from stream_app.cdc.pipeline_steps.change_filter import KnownColumns, filter_changes
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import VARIANT, DataType, parse_data_type
+from stream_app.model.schema.data_type import STRING, VARIANT, DataType, parse_data_type
 from tests.support.messages.debezium_messages import captured, fixture_lines, messages
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
@@ -140,16 +139,16 @@ def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
 
 @given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))
 def test_substring_returns_characters_of_a_text(
-    values: list[Any], begin: int, more: int | None
+    values: list[Any], start: int, more: int | None
 ) -> None:
-    end = None if more is None else begin + more
+    end = None if more is None else start + more
 
     def model(text: str) -> str:
-        if len(text) < (begin if end is None else end):
+        if len(text) < (start if end is None else end):
             raise ValueError
-        return text[begin:end]
+        return text[start:end]
 
-    call = f"substring(c, {begin})" if end is None else f"substring(c, {begin}, {end})"
+    call = f"substring(c, {start})" if end is None else f"substring(c, {start}, {end})"
     assert outcomes(call, STRING, values) == of_each(values, model)
 
 
@@ -168,7 +167,7 @@ def test_upper_and_lower(values: list[Any]) -> None:
     assert outcomes("lower(c)", STRING, values) == of_each(values, str.lower)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", COLUMN_FUNCTIONS)
 def test_each_function_goes_to_the_tasks(name: str) -> None:
     arguments = {
         "cast": "1, INT", "now": "", "date_format": "c, yyyy", "substring": "c, 1",

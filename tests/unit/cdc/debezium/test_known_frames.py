@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.debezium.decoding.known_frames import KnownFrames, frame_of, texts_of
+from stream_app.cdc.debezium.decoding.known_frames import KnownFrames, frame_of, known_texts
 from tests.support.messages.debezium_messages import (
     a_format,
     captured,
@@ -60,7 +60,7 @@ def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     assert [json.loads(image) for image in framed.images.to_pylist()] == images
     assert bytes(framed.ops).decode() == "".join(document["op"] for document in documents)
     for name in ("connector", "db", "schema", "table"):
-        assert texts_of(framed.frames, framed.codes, name).to_pylist() == [
+        assert known_texts(framed.frames, framed.codes, name).to_pylist() == [
             document["source"].get(name) for document in documents
         ]
     assert [json.loads(f"[{both.decode().replace('}{', '},{')}]") for both in

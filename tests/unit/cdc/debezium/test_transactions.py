@@ -75,7 +75,7 @@ def test_markers_have_the_commit_and_the_counts_of_each_table() -> None:
     assert kinds(transactions) == ["BEGIN", "END"] * 14
     assert transactions.names.to_pylist()[4:6] == ["863", "863"], "their LSNs differ"
     end_markers = transactions.end_markers
-    assert end_markers.message_index.tolist() == list(range(1, 28, 2))
+    assert end_markers.message_indices.tolist() == list(range(1, 28, 2))
     assert end_markers.ids.to_pylist()[2] == "863:26828680"
     assert end_markers.times.tolist()[2] == 1795402470999
     assert end_markers.tables.to_pylist()[:3] == ["shop.done", "shop.done", "shop.typed"]
@@ -113,7 +113,7 @@ def test_bytes_of_strangers_belong_to_nothing() -> None:
         b'{"status":"END","id":"5","data_collections":7}', b"{" * 5000,
     )  # fmt: skip
     assert kinds(transactions) == ["NONE"] * len(transactions.kinds)
-    assert not len(transactions.end_markers.message_index)
+    assert not len(transactions.end_markers.message_indices)
 
 
 def test_a_change_whose_block_is_null_is_unmarked() -> None:

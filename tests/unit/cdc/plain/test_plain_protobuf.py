@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.plain.protobuf_values import protobuf_document
 from stream_app.cdc.schema_registry_port import RegisteredSchema
-from stream_app.cdc.wire.protobuf.protobuf_fields import connect_field, fields_of
+from stream_app.cdc.wire.protobuf.protobuf_fields import protobuf_connect_field, protobuf_fields_of
 from stream_app.cdc.wire.protobuf.protobuf_schemas import message_class
 from tests.support.brokers.schema_registry import Registry, schema_registry
 from tests.support.messages.avro_events import batch
@@ -223,6 +223,7 @@ def test_a_field_with_a_default_has_its_own_type(registry: Registry) -> None:
     )
     message_type = message_class(One(schema), schema.number, [0])
     types = {
-        field.name: connect_field(field).literal for field in fields_of(message_type.DESCRIPTOR)
+        field.name: protobuf_connect_field(field).literal
+        for field in protobuf_fields_of(message_type.DESCRIPTOR)
     }
     assert types["seven"] == "int64"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind
-from stream_app.cdc.rows.images import ImageRows, Images, RowRules, rows_of
+from stream_app.cdc.rows.images import ImageRows, Images, RowRules, rows_of_images
 from stream_app.cdc.rows.record_images import RecordImages, rows_of_records
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.row_kind import RowKind
@@ -54,10 +54,10 @@ def decoded(
         before=columns(1),
         after=columns(2),
         suspects=np.array([index in suspects for index in range(len(records))]),
-        tables=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
+        table_names=[pa.array([name] * len(records)) for name in ("shop", "public", "orders")],
     )
     before = images.suspects.copy()
-    image_rows = rows_of(images, READINGS, a_rule(**more))
+    image_rows = rows_of_images(images, READINGS, a_rule(**more))
     assert (images.suspects == before).all(), "images are never changed"
     return image_rows
 
@@ -65,7 +65,7 @@ def decoded(
 def listed(rows: ImageRows) -> list[tuple[object, ...]]:
     kinds, *columns = (column.to_pylist() for column in rows.rows.columns)
     short = [RowKind(kind).short for kind in kinds]
-    return list(zip(rows.record_index.tolist(), short, *columns, strict=True))
+    return list(zip(rows.record_indices.tolist(), short, *columns, strict=True))
 
 
 CHANGES: tuple[tuple[str, Row, Row], ...] = (
@@ -113,5 +113,5 @@ def test_records_read_one_by_one_give_the_same_rows() -> None:
     rows = rows_of_records([*records, odd], READINGS, a_rule())
     expected = decoded(*CHANGES)
     assert rows.rows.equals(expected.rows)
-    assert rows.record_index.tolist() == expected.record_index.tolist()
+    assert rows.record_indices.tolist() == expected.record_indices.tolist()
     assert rows.reasons == {4: "column 'v' (TINYINT): 1000 is out of range"}

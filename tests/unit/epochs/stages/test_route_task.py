@@ -139,10 +139,10 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
         step = draw(st.integers(1, 30))
         tasks += [
             [
-                batch_of(topic_messages[begin : min(begin + step, stop)])
-                for begin in range(start, stop, step)
+                batch_of(topic_messages[batch_start : min(batch_start + step, end)])
+                for batch_start in range(start, end, step)
             ]
-            for start, stop in itertools.pairwise(cuts)
+            for start, end in itertools.pairwise(cuts)
         ]
     return draw(st.permutations(tasks)), messages
 
@@ -186,16 +186,16 @@ def test_a_source_without_order_is_refused(offsets: list[list[int]]) -> None:
 
 
 def test_small_blocks_are_gathered_and_large_ones_are_not() -> None:
-    begins = range(0, 5000, 500)
+    starts = range(0, 5000, 500)
     batches = [
-        batch_of(a_message(offset, key=offset) for offset in range(begin, begin + 500))
-        for begin in begins
+        batch_of(a_message(offset, key=offset) for offset in range(start, start + 500))
+        for start in starts
     ]
     gathered = change_blocks(blocks_of(a_plan(), batches))
     assert len(gathered) == 12, "3 partitions of 4 buckets, one block each"
     cut = change_blocks(blocks_of(a_plan(block_bytes=1), batches))
     assert len(cut) == 120, "one in each batch"
-    assert {block["first_offset"] for block in cut} == set(begins)
+    assert {block["first_offset"] for block in cut} == set(starts)
     schema = a_schema("k BIGINT, p STRING, wide STRING")
     large = [
         batch_of([("t", 0, offset, {"k": 1, "p": "a", "wide": "x" * 1_500_000})])

@@ -31,17 +31,17 @@ def test_a_null_row_may_have_fields_that_are_not_null() -> None:
     assert [rows.field(number).null_count for number in range(2)] == [0, 0]
 
 
-@pytest.mark.parametrize("begin", [0, 1, 2])
-def test_slices_of_deep_values_keep_them(begin: int) -> None:
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_slices_of_deep_values_keep_them(start: int) -> None:
     rows = rows_with_hidden_nulls()
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), rows)
     outer = pa.StructArray.from_arrays(
         [lists], fields=[pa.field("l", lists.type)], mask=pa.array([False, True, False])
     )
     kind = pa.struct([pa.field("l", pa.list_(pa.field("e", STRICT)), nullable=False)])
-    expected = [{"l": [None]}, None, {"l": [{"n": 7, "s": "x"}, {"n": 8, "s": "y"}]}][begin:]
-    assert cast_with_members(outer.slice(begin), kind).to_pylist() == expected
-    compact = with_hidden_nulls(outer.slice(begin))
+    expected = [{"l": [None]}, None, {"l": [{"n": 7, "s": "x"}, {"n": 8, "s": "y"}]}][start:]
+    assert cast_with_members(outer.slice(start), kind).to_pylist() == expected
+    compact = with_hidden_nulls(outer.slice(start))
     assert compact.to_pylist() == expected
     assert compact.offset == 0
 

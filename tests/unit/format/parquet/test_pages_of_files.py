@@ -27,7 +27,7 @@ from stream_app.format.file_parts import PartChoice, PartStats
 from stream_app.format.parquet.footer import footer_of
 from stream_app.format.parquet.page_file import ChosenPages, ParsedFooter
 from stream_app.format.parquet.page_index import decode_pages
-from stream_app.format.parquet.thrift_compact import integer, members, raw_struct
+from stream_app.format.parquet.thrift_compact import decode_integer, list_members, raw_struct
 from stream_app.model.schema.data_type import DataType, RowType, parse_columns
 
 COLUMNS = parse_columns(
@@ -80,13 +80,13 @@ SHAPES = st.builds(
 
 def rows_of(shape: Shape) -> pa.Table:
     """Keys ascend, integers and days too in pieces, all else is random."""
-    noise = random.Random(shape.seed)
-    keys = sorted(noise.sample(range(shape.rows * 2), shape.rows))
-    begins_null = noise.randrange(shape.rows)
+    rng = random.Random(shape.seed)
+    keys = sorted(rng.sample(range(shape.rows * 2), shape.rows))
+    first_value_row = rng.randrange(shape.rows)
 
     def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         with_nulls = [
-            None if noise.randrange(100) < shape.nulls and row >= begins_null else value
+            None if rng.randrange(100) < shape.nulls and row >= first_value_row else value
             for row, value in enumerate(values)
         ]
         return pa.array(with_nulls, kind)
@@ -98,18 +98,18 @@ def rows_of(shape: Shape) -> pa.Table:
         "i": column(fifties, pa.int32()),
         "s": column([f"s{key % 1000:04}" for key in keys], pa.string()),
         "d": column([Decimal(number) for number in fifties], pa.decimal128(9, 2)),
-        "w": column([Decimal(noise.randrange(10**9)) for _ in keys], pa.decimal128(30, 4)),
+        "w": column([Decimal(rng.randrange(10**9)) for _ in keys], pa.decimal128(30, 4)),
         "day": column([dt.date(1970, 1, 1 + number % 28) for number in fifties], pa.date32()),
         "at": column([epoch + number * dt.timedelta(seconds=1) for number in fifties], MICROS),
         "fine": column([epoch for _ in keys], pa.timestamp("ns")),
         "t": column([number % 100 for number in fifties], pa.int8()),
-        "b": column([noise.random() < 0.1 for _ in keys], pa.bool_()),
-        "x": column([noise.random() * 1.01 for _ in keys], pa.float64()),
-        "raw": column([noise.randbytes(3) for _ in keys], pa.binary()),
+        "b": column([rng.random() < 0.1 for _ in keys], pa.bool_()),
+        "x": column([rng.random() * 1.01 for _ in keys], pa.float64()),
+        "raw": column([rng.randbytes(3) for _ in keys], pa.binary()),
     })  # fmt: skip
 
 
-def written(table: pa.Table, shape: Shape) -> bytes:
+def write_file(table: pa.Table, shape: Shape) -> bytes:
     sink = io.BytesIO()
     pq.write_table(
         table, sink, row_group_size=shape.group_rows, compression=shape.codec,
@@ -142,13 +142,13 @@ def read(
     return list(numbered_batches(io.BytesIO(data), names, 1_000, part_choice=parts))
 
 
-def check_rows(batches: list[tuple[int, pa.RecordBatch]], whole: pa.Table) -> None:
+def check_rows(batches: list[tuple[int, pa.RecordBatch]], all_rows: pa.Table) -> None:
     """Each batch is what a whole read has at its place."""
     end = 0
-    for begin, batch in batches:
-        assert begin >= end
-        assert pa.Table.from_batches([batch]).equals(whole.slice(begin, batch.num_rows))
-        end = begin + batch.num_rows
+    for start, batch in batches:
+        assert start >= end
+        assert pa.Table.from_batches([batch]).equals(all_rows.slice(start, batch.num_rows))
+        end = start + batch.num_rows
 
 
 @settings(max_examples=40, deadline=None)
@@ -157,15 +157,15 @@ def test_chosen_rows_are_those_of_a_whole_read(
     shape: Shape, condition: pc.Expression, order: random.Random
 ) -> None:
     table = rows_of(shape)
-    data = written(table, shape)
+    data = write_file(table, shape)
     names = order.sample(table.column_names, order.randint(1, len(table.column_names)))
     choice = choice_of(condition)
     names += [name for name, _ in choice.columns if name not in names]
-    whole = pa.Table.from_batches([batch for _, batch in read(data, names, None)])
+    all_rows = pa.Table.from_batches([batch for _, batch in read(data, names, None)])
     chosen = read(data, names, choice)
-    check_rows(chosen, whole)
+    check_rows(chosen, all_rows)
     filtered = [batch.filter(condition) for _, batch in chosen]
-    assert pa.Table.from_batches(filtered, whole.schema).equals(whole.filter(condition))
+    assert pa.Table.from_batches(filtered, all_rows.schema).equals(all_rows.filter(condition))
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ class SomeParts:
     """Implements `PartChoice`: parts at random, whatever their statistics say."""
 
     columns: Sequence[tuple[str, DataType]]
-    noise: random.Random
+    rng: random.Random
     judge: None = None
 
     def may_match(self, parts: Sequence[PartStats]) -> list[bool]:
-        return [self.noise.random() < 0.2 for _ in parts]
+        return [self.rng.random() < 0.2 for _ in parts]
 
 
 @settings(max_examples=40, deadline=None)
@@ -185,11 +185,11 @@ class SomeParts:
 def test_any_choice_of_parts_gives_their_rows(shape: Shape) -> None:
     shape = replace(shape, page_index=True)
     table = rows_of(shape)
-    data = written(table, shape)
-    wanted = [(column.name, column.data_type) for column in COLUMNS if column.name in "ks"]
-    whole = pa.Table.from_batches([batch for _, batch in read(data, table.column_names, None)])
-    chosen = read(data, table.column_names, SomeParts(wanted, random.Random(shape.seed)))
-    check_rows(chosen, whole)
+    data = write_file(table, shape)
+    key_columns = [(column.name, column.data_type) for column in COLUMNS if column.name in "ks"]
+    all_rows = pa.Table.from_batches([batch for _, batch in read(data, table.column_names, None)])
+    chosen = read(data, table.column_names, SomeParts(key_columns, random.Random(shape.seed)))
+    check_rows(chosen, all_rows)
 
 
 SORTED = Shape(
@@ -215,7 +215,7 @@ class OnlyStatistics:
 
 def test_few_rows_are_decoded() -> None:
     """By statistics the reader decodes whole pages, by values hardly more than passing rows."""
-    data = written(rows_of(SORTED), SORTED)
+    data = write_file(rows_of(SORTED), SORTED)
     choice = choice_of(pc.field("i") == 5)
     by_values, by_statistics = (
         sum(batch.num_rows for _, batch in read(data, COLUMNS.names, parts))
@@ -229,11 +229,13 @@ def index_span(data: bytes) -> tuple[int, int]:
     """Return the span of the page indexes: behind the last page, before the footer."""
     footer = raw_struct(footer_of(data))
     chunks = [
-        raw_struct(chunk) for group in members(footer[4]) for chunk in members(raw_struct(group)[1])
+        raw_struct(chunk)
+        for group in list_members(footer[4])
+        for chunk in list_members(raw_struct(group)[1])
     ]
     return (
-        min(integer(chunk[6]) for chunk in chunks if 6 in chunk),
-        max(integer(chunk[4]) + integer(chunk[5]) for chunk in chunks),
+        min(decode_integer(chunk[6]) for chunk in chunks if 6 in chunk),
+        max(decode_integer(chunk[4]) + decode_integer(chunk[5]) for chunk in chunks),
     )
 
 
@@ -241,15 +243,15 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
     """The rows, or the error of a damaged file; nothing else."""
     shape = replace(SORTED, rows=160, page_rows=20, nulls=0, dictionary=False)
     table = rows_of(shape).select(["k", "i"])
-    data = written(table, shape)
-    begin, end = index_span(data)
+    data = write_file(table, shape)
+    start, end = index_span(data)
     keys = table["k"].to_pylist()
-    wanted = [keys[row] for row in (0, 19, 20, 159)]
-    condition = pc.field("k").isin(wanted)
+    chosen_keys = [keys[row] for row in (0, 19, 20, 159)]
+    condition = pc.field("k").isin(chosen_keys)
     choice = OnlyStatistics(choice_of(condition))
     expected = table.filter(condition).to_pylist()
     refused = 0
-    for position in range(begin, end):
+    for position in range(start, end):
         for bit in (0, 4, 7):
             damaged = bytearray(data)
             damaged[position] ^= 1 << bit
@@ -259,8 +261,8 @@ def test_a_flipped_bit_of_an_index_never_leaves_a_row_of_ascending_keys_out() ->
                 refused += 1
                 continue
             rows = pa.Table.from_batches([batch for _, batch in batches]).filter(condition)
-            assert rows.to_pylist() == expected, (position - begin, bit)
-    assert refused < (end - begin) / 2, "most damage costs time alone"
+            assert rows.to_pylist() == expected, (position - start, bit)
+    assert refused < (end - start) / 2, "most damage costs time alone"
 
 
 TABLES = Path(__file__).resolve().parents[3] / "fixtures" / "java_tables" / "java.db"

@@ -21,7 +21,7 @@ from tests.support.tables.lsm_files import INT_KEY, MemoryFiles, a_layout
 LAYOUT = a_layout("k INT NOT NULL", "k")
 
 
-def stored(files: MemoryFiles, name: str, keys: list[int]) -> DataFileMeta:
+def store_file(files: MemoryFiles, name: str, keys: list[int]) -> DataFileMeta:
     rows = [{"_SEQUENCE_NUMBER": 0, "_VALUE_KIND": 0, "k": key} for key in keys]
     batch = pa.RecordBatch.from_pylist(rows, schema=LAYOUT.schema)
     return files.store(name, batch, 0, FileSource.APPEND)
@@ -45,11 +45,11 @@ def task_of(
 def test_a_compaction_of_a_missing_file_leaves_no_output(missing: str) -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     metas = [
-        stored(files, "a1", [1, 3]),
-        stored(files, "a2", [2, 3]),
-        stored(files, "b", [5]),
-        stored(files, "c1", [7, 9]),
-        stored(files, "c2", [8, 9]),
+        store_file(files, "a1", [1, 3]),
+        store_file(files, "a2", [2, 3]),
+        store_file(files, "b", [5]),
+        store_file(files, "c1", [7, 9]),
+        store_file(files, "c2", [8, 9]),
     ]
     del files.stored[missing]
     before = set(files.stored)
@@ -63,9 +63,9 @@ def test_a_compaction_of_a_missing_file_leaves_no_output(missing: str) -> None:
 def test_an_upgraded_file_is_not_deleted_by_a_later_failure() -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     metas = [
-        stored(files, "a", [1]),
-        stored(files, "b1", [2, 4]),
-        stored(files, "b2", [3, 4]),
+        store_file(files, "a", [1]),
+        store_file(files, "b1", [2, 4]),
+        store_file(files, "b2", [3, 4]),
     ]
     del files.stored["b2"]
     with pytest.raises(CorruptFileError, match="no file b2"):
@@ -95,19 +95,19 @@ def logging_task(files: MemoryFiles, metas: list[DataFileMeta]) -> CompactTask:
 def test_the_changelog_of_all_rewrites_is_in_the_change() -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
-    metas = [stored(files, name, keys) for name, keys in pairs]
+    metas = [store_file(files, name, keys) for name, keys in pairs]
     change = logging_task(files, metas).run()
-    assert {file.file_name for file in change.removed} == {name for name, _ in pairs}
+    assert {file.file_name for file in change.removed_files} == {name for name, _ in pairs}
     assert [len(list(files.read(file))) for file in change.changelog] == [1, 1]
     assert set(files.stored) - {name for name, _ in pairs} == {
-        file.file_name for file in change.written
+        file.file_name for file in change.written_files
     }
 
 
 def test_a_failure_deletes_the_changelog_too() -> None:
     files = MemoryFiles(LAYOUT, INT_KEY)
     pairs = [("a1", [1, 3]), ("a2", [2, 3]), ("b", [5]), ("c1", [7, 9]), ("c2", [8, 9])]
-    metas = [stored(files, name, keys) for name, keys in pairs]
+    metas = [store_file(files, name, keys) for name, keys in pairs]
     del files.stored["c2"]
     before = set(files.stored)
     with pytest.raises(CorruptFileError, match="no file c2"):

@@ -96,13 +96,13 @@ class Bucket:
             files_above=looked_up,
         )  # fmt: skip
         change = CompactTask(request, rewriter, self.files.key_of, small).run()
-        rows = self.files.rows_of(list(change.added))
+        rows = self.files.rows_of(list(change.added_files))
         rows_by_key = {self.number(row): row["v"] for row in rows}
         assert len(rows_by_key) == len(rows)
         return (
             rows_by_key,
             opened,
-            {file.file_name for file in change.added} & {f.file_name for f in unit},
+            {file.file_name for file in change.added_files} & {f.file_name for f in unit},
         )
 
     def number(self, row: dict[str, int | str]) -> int:

@@ -138,7 +138,7 @@ class BucketModel:
         if future.exception() is not None:
             self.manager.forget_begun_compaction()
         elif lost:
-            for file in future.result().written:
+            for file in future.result().written_files:
                 self.files.delete(file)
             self.manager.forget_begun_compaction()
             self.restore()
@@ -146,7 +146,7 @@ class BucketModel:
             result = future.result()
             self.manager.apply(result)
             stays = {file.file_name for file in self.live()}
-            for file in result.removed:
+            for file in result.removed_files:
                 if file.file_name not in stays:
                     self.files.delete(file)
 

@@ -108,7 +108,7 @@ def _millis(moment: Any) -> int:
 
 def batches_of(events: Sequence[Event], cuts: Sequence[int]) -> list[Sequence[Event]]:
     ends = sorted({0, len(events), *(cut % (len(events) + 1) for cut in cuts)})
-    return [events[begin:end] for begin, end in itertools.pairwise(ends)]
+    return [events[start:end] for start, end in itertools.pairwise(ends)]
 
 
 @given(

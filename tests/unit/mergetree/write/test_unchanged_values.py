@@ -17,7 +17,7 @@ from stream_app.mergetree.write.write_buffer import SortBufferWriteBuffer
 from stream_app.model.files.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, NAME_SEPARATOR, UNCHANGED
 from tests.support.tables.lsm_files import INT_KEY, MemoryFiles, a_layout
 
 LAYOUT = a_layout("k INT NOT NULL, a STRING, b STRING", "k")
@@ -59,14 +59,14 @@ def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
         for name, value in (("a", a), ("b", b)):
             columns[name].append(None if value == LEFT_OUT else value)
         names = [name for name, value in (("a", a), ("b", b)) if value == LEFT_OUT]
-        unchanged.append(SEPARATOR.join(names) or None)
+        unchanged.append(NAME_SEPARATOR.join(names) or None)
     schema = pa.schema([LAYOUT.schema.field(name) for name in columns])
     batch = pa.RecordBatch.from_pydict(columns, schema)
     if not any(unchanged):
         return batch
     messages = [None if name is None else first + row for row, name in enumerate(unchanged)]
     batch = batch.append_column(UNCHANGED, pa.array(unchanged, pa.string()))
-    return batch.append_column(MESSAGE, pa.array(messages, pa.int64()))
+    return batch.append_column(MESSAGE_COLUMN, pa.array(messages, pa.int64()))
 
 
 def written(
@@ -99,7 +99,9 @@ def written(
         for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
     ]
     refused = [
-        f"{row[MESSAGE]}: {row['reason']}" for part in result.refused for row in part.to_pylist()
+        f"{row[MESSAGE_COLUMN]}: {row['reason']}"
+        for part in result.refused
+        for row in part.to_pylist()
     ]
     return texts, refused, table
 

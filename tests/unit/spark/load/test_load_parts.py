@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.checkpoint.job_folder import JobFolder
 from stream_app.checkpoint.load_plan import (
-    FILE,
+    LOAD_PLAN_FILE,
     LoadPart,
     LoadPlan,
     read_load_plan,
@@ -73,6 +73,6 @@ def test_small_tables_share_a_task() -> None:
     ("text", "problem"), [("{", "is damaged"), ('{"version": 9}', "version 9")]
 )
 def test_a_damaged_or_later_plan_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / LOAD_PLAN_FILE).write_text(text)
     with pytest.raises(CheckpointError, match=problem):
         read_load_plan(JobFolder(str(tmp_path), LocalFileIO()))

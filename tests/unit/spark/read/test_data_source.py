@@ -299,13 +299,13 @@ def test_a_micro_batch_waits_for_rows_but_not_for_ever(table: SmallTable) -> Non
 
 def test_after_a_restart_a_stream_goes_on(table: SmallTable) -> None:
     first = a_stream(table.path)
-    begin = first.initialOffset()
+    start = first.initialOffset()
     end = first.latestOffset()
     table.commit(("+I", row(4, "a")))
     again = a_stream(table.path)
     # Spark tells the last offset so, and then has the micro-batch that was not finished done again.
     assert again.partitions(end, end) == []
-    assert len(again.partitions(begin, end)) == 2
+    assert len(again.partitions(start, end)) == 2
     assert micro_batches(again, "k", "v") == [[(4, "a")]]
 
 
@@ -346,8 +346,8 @@ def test_a_consumer_whose_next_snapshot_has_expired_gets_an_error_with_the_way_t
     with pytest.raises(UsageError, match="continues at snapshot 1, which has expired") as caught:
         a_stream(table.path, consumer_id="spark").latestOffset()
     assert "consumer.ignore-progress" in caught.value.fix
-    begin_again = {"consumer.ignore-progress": "true", "scan.snapshot-id": "1"}
-    rows = micro_batches(a_stream(table.path, consumer_id="spark", **begin_again), "k", "v")
+    options = {"consumer.ignore-progress": "true", "scan.snapshot-id": "1"}
+    rows = micro_batches(a_stream(table.path, consumer_id="spark", **options), "k", "v")
     assert rows == [[(1, "z"), (3, "w")]]
 
 

@@ -78,7 +78,7 @@ class Sink:
         if epoch == self.dies_in:
             raise OSError("the power is off")
         self.epochs.append(
-            (epoch, [(offsets.partition, offsets.begin, offsets.end) for offsets in ranges])
+            (epoch, [(offsets.partition, offsets.start, offsets.end) for offsets in ranges])
         )
         self.on_epoch(epoch)
         return sum(offsets.size for offsets in ranges)

@@ -34,8 +34,8 @@ def test_few_values_are_counted_exactly_in_any_number_of_batches(seed: int) -> N
 def test_many_values_are_counted_about(data_type: str) -> None:
     arrow = {"BIGINT": pa.int64(), "INT": pa.int32(), "STRING": pa.string(), "DOUBLE": pa.float64()}
     batches = [
-        pa.array(range(begin, begin + 60_000)).cast(arrow[data_type])
-        for begin in range(0, 900_000, 50_000)
+        pa.array(range(start, start + 60_000)).cast(arrow[data_type])
+        for start in range(0, 900_000, 50_000)
     ]
     estimate = count(data_type, *batches)
     assert estimate != 910_000

@@ -78,7 +78,9 @@ def test_only_a_small_last_file_of_an_outcome_is_picked_again() -> None:
         unit = picked(picker)
         assert unit is not None
         outcome = [a_file("c0", file_size=TARGET), a_file("c1", file_size=size, sequence=2)]
-        change = BucketChange(partition=b"", bucket=0, removed=unit.files, added=tuple(outcome))
+        change = BucketChange(
+            partition=b"", bucket=0, removed_files=unit.files, added_files=tuple(outcome)
+        )
         picker.note_applied(levels(unit.files), unit, change)
         assert [file.file_name for file in picker.queue] == queue
 

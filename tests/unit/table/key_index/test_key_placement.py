@@ -12,7 +12,7 @@ import pytest
 from stream_app.format.binary_row import deserialize_row
 from stream_app.mergetree.write.fill_unchanged import REASON
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+from stream_app.model.schema.unchanged_values import MESSAGE_COLUMN, UNCHANGED
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
@@ -142,7 +142,7 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
     ]
     rows = assigner.job.rows(changes)
     rows = rows.append_column(UNCHANGED, pa.array(["v", "v", None]))
-    rows = rows.append_column(MESSAGE, pa.array([{"offset": offset} for offset in range(3)]))
+    rows = rows.append_column(MESSAGE_COLUMN, pa.array([{"offset": offset} for offset in range(3)]))
     places = {
         (deserialize_row(partition, assigner.job.table.schema.partition_type.types)[0], row["id"])
         for partition, _, part in assigner.placement.place(0, rows)
@@ -150,7 +150,7 @@ def test_a_row_that_leaves_a_value_out_cannot_move(tmp_path: Path) -> None:
     }
     assert places == {(1, 1), (1, 2), (3, 2)}
     [refused] = assigner.placement.refused
-    assert refused.column(MESSAGE).to_pylist() == [{"offset": 1}]
+    assert refused.column(MESSAGE_COLUMN).to_pylist() == [{"offset": 1}]
     [reason] = refused.column(REASON).to_pylist()
     assert "the row moves to another partition" in reason
 
@@ -201,5 +201,5 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
 def _leaving_out(rows: pa.RecordBatch) -> pa.RecordBatch:
     rows = rows.append_column(UNCHANGED, pa.array(["v"] * rows.num_rows))
     return rows.append_column(
-        MESSAGE, pa.array([{"offset": offset} for offset in range(rows.num_rows)])
+        MESSAGE_COLUMN, pa.array([{"offset": offset} for offset in range(rows.num_rows)])
     )

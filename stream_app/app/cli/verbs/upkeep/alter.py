@@ -27,6 +27,16 @@ _POSITION = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _COMMENT = re.compile(r"(?P<type>.+?)\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*", re.I | re.DOTALL)
+_DROP_KEY = "--drop-primary-key"
+DESCRIPTION = "Change a table's columns, options and comments, as one new schema."
+EPILOG = """\
+The rows stay as they are: readers of every engine cast and fill older files. Running jobs of
+stream-app take the new schema with their next epoch.
+
+examples:
+  stream-app alter warehouse/shop.db/orders --add-column "note STRING AFTER qty" --dry-run
+  stream-app alter shop.orders --change-type "qty BIGINT" --rename-column note=remark
+  stream-app alter shop.orders --set snapshot.time-retained=2h --unset num-levels"""
 
 
 def parse_add_column(text: str) -> change.AddColumn:
@@ -133,7 +143,6 @@ CHANGES: dict[str, tuple[str, str, Callable[[str], change.SchemaChange]]] = {
     "--unset": ("KEY", "reset an option to its default", change.UnsetOption),
 }
 """Argument → its value, its meaning, and its parser."""
-_DROP_KEY = "--drop-primary-key"
 
 
 def _key_and_value_or_none(text: str, example: str) -> tuple[str, str | None]:
@@ -184,17 +193,6 @@ def schema_changes(arguments: Sequence[tuple[str, Any]]) -> list[change.SchemaCh
         change.DropPrimaryKey() if name == _DROP_KEY else CHANGES[name][2](value)
         for name, value in arguments
     ]
-
-
-DESCRIPTION = "Change a table's columns, options and comments, as one new schema."
-EPILOG = """\
-The rows stay as they are: readers of every engine cast and fill older files. Running jobs of
-stream-app take the new schema with their next epoch.
-
-examples:
-  stream-app alter warehouse/shop.db/orders --add-column "note STRING AFTER qty" --dry-run
-  stream-app alter shop.orders --change-type "qty BIGINT" --rename-column note=remark
-  stream-app alter shop.orders --set snapshot.time-retained=2h --unset num-levels"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

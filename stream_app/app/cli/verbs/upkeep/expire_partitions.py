@@ -55,15 +55,6 @@ _OPTIONS = {
     "--batch-size": ("expiration-batch-size", "N", "drop this many partitions in one snapshot"),
 }
 """Each argument: the option ``partition.…`` that it overrides, its value and its meaning."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
-    add_table_and_dry_run(parser)
-    for name, (option, metavar, meaning) in _OPTIONS.items():
-        parser.add_argument(name, dest=f"partition.{option}", metavar=metavar, help=meaning)
-
-
 _COLUMNS = (
     Column("partition", width_max=None),
     Column("time"),  # the local time from which its age counts
@@ -71,6 +62,13 @@ _COLUMNS = (
     Column("rows", align_right=True),  # the rows of all files, with deletes and older versions
     Column("bytes", align_right=True),
 )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table_and_dry_run(parser)
+    for name, (option, metavar, meaning) in _OPTIONS.items():
+        parser.add_argument(name, dest=f"partition.{option}", metavar=metavar, help=meaning)
 
 
 def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]:

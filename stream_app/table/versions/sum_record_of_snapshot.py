@@ -1,13 +1,13 @@
 """Reads a table's checksum from a snapshot (`planning.commit.carry_sums`).
 
-`table.commit.record_sums` carries the record to the next snapshot.
+`table.commit.next_sum_record` carries the record to the next snapshot.
 """
 
 from __future__ import annotations
 
 from stream_app.format.snapshot_properties.sums_json import decode_record
 from stream_app.model.checksum.sum_conditions import have_same_texts
-from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.snapshot import ROW_SUM_PROPERTY, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -22,16 +22,16 @@ def sum_record_of(snapshot: Snapshot) -> SumRecord | None:
     return None if text is None else decode_record(text)
 
 
-def base_sum_record(table: FileStoreTable, latest_snapshot: Snapshot | None) -> SumRecord:
+def base_sum_record(table: FileStoreTable, base_snapshot: Snapshot | None) -> SumRecord:
     """Return the record on which a commit is based; a new one if the snapshot has none.
 
     Raises:
         CorruptFileError: the record cannot be read.
     """
-    if latest_snapshot is None:
-        return EMPTY_TABLE
-    record = sum_record_of(latest_snapshot)
-    if record is not None and latest_snapshot.schema_id != table.schema.schema_id:
-        older_schema = table.schemas.schema(latest_snapshot.schema_id)
+    if base_snapshot is None:
+        return SUMS_OF_EMPTY_TABLE
+    record = sum_record_of(base_snapshot)
+    if record is not None and base_snapshot.schema_id != table.schema.schema_id:
+        older_schema = table.schemas.schema(base_snapshot.schema_id)
         record = record if have_same_texts(older_schema, table.schema) else None
-    return record or SumRecord(origin=latest_snapshot.snapshot_id, partitions={})
+    return record or SumRecord(origin=base_snapshot.snapshot_id, partitions={})

@@ -1,4 +1,4 @@
-"""Computes a snapshot's checksum of rows from the previous snapshot's and the commit's files.
+"""Computes a snapshot's checksum of rows from the base snapshot's and the commit's files.
 
 Another engine's snapshot has no checksum, so stream_app's next snapshot starts a new one.
 `planning.commit.carry_sums` has the rules.
@@ -13,19 +13,19 @@ from dataclasses import replace
 from stream_app.format.snapshot_properties.sums_json import encode_record
 from stream_app.model.checksum.row_sum import NO_ROWS, RowSum
 from stream_app.model.checksum.sum_conditions import why_unsummed
-from stream_app.model.checksum.sum_record import EMPTY_TABLE, SumRecord
+from stream_app.model.checksum.sum_record import SUMS_OF_EMPTY_TABLE, SumRecord
 from stream_app.model.files.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import PROOF_PROPERTY, ROW_SUM_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.commit.carry_sums import with_changes, without_partitions
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.read_sum_record import base_sum_record
+from stream_app.table.versions.sum_record_of_snapshot import base_sum_record
 
 
-def with_copied_proof(snapshot: Snapshot, latest_snapshot: Snapshot | None) -> Snapshot:
-    """Copy the previous snapshot's proof, unless the snapshot has its own."""
+def with_copied_proof(snapshot: Snapshot, base_snapshot: Snapshot | None) -> Snapshot:
+    """Copy the base snapshot's proof, unless the snapshot has its own."""
     properties = snapshot.properties or {}
-    proof = ((latest_snapshot and latest_snapshot.properties) or {}).get(PROOF_PROPERTY)
+    proof = ((base_snapshot and base_snapshot.properties) or {}).get(PROOF_PROPERTY)
     if PROOF_PROPERTY in properties or proof is None:
         return snapshot
     return replace(snapshot, properties={**properties, PROOF_PROPERTY: proof})
@@ -34,17 +34,17 @@ def with_copied_proof(snapshot: Snapshot, latest_snapshot: Snapshot | None) -> S
 def with_row_sums(
     snapshot: Snapshot,
     table: FileStoreTable,
-    latest_snapshot: Snapshot | None,
+    base_snapshot: Snapshot | None,
     changes: CommitChanges,
 ) -> Snapshot:
     """Add the checksum of the table's rows to the snapshot, if the table keeps one.
 
     Args:
-        latest_snapshot: the previous snapshot.
+        base_snapshot: the snapshot on which the commit is based; None for the first commit.
     """
     if why_unsummed(table.schema):
         return snapshot
-    base_record = base_sum_record(table, latest_snapshot)
+    base_record = base_sum_record(table, base_snapshot)
     record: SumRecord | None
     if changes.row_sums is not None:
         record = changes.row_sums(base_record)
@@ -64,7 +64,7 @@ def _record_after_commit(
         if any(entry.kind is FileKind.ADD for entry in changes.entries):
             return None
         if changes.is_of_all:
-            return EMPTY_TABLE
+            return SUMS_OF_EMPTY_TABLE
         return without_partitions(base_record, {entry.partition for entry in changes.entries})
     if table.kind_traits.merges_by_key:
         sums = _sums_by_partition(changes.changelog)
