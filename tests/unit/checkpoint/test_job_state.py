@@ -83,6 +83,22 @@ def test_the_next_start_reads_the_whole_state(tmp_path: Path) -> None:
     assert JobStateFile(folder).state == WHOLE
 
 
+def test_the_names_of_a_held_table_stay_in_the_file(tmp_path: Path) -> None:
+    """A later version of stream_app reads them, so a renamed field keeps its stored name."""
+    file = JobStateFile(a_folder(tmp_path))
+    file.state = WHOLE
+    file.save()
+    document = json.loads((tmp_path / "job_state.json").read_text())
+    assert document["held"]["items"] == {
+        "since_epoch": 3,
+        "begin": {"t": {"0": 40}},
+        "reason": "full",
+        "since_ms": 5,
+        "retry_ms": None,
+        "tries": 2,
+    }
+
+
 def write_epoch(folder: JobFolder, epoch: int) -> None:
     file = JobStateFile(folder)
     file.update(replace(file.state, epoch=epoch))

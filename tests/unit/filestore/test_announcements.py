@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,10 @@ def test_a_failed_announcement_announces_nothing(tmp_path: Path, kind: str) -> N
         announcements.announce(ANNOUNCEMENTS[kind][0])
     assert fault.has_struck
     assert announcements.announcements() == {}
+
+
+def test_an_announcement_is_stored_under_these_names() -> None:
+    """A job of another version reads them, so a renamed field keeps its stored name."""
+    assert json.loads(EXPIRY.encode()) == {
+        "begin": 3, "end": 7, "endDeltaManifestList": "manifest-list-a-0", "tagged": [4, 6],
+    }  # fmt: skip
