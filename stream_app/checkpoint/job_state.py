@@ -297,8 +297,9 @@ def _warning(document: Mapping[str, Any]) -> JobWarning:
 def _damaged_error(
     folder: JobFolder, error: Exception, name: str = JOB_STATE_FILE
 ) -> CheckpointError:
+    cause = f"it has no {error}" if isinstance(error, KeyError) else error
     return CheckpointError(
-        f"{name} of the checkpoint is damaged: {error}",
+        f"{name} of the checkpoint is damaged: {cause}",
         where=str(folder),
         fix="restore the file with the checkpoint, or give the job a new checkpoint folder "
         "(stream.checkpoint); the file records where held tables resume, and which rows a "

@@ -220,7 +220,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
-        ('{"version": 1}', "is damaged: 'table'"),
+        ('{"version": 1}', "is damaged: it has no 'table'"),
         ('{"version": 2, "anything": 1}', "is of version 2, and stream_app reads version 1"),
     ],
 )
