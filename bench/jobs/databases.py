@@ -158,7 +158,7 @@ class DatabaseJob:
 
         database_tables = DatabaseTables(
             job_tables=database, state_file=state, clock=SystemClock(),
-            feed_of=feed_of, quarantine=lambda *_: None,
+            feed_of=feed_of, write_unassigned=lambda *_: None,
         )  # fmt: skip
         feeds = list(database_tables.create(self._messages(range(self.tables), 1)).feeds)
         tables = IndependentTables(

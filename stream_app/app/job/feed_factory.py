@@ -49,7 +49,7 @@ class FeedFactory:
         state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
         pace: decides when epochs begin.
-        stopping: returns whether the job has been asked to end.
+        is_stopping: returns whether the job has been asked to end.
         budget: the number of cores that compactions may use.
         unassigned_count: the number of messages that were quarantined without a table.
     """
@@ -60,7 +60,7 @@ class FeedFactory:
     open_folder: Callable[[str], JobFolder]
     compactions: SparkCompactionQueue
     pace: Pace
-    stopping: Callable[[], bool]
+    is_stopping: Callable[[], bool]
     events: EventLog
     budget: CoreBudget = field(init=False)
     unassigned_count: int = field(init=False, default=0)
@@ -80,7 +80,7 @@ class FeedFactory:
         """Return the feed of one table of a database. Source tables choose its messages."""
         return self._feed(name, table, self.events.of_table(name))
 
-    def quarantine(self, epoch: int, messages: pa.Table) -> None:
+    def write_unassigned(self, epoch: int, messages: pa.Table) -> None:
         """Quarantine messages that belong to no table.
 
         Args:
@@ -145,7 +145,7 @@ class FeedFactory:
         table_job = TableJob(
             table,
             executor_of,
-            self.stopping,
+            self.is_stopping,
             takes_repeats=takes_repeats,
             policy_bounds=self._policy_bounds,
         )
@@ -182,9 +182,12 @@ class FeedFactory:
         return PolicyBounds(self.stream_config.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
-        quarantine, limit = self.stream_config.quarantine, self.stream_config.max_bad_records
+        quarantine, bad_records_max = (
+            self.stream_config.quarantine,
+            self.stream_config.max_bad_records,
+        )
         if quarantine is None:
-            return QuarantineWriter(None, limit)
+            return QuarantineWriter(None, bad_records_max)
         return QuarantineWriter(
-            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), limit
+            self.open_folder(self.job_tables.quarantine_of(quarantine, name)), bad_records_max
         )

@@ -81,7 +81,7 @@ def ingest(
             job_tables=job_tables,
             stream_config=stream_config,
             clock=clock,
-            open_folder=session_starter.folder,
+            open_folder=session_starter.open_folder,
         )
         checked_job = checks.run()
         stack.enter_context(observers.writing_events())
@@ -225,10 +225,10 @@ class _IngestJob:
             job_tables=self.job_tables,
             stream_config=self.stream_config,
             state_file=self.checked_job.state_file,
-            open_folder=self.session_starter.folder,
+            open_folder=self.session_starter.open_folder,
             compactions=compactions,
             pace=pace_of(self.stream_config, self.clock),
-            stopping=self.stop_requested.is_set,
+            is_stopping=self.stop_requested.is_set,
             events=self.observers.events,
         )
 
@@ -239,7 +239,11 @@ class _IngestJob:
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream_config, self.observers.events
+        job_tables, stream_config, events = (
+            self.job_tables,
+            self.stream_config,
+            self.observers.events,
+        )
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.round_runner.plan()
         unused_settings_check = UnusedSettingsCheck(
@@ -251,7 +255,7 @@ class _IngestJob:
         write_problems = partial(self._write_problems, feed_factory)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
-            drains=stream.is_available_now,
+            drains=stream_config.is_available_now,
             on_progress=with_checks(events.report_progress, write_problems),
             on_idle=with_checks(events.report_poll, write_problems, unused_settings_check.check),
             on_drained=with_checks(events.report_drain, unused_settings_check.check),
@@ -260,7 +264,7 @@ class _IngestJob:
         )
         settings = StreamSettings(
             job_tables=job_tables,
-            trigger=None if stream.is_available_now else stream.trigger,
+            trigger=None if stream_config.is_available_now else stream_config.trigger,
             pace=feed_factory.pace,
             checkpoint=checkpoint,
             clock=self.clock,

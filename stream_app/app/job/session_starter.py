@@ -32,13 +32,13 @@ class SessionStarter:
     job: str
     checkpoint: str
     file_system: Mapping[str, str] = field(repr=False)
-    settings: Mapping[str, str] = field(repr=False)
+    spark_settings: Mapping[str, str] = field(repr=False)
 
     def start(self) -> SparkSession:
         """Start the Spark session of this process, and return it."""
         folder_settings = spark_folder_settings(self.checkpoint, self.file_system, os.environ)
-        return start_session(f"stream_app {self.job}", {**folder_settings, **self.settings})
+        return start_session(f"stream_app {self.job}", {**folder_settings, **self.spark_settings})
 
-    def folder(self, location: str) -> JobFolder:
+    def open_folder(self, location: str) -> JobFolder:
         """Open a folder of the job; start the session if only Spark can access the folder."""
         return open_folder(location, self.file_system, lambda: HadoopFiles(self.start()))

@@ -208,7 +208,7 @@ class RowSettings:
         """
         if self.table_config.filter is None:
             return None
-        source, made_columns = self.source_config, self.table_config.made_columns
+        source_config, made_columns = self.source_config, self.table_config.made_columns
         keys = self.schema.primary_keys
         shared_columns = {
             *keys,
@@ -221,7 +221,9 @@ class RowSettings:
         ]
         if not terms:
             return None
-        has_whole_before = format_named(source.format).has_whole_before(source.format_options)
+        has_whole_before = format_named(source_config.format).has_whole_before(
+            source_config.format_options
+        )
         row_columns = KnownColumns.IMAGES if has_whole_before else KnownColumns.NEWEST
         return FilterStep(
             condition=to_expression(And(tuple(terms))),

@@ -192,7 +192,7 @@ class DmsDialect(dialect.Dialect):
         if op != UPDATE:
             return RecordImages(chr(op), None, row)
         before, after = (_cells(image, table) for image in _split(data))
-        if all(kind is JsonKind.NULL for kind, _ in before.values()):
+        if all(json_kind is JsonKind.NULL for json_kind, _ in before.values()):
             before = {}
         is_proven = bool(before) and all(
             before.get(name, NULL_CELL)[0] is not JsonKind.NULL for name in table.keys

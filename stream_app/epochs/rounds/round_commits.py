@@ -56,7 +56,7 @@ class TableResult:
     feed: TableFeed
     plan: TablePlan
     output: TableOutput
-    quarantined: QuarantineReport | None = None
+    quarantine_report: QuarantineReport | None = None
 
     def discard(self) -> None:
         """Delete the files, which no snapshot has."""
@@ -222,7 +222,7 @@ class RoundCommitter(Generic[MessagesT]):
                 return None
             if result.output.bad:  # counted here: a further round would count them once more
                 bad_records = result.output.bad_records().sort_by(SOURCE_ORDER)
-                result.quarantined = result.feed.quarantine_writer.write(
+                result.quarantine_report = result.feed.quarantine_writer.write(
                     self.decoded_epoch.epoch, bad_records
                 )
             cleanup.pop_all()  # a commit that fails discards its own files
@@ -289,7 +289,7 @@ class RoundCommitter(Generic[MessagesT]):
         return EpochReport(
             epoch=self.decoded_epoch.epoch,
             counts=feed.take_unreported_counts(output.counts),
-            quarantined=result.quarantined,
+            quarantine_report=result.quarantine_report,
             bucket_count=len(output.changes),
             file_count=len(files),
             bytes=sum(file.file_size for file in files),

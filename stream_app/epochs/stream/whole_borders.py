@@ -42,7 +42,7 @@ class MessageReader(Protocol):
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """Add the messages of ranges that are not pending already.
 
@@ -79,7 +79,7 @@ class WholeEpochCutter:
     _waiting_since_s: float | None = field(init=False, default=None)
 
     def choose_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, start: Offsets, newest_offsets: Offsets, is_stopping: Callable[[], bool]
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
         last_border = self._last_border(epoch)
@@ -87,7 +87,7 @@ class WholeEpochCutter:
         limit = self.limit
         while True:
             target = next_end(start, newest_offsets, limit)
-            self.reader.read(ranges_between(start, target), self._pending_messages, stopping)
+            self.reader.read(ranges_between(start, target), self._pending_messages, is_stopping)
             cut = self._cut(last_border, newest_offsets)
             end = _cut_back(target, start, cut.ends)
             message_count = sum(offsets.size for offsets in ranges_between(start, end))

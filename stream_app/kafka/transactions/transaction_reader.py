@@ -44,18 +44,18 @@ class TransactionReader:
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
         deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
         while True:
             try:
-                self._read(pending_messages.unread_ranges(ranges), pending_messages, stopping)
+                self._read(pending_messages.unread_ranges(ranges), pending_messages, is_stopping)
                 return
             except WrongSourceError:
                 raise
             except SourceError:
-                if stopping():
+                if is_stopping():
                     raise StoppedError("the job is stopping") from None
                 if self.clock.steady_seconds() > deadline_s:
                     raise
@@ -70,7 +70,7 @@ class TransactionReader:
         self,
         ranges: Sequence[OffsetRange],
         pending_messages: PendingMessages,
-        stopping: Callable[[], bool],
+        is_stopping: Callable[[], bool],
     ) -> None:
         """Read ranges of offsets, and add their messages' transactions to `pending_messages`."""
         if self._reader is None:
@@ -80,7 +80,7 @@ class TransactionReader:
             )
         with closing(self._reader.read(ranges)) as batches:
             for batch in batches:
-                if stopping():
+                if is_stopping():
                     raise StoppedError("the job is stopping")
                 partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
                 pending_messages.add(

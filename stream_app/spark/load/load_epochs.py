@@ -37,14 +37,14 @@ class RelationSplitter:
     """The splitter of a first load's rows by their relation. Implements `MessageSplitter`.
 
     Attributes:
-        tables: relation → the table's index.
+        indexes: relation → the table's index.
     """
 
-    tables: dict[str, int]
+    indexes: dict[str, int]
 
     def split(self, messages: pa.RecordBatch) -> Iterator[TableMessages]:
         """See `MessageSplitter.split`."""
-        yield TableMessages(self.tables[messages.column("topic")[0].as_py()], messages)
+        yield TableMessages(self.indexes[messages.column("topic")[0].as_py()], messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,11 @@ class LoadEpochRunner:
         def write(write_plan: EpochPlan) -> EpochOutput:
             table_plans = self._with_formats(write_plan, write_plan.tables.keys())
             output = routed_epoch.write(replace(write_plan, tables=table_plans))
-            tables = {index: _without_topic_facts(table) for index, table in output.tables.items()}
-            return replace(output, tables=tables)
+            table_outputs = {
+                index: _without_topic_facts(table_output)
+                for index, table_output in output.tables.items()
+            }
+            return replace(output, tables=table_outputs)
 
         return RoutedEpoch(routed_epoch.message_count, write, routed_epoch.tables)
 

@@ -61,7 +61,7 @@ class EpochCutter(Protocol):
     """A cutter, which decides where epochs end."""
 
     def choose_end(
-        self, epoch: int, start: Offsets, newest_offsets: Offsets, stopping: Callable[[], bool]
+        self, epoch: int, start: Offsets, newest_offsets: Offsets, is_stopping: Callable[[], bool]
     ) -> Offsets:
         """Choose the end of an epoch; return `start` when it has no messages yet.
 
@@ -69,7 +69,7 @@ class EpochCutter(Protocol):
             start: the start of the epoch, with the oldest offsets of new partitions, so that the
                 limit counts their messages.
             newest_offsets: the ends of all partitions.
-            stopping: returns whether the job is stopping.
+            is_stopping: returns whether the job is stopping.
 
         Raises:
             SourceError: messages that decide it cannot be read.
@@ -93,7 +93,7 @@ class LimitedEpochCutter:
     limit: int | None = None
 
     def choose_end(
-        self, _epoch: int, start: Offsets, newest_offsets: Offsets, _stopping: Callable[[], bool]
+        self, _epoch: int, start: Offsets, newest_offsets: Offsets, _is_stopping: Callable[[], bool]
     ) -> Offsets:
         """See `EpochCutter.choose_end`."""
         return next_end(start, newest_offsets, self.limit)
@@ -175,7 +175,7 @@ class TopicStream:
     epoch_cutter: EpochCutter | None = None
     pace: Pace = field(default_factory=FixedPace)
     patience_s: float = GONE_AFTER_S
-    _stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    _stop_requested: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
     _error: BaseException | None = field(init=False, default=None)
     _new_progress: list[SourceProgress] = field(init=False, default_factory=list)
@@ -204,7 +204,7 @@ class TopicStream:
 
     def stop(self) -> None:
         """See `Stream.stop`."""
-        self._stopping.set()
+        self._stop_requested.set()
         self.offset_reader.give_up()
         while self._thread.is_alive():
             with contextlib.suppress(Exception):  # the JVM may have ended already
@@ -217,7 +217,7 @@ class TopicStream:
             self.jobs.join()
             self._run_epochs()
         except BaseException as error:
-            if not self._stopping.is_set():
+            if not self._stop_requested.is_set():
                 self._error = error
         finally:
             self.offset_reader.close()
@@ -231,14 +231,16 @@ class TopicStream:
         polled_s, newest_offsets = self._poll()
         epoch, start = self._next_epoch(newest_offsets)
         is_idle = is_full = True
-        while not self._stopping.is_set():
+        while not self._stop_requested.is_set():
             if epoch < self.rules.load_epoch_count:
                 epoch = self._run_load_epoch(epoch, start, newest_offsets)
                 polled_s, newest_offsets = self._poll()
                 continue
             newest_offsets = self._wait_for_newest_offsets(start, newest_offsets)
             limit_start = self._with_new_partitions(start, newest_offsets)
-            end = epoch_cutter.choose_end(epoch, limit_start, newest_offsets, self._stopping.is_set)
+            end = epoch_cutter.choose_end(
+                epoch, limit_start, newest_offsets, self._stop_requested.is_set
+            )
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == start and epoch > 0
             if is_idle:
@@ -328,7 +330,7 @@ class TopicStream:
         while (
             lost_texts := vanished_partitions(start, newest_offsets)
         ) and not self._lost.issuperset(lost_texts):
-            if self._stopping.wait(_ASK_AGAIN_S):
+            if self._stop_requested.wait(_ASK_AGAIN_S):
                 raise StoppedError("the job is stopping")
             if self.clock.steady_seconds() < deadline_s:
                 newest_offsets = self.offset_reader.offsets_at(OffsetEnd.NEWEST)
@@ -360,4 +362,4 @@ class TopicStream:
 
     def _wait(self, deadline_s: float, min_wait_s: float) -> None:
         remaining_s = deadline_s - self.clock.steady_seconds()
-        self._stopping.wait(max(remaining_s, min_wait_s, 0.0))
+        self._stop_requested.wait(max(remaining_s, min_wait_s, 0.0))

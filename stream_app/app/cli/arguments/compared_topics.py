@@ -34,7 +34,7 @@ def compared_topics(
     Raises:
         UsageError: the configuration is wrong or belongs to another table, or a topic is misspelt.
     """
-    source, rules, location = SourceConfig(), TableConfig(), table.location
+    source_config, rules, location = SourceConfig(), TableConfig(), table.location
     if job_tables is None and args.source_kafka is None:
         return None, rules
     if job_tables is not None:
@@ -46,9 +46,9 @@ def compared_topics(
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = job_tables.source_of(table.name)
+        source_config = job_tables.source_of(table.name)
         rules = job_tables.table_config(table.name, table.schema.fields)
-        check_is_kafka(args, source)
+        check_is_kafka(args, source_config)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
@@ -57,14 +57,14 @@ def compared_topics(
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
         bootstrap_servers(servers, f"{option} {args.source_kafka}")
-        if source.clusters:
+        if source_config.clusters:
             raise UsageError(
                 f"{option} names a topic of one cluster, and the table has rows of several",
                 where=f"source.clusters of {args.conf}",
                 fix=f"leave {option} out: the configuration names the clusters",
             )
-        source = replace(source, bootstrap_servers=servers, topics=(topic,))
-    return source, rules
+        source_config = replace(source_config, bootstrap_servers=servers, topics=(topic,))
+    return source_config, rules
 
 
 def check_is_kafka(args: argparse.Namespace, source_config: SourceConfig) -> None:

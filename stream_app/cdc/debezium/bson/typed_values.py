@@ -125,7 +125,9 @@ class TypedColumn:
             return self._usual_nested_forms()
         if family is Family.VARIANT:
             return _DOCUMENTS
-        allowed_forms = frozenset(form for form, kind in _KINDS.items() if self.allows(kind))
+        allowed_forms = frozenset(
+            form for form, mongo_kind in _KINDS.items() if self.allows(mongo_kind)
+        )
         is_moment = family in (Family.DATE, Family.TIMESTAMP)
         if is_moment and self.encoding is not Encoding.EPOCH_MILLIS:
             return allowed_forms - {UsualValue.TIMESTAMP}
@@ -168,17 +170,17 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
         UnreadableRecordError: the value has no meaning in the column, or does not have the form of
             its kind.
     """
-    kind = mongo_kind_of(value)
-    if not column.allows(kind):
-        raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
+    mongo_kind = mongo_kind_of(value)
+    if not column.allows(mongo_kind):
+        raise _misfit(value, column, f"is {mongo_kind.value}, {_remedy(column, mongo_kind)}")
     match family_of(column.data_type):
-        case Family.BINARY if kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
+        case Family.BINARY if mongo_kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
             return _bytes(value, column)
-        case Family.DATE | Family.TIMESTAMP if kind is MongoKind.MOMENT:
+        case Family.DATE | Family.TIMESTAMP if mongo_kind is MongoKind.MOMENT:
             return _moment(value, column)
-        case Family.NESTED if kind is MongoKind.NESTED:
+        case Family.NESTED if mongo_kind is MongoKind.NESTED:
             return _convert_nested(value, column)
-        case Family.VARIANT if kind is not MongoKind.NULL:
+        case Family.VARIANT if mongo_kind is not MongoKind.NULL:
             return json_text(plain_value(value))
         case _:
             return plain_value(value)

@@ -69,7 +69,7 @@ def test_the_upkeep_of_all_tables_is_closed_though_one_fails(
         open_folder=_folder,
         compactions=compactions,
         pace=FixedPace(),
-        stopping=lambda: False,
+        is_stopping=lambda: False,
         events=EventLog(StandingClock()),
     )
     closed = []
