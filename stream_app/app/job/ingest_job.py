@@ -124,8 +124,8 @@ class _IngestJob:
         4. Run the stream.
         5. Judge the outcome.
         """
-        driver_messages = self.stream_config.driver_messages
-        driver_bytes = DRIVER_BYTES if driver_messages else 0
+        driver_messages_max = self.stream_config.driver_messages
+        driver_bytes = DRIVER_BYTES if driver_messages_max else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
             compactions = SparkCompactionQueue(
@@ -145,7 +145,7 @@ class _IngestJob:
                 reader_settings=self.checked_job.reader_settings,
                 spark=self.spark,
                 checkpoint=self.checked_job.checkpoint,
-                driver_messages_max=driver_messages,
+                driver_messages_max=driver_messages_max,
                 load=load,
             )
             round_runner = job_round_runner(

@@ -200,22 +200,28 @@ def source_reader_of(
             respond.
     """
     if source_config.kind is SourceKind.FILES:
-        files = JsonLinesSource(
+        json_lines_source = JsonLinesSource(
             path=source_config.path or "", max_files_per_trigger=source_config.max_files_per_trigger
         )
-        return SparkSourceReader(files, DataFrameEpochRunner(spark))
-    source = _kafka_source(source_config, checkpoint)
+        return SparkSourceReader(json_lines_source, DataFrameEpochRunner(spark))
+    kafka_source = _kafka_source(source_config, checkpoint)
     if reader_settings is None:
-        return SparkSourceReader(source, DataFrameEpochRunner(spark, source.read_between))
-    task_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
-    runner = DriverEpochRunner(
-        RangeEpochRunner(spark, reader_settings, task_count), driver_messages_max
+        return SparkSourceReader(
+            kafka_source, DataFrameEpochRunner(spark, kafka_source.read_between)
+        )
+    reader_count = source_config.min_partitions or spark.sparkContext.defaultParallelism
+    topic_runner = DriverEpochRunner(
+        RangeEpochRunner(spark, reader_settings, reader_count), driver_messages_max
     )
     offset_client = open_offset_client(source_config, reader_settings)
     if load is None:
-        return NativeSourceReader(source, runner, reader_settings, offset_client)
+        return NativeSourceReader(kafka_source, topic_runner, reader_settings, offset_client)
     return NativeSourceReader(
-        source, load.runner_before(runner), reader_settings, offset_client, load.epoch_count
+        kafka_source,
+        load.runner_before(topic_runner),
+        reader_settings,
+        offset_client,
+        load.epoch_count,
     )
 
 

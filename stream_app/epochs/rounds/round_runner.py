@@ -137,7 +137,7 @@ class RoundRunner(Generic[MessagesT]):
             source_epoch=source_epoch,
             plan=plan,
             routed_epoch=routed_epoch,
-            route_s=self.clock.steady_seconds() - start_s,
+            routing_s=self.clock.steady_seconds() - start_s,
             began_ms=began_ms,
         )
 
@@ -186,20 +186,23 @@ class RoundRunner(Generic[MessagesT]):
         output = decoded_epoch.routed_epoch.write(plan)
         if self.read_statements is not None and output.statements.num_rows:
             self.read_statements(output.statements.sort_by(SOURCE_ORDER))
-        times = epoch_seconds(
+        durations = epoch_seconds(
             output.slowest,
             wait_s=planned_s - start_s,
-            routing_s=decoded_epoch.route_s,
+            routing_s=decoded_epoch.routing_s,
             writing_s=self.clock.steady_seconds() - planned_s,
         )
         results = []
-        for index, table_plan in plan.tables.items():
-            feed, table_output = self.tables.feeds[index], output.tables.get(index, TableOutput())
+        for index, table_plan in plan.table_plans.items():
+            feed, table_output = (
+                self.tables.feeds[index],
+                output.table_outputs.get(index, TableOutput()),
+            )
             feed.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
         round_committer = RoundCommitter(
             decoded_epoch=decoded_epoch,
-            times=times,
+            durations=durations,
             reserve=work.round_count * _RESERVE,
             first_offsets=work.first_offsets,
             clock=self.clock,
@@ -265,13 +268,13 @@ class RoundRunner(Generic[MessagesT]):
         Args:
             first_offsets: table's name → see `TablePlan.first_offsets`.
         """
-        plans = {
-            index: plan
+        table_plans = {
+            index: table_plan
             for index, feed in enumerate(self.tables.feeds)
             if (names is None or feed.name in names)
-            and (plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
+            and (table_plan := self._plan_of(feed, first_offsets.get(feed.name, {})))
         }
-        return EpochPlan(tables=plans, settings=settings or self.settings)
+        return EpochPlan(table_plans=table_plans, settings=settings or self.settings)
 
     def _plan_of(
         self, feed: TableFeed, first_offsets: Mapping[KafkaPartition, int]
@@ -294,7 +297,7 @@ class RoundRunner(Generic[MessagesT]):
             if not self.tables.commits_idle_epochs and decoded_epoch.is_idle(index):
                 work.complete_feeds.append(feed)  # without a plan
             elif (write_plan := self._prepare_plan(feed, work.round_count * _RESERVE)) is not None:
-                routed_plan = decoded_epoch.plan.tables.get(index)
+                routed_plan = decoded_epoch.plan.table_plans.get(index)
                 if routed_plan is None or _is_outdated(routed_plan, write_plan, feed):
                     unfit_feeds.append(feed)
                 else:

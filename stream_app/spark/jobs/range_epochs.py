@@ -38,14 +38,14 @@ class RangeEpochRunner:
     reader_count: int
     overlaps: ClassVar[bool] = True
 
-    def route(self, epoch: int, messages: Ranges, plan: EpochPlan) -> RoutedEpoch:
+    def route(self, epoch: int, ranges: Ranges, plan: EpochPlan) -> RoutedEpoch:
         """See `EpochRunner.route`."""
-        shares = share_out(cut_ranges(messages, self.reader_count), self.reader_count)
+        shares = share_out(cut_ranges(ranges, self.reader_count), self.reader_count)
         return self._epochs.route(epoch, shares, plan)
 
-    def messages_between(self, start: Offsets, end: Offsets) -> Ranges:
+    def messages_between(self, start_offsets: Offsets, end_offsets: Offsets) -> Ranges:
         """See `EpochRunner.messages_between`."""
-        return ranges_between(start, end)
+        return ranges_between(start_offsets, end_offsets)
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""

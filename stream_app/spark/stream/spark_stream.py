@@ -88,7 +88,7 @@ class SparkStream:
         newest_progress = source_progress(json.loads(last_progress.json))
         new_progress = [newest_progress]
         if newest_progress.epoch > self._epoch + 1:
-            # Epochs can end faster than this thread asks; Spark keeps the newest_progress of them.
+            # Epochs can end faster than this thread asks; Spark keeps the newest of them.
             recent = (
                 source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
             )
