@@ -128,10 +128,9 @@ class RoundRunner(Generic[MessagesT]):
             routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         except Exception:
             # An expiry may have deleted the key index: each store has its own error for that.
-            newer_plan = make_plan()
-            if newer_plan.bases == plan.bases:
+            outdated_plan, plan = plan, make_plan()
+            if plan.bases == outdated_plan.bases:
                 raise
-            plan = newer_plan
             routed_epoch = self.runner.route(source_epoch.epoch, source_epoch.messages, plan)
         return DecodedEpoch(
             source_epoch=source_epoch,
@@ -194,10 +193,8 @@ class RoundRunner(Generic[MessagesT]):
         )
         results = []
         for index, table_plan in plan.table_plans.items():
-            feed, table_output = (
-                self.tables.feeds[index],
-                output.table_outputs.get(index, TableOutput()),
-            )
+            feed = self.tables.feeds[index]
+            table_output = output.table_outputs.get(index, TableOutput())
             feed.table.add_store_requests(table_output.counts.requests)
             results.append(TableResult(feed, table_plan, table_output))
         round_committer = RoundCommitter(

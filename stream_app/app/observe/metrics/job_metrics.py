@@ -182,10 +182,9 @@ class JobMetrics:
 
     def read_load_from(self, progress: Callable[[], LoadProgress]) -> None:
         """Read the progress of a first load from this function at each scrape."""
-        label = self.label
         self.loads.read_from(
             lambda: [
-                (label if name == label else self.of_table(name).label, ranges)
+                (self.label if name == self.label else self.of_table(name).label, ranges)
                 for name, ranges in progress().of_tables.items()
             ]
         )
@@ -212,9 +211,8 @@ class JobMetrics:
 
     def count_unassigned(self, quarantine_report: QuarantineReport) -> None:
         """Count quarantined messages that belong to no table."""
-        self._counters["bad_records"].labels(self.label).inc(
-            sum(quarantine_report.reasons.values())
-        )
+        record_count = sum(quarantine_report.reasons.values())
+        self._counters["bad_records"].labels(self.label).inc(record_count)
         self._count_reasons(quarantine_report)
 
     def set_unresolved_records(self, counts: Mapping[str, int]) -> None:
