@@ -27,7 +27,7 @@ from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceFacts, SourceSurvey
 from stream_app.cdc.source_tables import messages_by_origin
 from stream_app.clock import Clock
-from stream_app.epochs.rounds.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
+from stream_app.epochs.rounds.source_table_check import SHARDS_FIX, distinct_tables, verdict_on
 from stream_app.errors import UsageError
 from stream_app.message_format_registry import format_named
 from stream_app.model.schema.data_type import RowType
@@ -101,7 +101,7 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     yield Notice(
         problem=f"the topics have {len(tables)} tables of the source: {table_names}",
         where="source.topics",
-        fix=SHARDS_REMEDY,
+        fix=SHARDS_FIX,
         stops=verdict.is_refused,
     )
 

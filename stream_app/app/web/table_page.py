@@ -336,8 +336,8 @@ def _lists(
         rows = parts.value(title.lower(), partial(listing, name, table, latest_snapshot))
         if rows is not None:
             shown_rows = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
-            end = "latest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=end)
+            which = "latest" if name in ("snapshots", "schemas") else "last"
+            yield PageList(title=title, listing=shown_rows, total=len(rows.rows), which=which)
     shown_rows = Listing(TreeRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown_rows, total=len(runs))
     if latest_snapshot is not None:

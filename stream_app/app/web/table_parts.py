@@ -220,7 +220,7 @@ def group_records_by_kind(records: Sequence[QuarantinedRecord]) -> list[Quaranti
     is_all = len(records) < QUARANTINED_READ
     return [
         QuarantinedKind(
-            kind=kind, record_count=count, is_all=is_all, examples=tuple(examples[kind])
+            kind=kind, record_count=record_count, is_all=is_all, examples=tuple(examples[kind])
         )
-        for kind, count in counts.most_common()
+        for kind, record_count in counts.most_common()
     ]

@@ -42,8 +42,8 @@ class UnassignedFacts:
 def refused_reason(reason: str) -> str:
     """Return the reason why a source table is refused, with the remedy, for a page."""
     problem, _, fix = reason.partition("; to fix: ")
-    remedy = f"to fix: {fix}; then" if fix else "then"
-    return f"{problem}\n{remedy} {_REPLAY_FIX}"
+    fix_text = f"to fix: {fix}; then" if fix else "then"
+    return f"{problem}\n{fix_text} {_REPLAY_FIX}"
 
 
 def with_refused(

@@ -159,7 +159,7 @@ def uncertainty(rules: KeyRules, question: KeyQuestion, fields: KeyFields) -> st
 def remedies(rules: KeyRules, fields: KeyFields) -> str:
     """Return the options and settings that make such records certain."""
     key_fields = rules.source_key if rules.source_key is not None else fields
-    images_remedy = (
+    images_fix = (
         "set REPLICA IDENTITY FULL on the source table and "
         "source.debezium.replica-identity = 'full', with whole messages (not flattened)"
     )
@@ -174,7 +174,7 @@ def remedies(rules: KeyRules, fields: KeyFields) -> str:
         alternative += (
             "; or, if it lacks only partition columns, set the option partition-lookup = true"
         )
-    return f"{images_remedy}; or {alternative}"
+    return f"{images_fix}; or {alternative}"
 
 
 @dataclass(slots=True)

@@ -172,7 +172,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
     """
     mongo_kind = mongo_kind_of(value)
     if not column.allows(mongo_kind):
-        raise _misfit(value, column, f"is {mongo_kind.value}, {_remedy(column, mongo_kind)}")
+        raise _misfit(value, column, f"is {mongo_kind.value}, {_fix(column, mongo_kind)}")
     match family_of(column.data_type):
         case Family.BINARY if mongo_kind in (MongoKind.BYTES, MongoKind.OBJECT_ID):
             return _bytes(value, column)
@@ -186,7 +186,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
             return plain_value(value)
 
 
-def _remedy(column: TypedColumn, mongo_kind: MongoKind) -> str:
+def _fix(column: TypedColumn, mongo_kind: MongoKind) -> str:
     has_option = _KINDS_IF_CHOSEN.get(family_of(column.data_type)) is mongo_kind
     if has_option and column.name:
         return f"and its meaning there is not known (set column.{column.name}.encoding)"
