@@ -111,12 +111,10 @@ class TopicBackfill:
         omissions = Omissions(self.table.location, format_named(self.source_config.format))
         with scratch_folder("backfill") as folder:
             source_check = SourceCheck(self.table, folder, append.basis)
-            batches = topic_messages(
-                self.source_config, [(ends, omissions)], self.progress, self.since_ms
-            )
-            messages = covered_records.noting_covered(
-                own_messages(batches, self.splitter), committed_users
-            )
+            readers = [(ends, omissions)]
+            batches = topic_messages(self.source_config, readers, self.progress, self.since_ms)
+            batches = own_messages(batches, self.splitter)
+            messages = covered_records.noting_covered(batches, committed_users)
             # Step 2.
             read_count = replay_source(
                 source_check,
