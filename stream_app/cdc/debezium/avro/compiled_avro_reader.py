@@ -109,12 +109,12 @@ class CompiledAvroReader:
         cls,
         root: AvroType,
         readings: Sequence[ColumnReading],
-        parser: type[AvroLayout] | None,
+        layout_class: type[AvroLayout] | None,
         *,
         reads_tables: bool,
     ) -> Self | None:
         """Return a reader, or None without machine code or if a type is not supported."""
-        if parser is None:
+        if layout_class is None:
             return None
         decimals = {
             reading.name: reading.data_type.precision
@@ -126,7 +126,7 @@ class CompiledAvroReader:
         )
         byte_columns = {name for name, field_type in row_type.fields if _has_bytes(field_type)}
         text_paths = [_OP, _CONNECTOR, *(_TABLES if reads_tables else ())]
-        layout = parser.for_schema(
+        layout = layout_class.for_schema(
             root,
             IMAGES,
             {

@@ -97,7 +97,7 @@ class DebeziumAvro(DebeziumJson):
         super().__init__(setup, options)
         self._registry = _schemas(registries, setup.options)
         layouts = compiled_layouts(options.decoder)
-        self._parser = None if layouts is None else layouts.avro
+        self._layout_class = None if layouts is None else layouts.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -166,7 +166,7 @@ class DebeziumAvro(DebeziumJson):
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
             compiled_reader=CompiledAvroReader.for_schema(
-                root, readings, self._parser, reads_tables=self._settings.reads_tables
+                root, readings, self._layout_class, reads_tables=self._settings.reads_tables
             )
             if is_envelope
             else None,

@@ -141,7 +141,7 @@ class TypedColumn:
         return _NULL if holds_bytes else _NULL | {UsualValue.LIST}
 
 
-def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
+def unusual_documents(texts: pa.Array, typed_columns: Mapping[str, TypedColumn]) -> Bools:
     """Return the mask of documents with a value that its column does not accept: bool [n].
 
     Args:
@@ -150,7 +150,7 @@ def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bo
     is_unusual: Bools = np.zeros(len(texts), np.bool_)
     patterns = {
         name: "|".join(_PATTERNS[form] for form in sorted(usual_forms))
-        for name, column in columns.items()
+        for name, column in typed_columns.items()
         if (usual_forms := column.usual_forms()) is not None
     }
     if not patterns:
