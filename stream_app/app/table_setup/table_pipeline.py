@@ -186,11 +186,11 @@ class RowSettings:
         if not made_columns:
             return None
         facts = source_facts(self.source_config.format, self.source_config.format_options)
-        source_setup = whole_setup(self.source_config, self.schema)
+        table_setup = whole_setup(self.source_config, self.schema)
         try:
             made_columns.columns(self.schema.fields, arrow_type)  # raises if one cannot be made
             return made_columns_step(
-                made_columns, source_setup, facts, arrow_type, self.clock.now_ms
+                made_columns, table_setup, facts, arrow_type, self.clock.now_ms
             )
         except DefinitionError as error:
             raise UsageError(

@@ -76,10 +76,10 @@ class AvroColumn:
     count: int
 
     @property
-    def present(self) -> Bools:
+    def has_value(self) -> Bools:
         """The mask of records that have a value, bool [count]."""
-        present: Bools = self.cells.states[self.index, : self.count] == VALUE
-        return present
+        has_value: Bools = self.cells.states[self.index, : self.count] == VALUE
+        return has_value
 
     def numbers(self) -> pa.Array:
         """See `AvroLeaf`."""

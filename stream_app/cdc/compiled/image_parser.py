@@ -58,8 +58,7 @@ class HeadPositions(NamedTuple):
     """The positions of the images in n messages, whose tails the caller has found.
 
     Attributes:
-        starts, tail_starts: int64 [n]; where each message begins in the data, and where its tail
-            does.
+        starts, tail_starts: int64 [n]; where each message and its tail begin in the data.
         before_at, after_at: int64 [n]; the position of each image, or -1.
         marks: int64 [n]; 0 where the images have the table's columns and no other. Messages with
             the same unknown and missing columns have the same number.

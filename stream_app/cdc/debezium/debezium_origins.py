@@ -190,7 +190,7 @@ class _OriginSearch:
     ) -> None:
         database, schema, table = (column.filter(pa.array(mask)) for column in names)
         origins = origins_of(database, schema, table, {})
-        codes = np.array([self._code(table) for table in origins.tables], np.int32)
+        codes = np.array([self._code(origin) for origin in origins.tables], np.int32)
         self._codes[message_indices[mask]] = codes[origins.codes]
 
     def _read_one_by_one(self, values: pa.Array, message_indices: Int32s) -> None:

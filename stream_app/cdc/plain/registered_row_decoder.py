@@ -123,20 +123,22 @@ class RegisteredRowDecoder:
         language: SchemaLanguage[RowSchema],
         schemas: Schemas,
         setup: FormatSetup,
-        options: CheckedOptions,
+        checked_options: CheckedOptions,
     ) -> None:
         self._section = section
         self._language = language
         self._key_language: SchemaLanguage[RowSchema] = (
-            TextKeyLanguage() if has_text_keys(options) else language
+            TextKeyLanguage() if has_text_keys(checked_options) else language
         )
         self._schemas = schemas
-        self._encodings = options.encodings
-        self._policy: ColumnPolicy = options.column_policy(setup.columns)
-        self._readings = column_readings(setup, options.encodings, _encoding)
-        self._key_columns: frozenset[str] = options.values[KEY_COLUMNS]
+        self._encodings = checked_options.encodings
+        self._policy: ColumnPolicy = checked_options.column_policy(setup.columns)
+        self._readings = column_readings(setup, checked_options.encodings, _encoding)
+        self._key_columns: frozenset[str] = checked_options.values[KEY_COLUMNS]
         self._primary_key = frozenset(setup.primary_keys)
-        self._deletes = deletes_by_tombstones(options, setup.traits) and bool(self._primary_key)
+        self._deletes = deletes_by_tombstones(checked_options, setup.traits) and bool(
+            self._primary_key
+        )
         self._reads_tables = not setup.traits.merges_shards
         rules = RowRules(
             schema=change_schema(setup.arrow_schema),
@@ -280,13 +282,13 @@ class RegisteredRowDecoder:
             self._decode_one_by_one(messages, plan, outcome)
             return
         images, readings, is_intact = self._images(messages, plan)
-        rows = rows_of_images(images, readings, self._rules[plan.op])
-        sightings = self._sightings(plan.drift, ~rows.suspects)
+        image_rows = rows_of_images(images, readings, self._rules[plan.op])
+        drift = self._sightings(plan.drift, ~image_rows.suspects)
         outcome.add_records(
-            DecodedRecords(rows, None, sightings), messages.message_indices[is_intact]
+            DecodedRecords(image_rows, None, drift), messages.message_indices[is_intact]
         )
         suspects = ~is_intact
-        suspects[is_intact] = rows.suspects
+        suspects[is_intact] = image_rows.suspects
         if suspects.any():
             self._decode_one_by_one(messages.take(np.flatnonzero(suspects)), plan, outcome)
 

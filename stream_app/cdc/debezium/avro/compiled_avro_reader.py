@@ -170,7 +170,7 @@ class CompiledAvroReader:
             return WireColumn(
                 as_number, JsonKind.NUMBER, decimals, np.zeros(messages.image_count, np.bool_)
             )
-        return leaf_column(reading, leaf, leaf.present)
+        return leaf_column(reading, leaf, leaf.has_value)
 
 
 def _texts(messages: AvroMessages, path: tuple[str, ...]) -> pa.Array:

@@ -93,10 +93,10 @@ class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
     def __init__(self, registries: Registries, setup: FormatSetup) -> None:
-        options = _check_options(registries, setup.options, setup.columns)
-        super().__init__(setup, options)
+        checked_options = _check_options(registries, setup.options, setup.columns)
+        super().__init__(setup, checked_options)
         self._registry = _schemas(registries, setup.options)
-        layouts = compiled_layouts(options.decoder)
+        layouts = compiled_layouts(checked_options.decoder)
         self._layout_class = None if layouts is None else layouts.avro
         self._plans: dict[int, _SchemaPlan | str] = {}
 
@@ -177,8 +177,8 @@ class DebeziumAvro(DebeziumJson):
         return apply_schema(
             self._readings,
             {name: avro_connect_field(field_type) for name, field_type in fields.items()},
-            self._options.encodings,
-            writes_times=self._options.writes_times,
+            self._checked_options.encodings,
+            writes_times=self._checked_options.writes_times,
         )
 
     def _decode_slice(
@@ -188,16 +188,16 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._decode_as_json(values, message_indices, plan, outcome)
             return
-        images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
-        if images is not None:
-            is_undecoded = self._decode_images(images, message_indices, plan, outcome)
+        parsed_images = None if plan.compiled_reader is None else plan.compiled_reader.read(values)
+        if parsed_images is not None:
+            is_undecoded = self._decode_images(parsed_images, message_indices, plan, outcome)
             if not is_undecoded.any():
                 return
             values = values.filter(pa.array(is_undecoded))
             message_indices = message_indices[is_undecoded]
         cursor, message = cursor_over(values, plan.root)
-        images = self._images(message, cursor, ~cursor.broken(), plan)
-        is_undecoded = self._decode_images(images, message_indices, plan, outcome)
+        parsed_images = self._images(message, cursor, ~cursor.broken(), plan)
+        is_undecoded = self._decode_images(parsed_images, message_indices, plan, outcome)
         if is_undecoded.any():
             self._decode_as_json(
                 values.filter(pa.array(is_undecoded)), message_indices[is_undecoded], plan, outcome
@@ -211,14 +211,14 @@ class DebeziumAvro(DebeziumJson):
         outcome: BatchOutcome,
     ) -> Bools:
         """Decode the parsed messages, and return the mask of the remaining ones."""
-        images, rows, questions = decode_images(
+        images, image_rows, questions = decode_images(
             parsed_images.images, parsed_images.readings, self._settings, is_flat=False
         )
-        drift = self._drift_sightings(plan.drift, images.has_after, ~rows.suspects)
-        records = DecodedRecords(rows, questions, drift)
+        drift = self._drift_sightings(plan.drift, images.has_after, ~image_rows.suspects)
+        records = DecodedRecords(image_rows, questions, drift)
         outcome.add_records(records, message_indices[parsed_images.is_parsed])
         is_undecoded = ~parsed_images.is_parsed
-        is_undecoded[parsed_images.is_parsed] = rows.suspects
+        is_undecoded[parsed_images.is_parsed] = image_rows.suspects
         return is_undecoded
 
     def _images(

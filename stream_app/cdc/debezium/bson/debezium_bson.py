@@ -87,10 +87,10 @@ class DebeziumBson(DebeziumJson):
     """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
 
     def __init__(self, setup: FormatSetup) -> None:
-        options = check(setup.options, setup.columns)
-        super().__init__(setup, options)
-        self._typed_columns = typed_columns_of(setup.options, setup.columns, options)
-        layouts = compiled_layouts(options.decoder)
+        checked_options = check(setup.options, setup.columns)
+        super().__init__(setup, checked_options)
+        self._typed_columns = typed_columns_of(setup.options, setup.columns, checked_options)
+        layouts = compiled_layouts(checked_options.decoder)
         self._compiled_rewriter = None
         if layouts is not None:
             self._compiled_rewriter = CompiledRewriter(layouts.documents, self._typed_columns)
