@@ -58,7 +58,7 @@ class FeedFactory:
     stream_config: StreamConfig
     state_file: JobStateFile
     open_folder: Callable[[str], JobFolder]
-    compactions: SparkCompactionQueue
+    compaction_queue: SparkCompactionQueue
     pace: Pace
     is_stopping: Callable[[], bool]
     events: EventLog
@@ -68,7 +68,7 @@ class FeedFactory:
     _unassigned_quarantine: QuarantineWriter | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.budget = CoreBudget(self.compactions.at_once)
+        self.budget = CoreBudget(self.compaction_queue.at_once)
 
     def of_only_table(self, table: FileStoreTable) -> TableFeed:
         """Return the feed of a job of one table."""
@@ -140,7 +140,7 @@ class FeedFactory:
         """Make the job of a table, register it for `close`, and return the table's feed."""
         if self.events.metrics is not None:
             table = table.with_counter(self.events.metrics.store.requests)
-        executor_of = functools.partial(SparkCompactExecutor, self.compactions)
+        executor_of = functools.partial(SparkCompactExecutor, self.compaction_queue)
         takes_repeats = self.stream_config.repeated_records is RepeatedRecords.STORE
         table_job = TableJob(
             table,

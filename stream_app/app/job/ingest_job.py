@@ -128,11 +128,11 @@ class _IngestJob:
         driver_bytes = DRIVER_BYTES if driver_messages_max else 0
         with ExitStack() as closing:
             closing.callback(self.observers.metrics.jvm.detach)
-            compactions = SparkCompactionQueue(
+            compaction_queue = SparkCompactionQueue(
                 self.spark, self._compactions_at_once(), driver_bytes
             )
-            closing.callback(compactions.close)
-            feed_factory = self._feed_factory(compactions)  # step 1
+            closing.callback(compaction_queue.close)
+            feed_factory = self._feed_factory(compaction_queue)  # step 1
             closing.callback(feed_factory.close)
             closing.callback(self.signs.begin, "Spark ends")
             self.observers.metrics.jvm.attach(self.spark)
@@ -220,13 +220,13 @@ class _IngestJob:
     def _task_count(self) -> int:
         return self.spark.sparkContext.defaultParallelism
 
-    def _feed_factory(self, compactions: SparkCompactionQueue) -> FeedFactory:
+    def _feed_factory(self, compaction_queue: SparkCompactionQueue) -> FeedFactory:
         return FeedFactory(
             job_tables=self.job_tables,
             stream_config=self.stream_config,
             state_file=self.checked_job.state_file,
             open_folder=self.session_starter.open_folder,
-            compactions=compactions,
+            compaction_queue=compaction_queue,
             pace=pace_of(self.stream_config, self.clock),
             is_stopping=self.stop_requested.is_set,
             events=self.observers.events,

@@ -102,7 +102,7 @@ class SparkSourceReader:
             messages=self.source.read_stream(self.runner.spark),
             name=settings.job_tables.name,
             epoch_committer=running_stream.epoch_committer,
-            checkpoint=spark_location(settings.checkpoint.location),
+            checkpoint_location=spark_location(settings.checkpoint.location),
             trigger=settings.trigger,
             stop_requested=running_stream.stop_requested,
         )
@@ -163,7 +163,9 @@ class NativeSourceReader:
         assert transactions_of is not None, "the configuration was checked"
         return WholeEpochCutter(
             reader=TransactionReader(
-                settings=self.reader_settings, transactions_of=transactions_of, clock=settings.clock
+                reader_settings=self.reader_settings,
+                transactions_of=transactions_of,
+                clock=settings.clock,
             ),
             log=BorderLog(settings.checkpoint),
             newest_offsets=lambda: self.offset_client.offsets_at(OffsetEnd.NEWEST),

@@ -227,23 +227,23 @@ class BrokerConnection:
         }
 
     def group_offsets(
-        self, group: str, kafka_partitions: Collection[KafkaPartition]
+        self, group_id: str, kafka_partitions: Collection[KafkaPartition]
     ) -> dict[KafkaPartition, int]:
         """Return the offsets that a consumer group has committed for these partitions.
 
         Partitions without a committed offset are left out.
         """
         partitions_of = {
-            group: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
+            group_id: [TopicPartition(*kafka_partition) for kafka_partition in kafka_partitions]
         }
         places_of = self._ask_coordinator(lambda: self._client.list_group_offsets(partitions_of))
         return {
             (key.topic, key.partition): place.offset
-            for key, place in places_of.get(group, {}).items()
+            for key, place in places_of.get(group_id, {}).items()
             if place.offset >= 0
         }
 
-    def commit_group(self, group: str, offsets: Offsets) -> None:
+    def commit_group(self, group_id: str, offsets: Offsets) -> None:
         """Commit offsets for a consumer group that has no members.
 
         Raises:
@@ -254,11 +254,11 @@ class BrokerConnection:
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         }
-        errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group, metadata))
-        refusals = {error.__name__ for error in errors.values() if error is not NoError}
+        errors = self._ask_coordinator(lambda: self._client.alter_group_offsets(group_id, metadata))
+        refusals = sorted({error.__name__ for error in errors.values() if error is not NoError})
         if refusals:
             raise SourceError(
-                f"group {group!r} does not take the job's offsets: {', '.join(sorted(refusals))}",
+                f"group {group_id!r} does not take the job's offsets: {', '.join(refusals)}",
                 where="source.group-id",
                 fix="stop the consumers that are members of the group, or give the job a group "
                 "of its own that its user may write",

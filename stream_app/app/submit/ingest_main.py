@@ -61,7 +61,7 @@ def run(settings: JobSettings, clock: Clock) -> None:
         observers = stack.enter_context(
             job_observers(job_tables, stream_config, settings.secrets, clock, settings.events_file)
         )
-        open_checkpoint = partial(session_starter.open_folder, session_starter.checkpoint)
+        open_checkpoint = partial(session_starter.open_folder, session_starter.checkpoint_location)
         history = observers.events.history
         stack.enter_context(
             page_of_job(settings.shown_job, stream_config, open_checkpoint, clock, history)

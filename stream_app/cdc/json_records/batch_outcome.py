@@ -185,28 +185,28 @@ class BatchOutcome:
         """Add the fingerprints of schemas, each with its first message."""
         self.schemas.update(schemas)
 
-    def add_records(self, records: DecodedRecords, message_indices: Int32s) -> None:
+    def add_records(self, decoded_records: DecodedRecords, message_indices: Int32s) -> None:
         """Add records that were parsed in columns.
 
         Args:
             message_indices: for each record the position of its message.
         """
-        if records.questions is not None:
-            self._note_questions(message_indices, records.questions)
-        self._note_tables(records.from_images.tables, message_indices)
-        self._note_drift(records.drift, message_indices)
+        if decoded_records.questions is not None:
+            self._note_questions(message_indices, decoded_records.questions)
+        self._note_tables(decoded_records.from_images.tables, message_indices)
+        self._note_drift(decoded_records.drift, message_indices)
         self._note_drift(
             {
                 (DriftKind.CUT, name): Sighting(int(is_cut.sum()), int(is_cut.argmax()))
-                for name, is_cut in records.from_images.cut_records.items()
+                for name, is_cut in decoded_records.from_images.cut_records.items()
                 if is_cut.any()
             },
             message_indices,
         )
         self.parts.append(
             ChangeBatch(
-                rows=records.from_images.rows,
-                message_indices=message_indices[records.from_images.record_indices],
+                rows=decoded_records.from_images.rows,
+                message_indices=message_indices[decoded_records.from_images.record_indices],
             )
         )
 

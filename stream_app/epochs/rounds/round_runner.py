@@ -278,7 +278,7 @@ class RoundRunner(Generic[MessagesT]):
     ) -> TablePlan | None:
         """Return the table's plan for decoding, or None; then `_prepare_plan` fails the table."""
         try:
-            return feed.plan().with_first_offsets(first_offsets)
+            return feed.table_plan().with_first_offsets(first_offsets)
         except Exception:
             if not self.tables.holds_tables:
                 raise
@@ -304,7 +304,7 @@ class RoundRunner(Generic[MessagesT]):
     def _prepare_plan(self, feed: TableFeed, reserve: int) -> TablePlan | None:
         """Wait until the table accepts rows, and return its plan, or None after a failure."""
         try:
-            return feed.plan(self.tables.wait_for_sequence_number(feed) + reserve)
+            return feed.table_plan(self.tables.wait_for_sequence_number(feed) + reserve)
         except StoppedError:
             raise
         except Exception as error:

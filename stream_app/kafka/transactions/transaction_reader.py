@@ -31,11 +31,11 @@ class TransactionReader:
     """A reader of messages' transactions; for one thread. Implements `whole_borders.MessageReader`.
 
     Attributes:
-        settings: settings of the native reader.
+        reader_settings: settings of the native reader.
         transactions_of: the format's reading of transactions.
     """
 
-    settings: ReaderSettings
+    reader_settings: ReaderSettings
     transactions_of: Callable[[pa.RecordBatch], MessageTransactions]
     clock: Clock
     _reader: RangeReader | None = field(init=False, default=None)
@@ -47,7 +47,7 @@ class TransactionReader:
         is_stopping: Callable[[], bool],
     ) -> None:
         """See `MessageReader.read`; errors of brokers are tried again for a while."""
-        deadline_s = self.clock.steady_seconds() + self.settings.timeout_s
+        deadline_s = self.clock.steady_seconds() + self.reader_settings.timeout_s
         while True:
             try:
                 self._read(pending_messages.unread_ranges(ranges), pending_messages, is_stopping)
@@ -75,7 +75,9 @@ class TransactionReader:
         """Read ranges of offsets, and add their messages' transactions to `pending_messages`."""
         if self._reader is None:
             self._reader = RangeReader(
-                replace(self.settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S),
+                replace(
+                    self.reader_settings, ranges_at_once=_RANGES_MAX, fails_after_s=_FAILS_AFTER_S
+                ),
                 self.clock,
             )
         with closing(self._reader.read(ranges)) as batches:

@@ -142,9 +142,11 @@ class DriverEpochRunner:
         self, ranges: Sequence[OffsetRange]
     ) -> Generator[pa.RecordBatch, None, None]:
         if self._reader is None:
-            settings = self.spark_runner.settings
+            reader_settings = self.spark_runner.reader_settings
             self._reader = RangeReader(
-                replace(settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S)
+                replace(
+                    reader_settings, ranges_at_once=_RANGES_AT_ONCE, fails_after_s=_FAILS_AFTER_S
+                )
             )
         bytes_read = 0
         with closing(self._reader.read(ranges)) as batches:

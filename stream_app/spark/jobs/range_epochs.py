@@ -34,7 +34,7 @@ class RangeEpochRunner:
     """
 
     spark: SparkSession
-    settings: ReaderSettings
+    reader_settings: ReaderSettings
     reader_count: int
     overlaps: ClassVar[bool] = True
 
@@ -53,8 +53,10 @@ class RangeEpochRunner:
 
     @property
     def _epochs(self) -> ShareEpochRunner[Ranges]:
-        return ShareEpochRunner(self.spark, partial(_messages_of, self.settings))
+        return ShareEpochRunner(self.spark, partial(_messages_of, self.reader_settings))
 
 
-def _messages_of(settings: ReaderSettings, shares: Iterable[Ranges]) -> Iterator[pa.RecordBatch]:
-    return reader_of_process(settings).read(list(itertools.chain.from_iterable(shares)))
+def _messages_of(
+    reader_settings: ReaderSettings, shares: Iterable[Ranges]
+) -> Iterator[pa.RecordBatch]:
+    return reader_of_process(reader_settings).read(list(itertools.chain.from_iterable(shares)))

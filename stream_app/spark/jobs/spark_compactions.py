@@ -269,9 +269,9 @@ def _drop(queued_request: _QueuedRequest) -> None:
 class SparkCompactExecutor:
     """The executor of one table's compactions, as Spark jobs. Implements `CompactExecutor`."""
 
-    queue: SparkCompactionQueue
+    compaction_queue: SparkCompactionQueue
     table: FileStoreTable
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction."""
-        return self.queue.submit(self.table, request)
+        return self.compaction_queue.submit(self.table, request)

@@ -43,7 +43,7 @@ class SparkStream:
     messages: DataFrame
     name: str
     epoch_committer: EpochCommitter[DataFrame]
-    checkpoint: str
+    checkpoint_location: str
     trigger: str | None
     stop_requested: threading.Event
     query: StreamingQuery | None = None
@@ -55,7 +55,7 @@ class SparkStream:
         writer = (
             self.messages.writeStream.queryName(self.name)
             .foreachBatch(self._process_epoch)
-            .option("checkpointLocation", self.checkpoint)
+            .option("checkpointLocation", self.checkpoint_location)
         )
         if self.trigger is None:
             writer = writer.trigger(availableNow=True)

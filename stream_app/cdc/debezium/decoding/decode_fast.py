@@ -234,7 +234,7 @@ def _decode_flat(
 
 def _records_by_marks(
     values: pa.Array,
-    records: MarkedRecords,
+    marked_records: MarkedRecords,
     parsed_images: ParsedImages,
     shape: RecordShape,
     settings: DecodeSettings,
@@ -245,16 +245,16 @@ def _records_by_marks(
     )
     drift: Mapping[DriftedColumn, Sighting] = {}
     if settings.policy.reports_drift:
-        marks = np.where(image_rows.suspects, 0, records.marks)
-        drift = _drift_of(values, MarkedRecords(records.positions, marks), settings.policy)
+        marks = np.where(image_rows.suspects, 0, marked_records.marks)
+        drift = _drift_of(values, MarkedRecords(marked_records.positions, marks), settings.policy)
     return DecodedRecords(image_rows, questions, drift)
 
 
 def _drift_of(
-    values: pa.Array, records: MarkedRecords, policy: ColumnPolicy
+    values: pa.Array, marked_records: MarkedRecords, policy: ColumnPolicy
 ) -> Mapping[DriftedColumn, Sighting]:
     """Return the unknown and missing columns, read from one record of each sum of marks."""
-    positions, marks = records
+    positions, marks = marked_records
     sightings: dict[DriftedColumn, Sighting] = {}
     marked_indices = np.flatnonzero(marks)
     _, firsts, counts = np.unique(marks[marked_indices], return_index=True, return_counts=True)
