@@ -214,7 +214,7 @@ class JobStatus:
                 job_epoch = newest_epoch(table.snapshots, _commit_user(self.checkpoint))
                 held_table = job_state.held_tables.get(name)
                 offsets_by_table[name] = (
-                    _read_offsets(job_offsets, job_epoch)
+                    _reached_offsets(job_offsets, job_epoch)
                     if held_table is None
                     else held_table.start
                 )
@@ -227,16 +227,16 @@ class JobStatus:
         held_table = job_state.held_tables.get(name)
         job_epoch = facts.epochs.get(_commit_user(self.checkpoint))
         state = JobTableState.READY if job_epoch is not None else JobTableState.EMPTY
-        read_offsets = _read_offsets(self._job_offsets(job_state), job_epoch)
+        reached_offsets = _reached_offsets(self._job_offsets(job_state), job_epoch)
         if held_table is not None:
             state = JobTableState.HELD if held_table.has_failed else JobTableState.WAITING
-            read_offsets = held_table.start
+            reached_offsets = held_table.start
         status = TableStatus(
             table=name,
             state=state,
             epoch=None if job_epoch is None else job_epoch.identifier,
             snapshot=facts.snapshot,
-            lag=_lag(read_offsets, ends),
+            lag=_lag(reached_offsets, ends),
             changed_s=_seconds_since(job_epoch.time_ms if job_epoch else None, self.now_ms),
             sorted_runs=facts.sorted_run_count,
             reason=None if held_table is None else held_table.reason,
@@ -257,7 +257,7 @@ class JobStatus:
             return None
 
 
-def _read_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
+def _reached_offsets(job_offsets: Offsets | None, job_epoch: JobEpoch | None) -> Offsets:
     """Return the offsets up to which a table has read that is not held back."""
     if job_offsets is not None:
         return job_offsets
@@ -323,8 +323,8 @@ def _commit_user(checkpoint: JobFolder) -> str:
         return ""
 
 
-def _lag(read_offsets: Offsets, ends: Offsets | None) -> int | None:
-    return None if ends is None else sum(messages_behind(read_offsets, ends).values())
+def _lag(reached_offsets: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(messages_behind(reached_offsets, ends).values())
 
 
 def _epoch_log(checkpoint: JobFolder) -> EpochLog:

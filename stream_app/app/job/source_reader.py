@@ -94,7 +94,7 @@ class SparkSourceReader:
     @property
     def can_reread(self) -> bool:
         """See `SourceReader.can_reread`."""
-        return self.runner.read is not None
+        return self.runner.read_between is not None
 
     def stream(self, settings: StreamSettings, running_stream: RunningStream[DataFrame]) -> Stream:
         """See `SourceReader.stream`."""
