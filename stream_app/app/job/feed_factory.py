@@ -182,10 +182,8 @@ class FeedFactory:
         return PolicyBounds(self.stream_config.compaction_freshness, budget)
 
     def _quarantine_writer(self, name: str) -> QuarantineWriter:
-        quarantine, bad_records_max = (
-            self.stream_config.quarantine,
-            self.stream_config.max_bad_records,
-        )
+        quarantine = self.stream_config.quarantine
+        bad_records_max = self.stream_config.max_bad_records
         if quarantine is None:
             return QuarantineWriter(None, bad_records_max)
         return QuarantineWriter(

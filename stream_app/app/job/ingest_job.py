@@ -239,11 +239,8 @@ class _IngestJob:
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream_config, events = (
-            self.job_tables,
-            self.stream_config,
-            self.observers.events,
-        )
+        job_tables, events = self.job_tables, self.observers.events
+        stream_config = self.stream_config
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.round_runner.plan()
         unused_settings_check = UnusedSettingsCheck(

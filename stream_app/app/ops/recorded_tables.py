@@ -77,11 +77,9 @@ def loaded_tables(job_tables: JobTables | None) -> frozenset[str]:
         load_plan = read_load_plan(_checkpoint(job_tables))
     except SparkOnlyError:
         return frozenset()
-    return (
-        frozenset()
-        if load_plan is None
-        else frozenset(part.table for part in load_plan.parts_from(0))
-    )
+    if load_plan is None:
+        return frozenset()
+    return frozenset(part.table for part in load_plan.parts_from(0))
 
 
 def choice_of(job_tables: JobTables | None) -> SourceChoice:
