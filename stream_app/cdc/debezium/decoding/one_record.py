@@ -1,6 +1,6 @@
 """Reads one Debezium record, keeping the exact text of every number.
 
-`decode_one_by_one` calls it for the few records that do not parse in columns: broken ones, and
+`single_decoding` calls it for the few records that do not parse in columns: broken ones, and
 those with values of another kind than most records. Its errors describe the problem.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,

@@ -1,6 +1,6 @@
 """Turns parsed images of Debezium's records into rows, and into questions to the Kafka keys.
 
-`decode_fast`, `decode_whole` and Debezium's Avro share these steps:
+`fast_decoding`, `whole_decoding` and Debezium's Avro share these steps:
 
 1. Put back unchanged TOAST values from the before-images.
 2. Make rows of the images (`images`).
