@@ -139,7 +139,7 @@ class _IngestJob:
             self.observers.metrics.note_decoder(self.checked_job.state_file.state.decoder)
             prepared_tables = prepare_tables(self.checked_job, feed_factory, self.clock)  # step 2
             load = self._begin_load(prepared_tables)
-            # Step 3.
+            # step 3
             source_reader: SourceReader[Any] = source_reader_of(
                 source_config=self.job_tables.source,
                 reader_settings=self.checked_job.reader_settings,

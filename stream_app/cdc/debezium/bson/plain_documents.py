@@ -66,7 +66,7 @@ def plain_documents(
     if not is_unconverted.any():
         return texts, is_unconverted
     single_texts: list[str | None] = []
-    # Step 3: a loop over documents with others within.
+    # step 3: a loop over documents with others within.
     for text in extended.filter(pa.array(is_unconverted)).to_pylist():
         try:
             single_texts.append(plain_document(text, columns))

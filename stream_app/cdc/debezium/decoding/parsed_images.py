@@ -91,7 +91,7 @@ def decode_images(
 ) -> tuple[StackedImages, ImageRows, KeyQuestions]:
     """Return the images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.row_rules.before_has_key_only or is_flat)
-    # Step 1.
+    # step 1
     images = restore_images(
         parsed_images.images,
         readings,
