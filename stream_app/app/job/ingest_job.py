@@ -239,7 +239,8 @@ class _IngestJob:
         source_reader: SourceReader[MessagesT],
     ) -> None:
         """Run the stream until its source is drained or it is stopped."""
-        job_tables, stream, events = self.job_tables, self.stream_config, self.observers.events
+        job_tables, stream_config = self.job_tables, self.stream_config
+        events = self.observers.events
         checkpoint = self.checked_job.checkpoint
         plan = epoch_committer.round_runner.plan()
         unused_settings_check = UnusedSettingsCheck(
@@ -251,7 +252,7 @@ class _IngestJob:
         write_problems = partial(self._write_problems, feed_factory)
         running_stream = RunningStream(
             epoch_committer=epoch_committer,
-            drains=stream.is_available_now,
+            drains=stream_config.is_available_now,
             on_progress=with_checks(events.report_progress, write_problems),
             on_idle=with_checks(events.report_poll, write_problems, unused_settings_check.check),
             on_drained=with_checks(events.report_drain, unused_settings_check.check),
@@ -260,7 +261,7 @@ class _IngestJob:
         )
         settings = StreamSettings(
             job_tables=job_tables,
-            trigger=None if stream.is_available_now else stream.trigger,
+            trigger=None if stream_config.is_available_now else stream_config.trigger,
             pace=feed_factory.pace,
             checkpoint=checkpoint,
             clock=self.clock,
