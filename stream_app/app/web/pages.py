@@ -77,14 +77,14 @@ class PageList:
         """Return the cells of the rows."""
         return [
             [
-                ListCell(_text(column.name, getattr(row, column.name)), column.align_right)
+                ListCell(_shown_text(column.name, getattr(row, column.name)), column.align_right)
                 for column in self.columns
             ]
             for row in self.listing.rows
         ]
 
 
-def _text(name: str, value: object) -> str:
+def _shown_text(name: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and name.endswith(_COUNTS):
         return f"{value:,}"
     return short_times(cell_text(name, value))

@@ -38,17 +38,17 @@ _NULL_PAGES, _MINIMA, _MAXIMA, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
 _ASCENDING = 1
 
 
-def _number(layout: str) -> Callable[[bytes], Any]:
+def _unpacker(layout: str) -> Callable[[bytes], Any]:
     unpack = struct.Struct(layout).unpack
     return lambda data: unpack(data)[0]
 
 
 _DECODED: Mapping[str, Callable[[bytes], Any]] = {
     "BOOLEAN": lambda data: data == b"\1",
-    "INT32": _number("<i"),
-    "INT64": _number("<q"),
-    "FLOAT": _number("<f"),
-    "DOUBLE": _number("<d"),
+    "INT32": _unpacker("<i"),
+    "INT64": _unpacker("<q"),
+    "FLOAT": _unpacker("<f"),
+    "DOUBLE": _unpacker("<d"),
     "BYTE_ARRAY": bytes,
     "FIXED_LEN_BYTE_ARRAY": bytes,
 }
