@@ -80,7 +80,7 @@ class ChangeBatch:
 
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
-            stands directly before its +U. When updates omit values of
+            is directly before its +U. When updates omit values of
             `TableTraits.restored_columns`, the column `unchanged_values.UNCHANGED` follows.
         message_indices: int32 [n]; the position of each row's message in the decoded batch. It
             never decreases.

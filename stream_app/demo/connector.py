@@ -44,7 +44,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class ShopTable:
-    """A table and its rows by primary key; the key's columns stand first.
+    """A table and its rows by primary key; the key's columns come first.
 
     Attributes:
         topic: the topic of the table's messages.

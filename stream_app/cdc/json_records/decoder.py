@@ -88,7 +88,7 @@ class PlacedValues:
         """Return the values at these positions, ascending: int64 [m]."""
         if len(positions) == len(self.message_indices):
             return self
-        # Ascending positions of such a span lie side by side.
+        # Ascending positions of such a span are side by side.
         if len(positions) and positions[-1] - positions[0] + 1 == len(positions):
             values = self.values.slice(int(positions[0]), len(positions))
         else:

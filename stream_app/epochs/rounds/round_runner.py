@@ -113,9 +113,7 @@ class RoundRunner(Generic[MessagesT]):
         table without a plan, and decodes again what an outdated plan has decoded.
         """
         # The settings come first: their splitter must not know more tables than the plan.
-        return self._decode(
-            source_epoch, partial(self.plan, _feed_names(feeds), settings=self.settings)
-        )
+        return self._decode(source_epoch, partial(self.plan, _names(feeds), settings=self.settings))
 
     def _decode(
         self, source_epoch: SourceEpoch[MessagesT], make_plan: Callable[[], EpochPlan]
@@ -236,9 +234,7 @@ class RoundRunner(Generic[MessagesT]):
         settings = self.settings
         if work.creator and work.uncreated:
             settings = self._settings_of(work.creator, work.uncreated)
-        make_plan = partial(
-            self.plan, _feed_names(work.lacking_feeds), work.first_offsets, settings
-        )
+        make_plan = partial(self.plan, _names(work.lacking_feeds), work.first_offsets, settings)
         return self._decode(work.decoded_epoch.source_epoch, make_plan)
 
     def create_table(self, name: str, source_epoch: SourceEpoch[MessagesT]) -> bool:
@@ -332,7 +328,7 @@ class RoundRunner(Generic[MessagesT]):
         return self.settings.with_splitter(creator.splitter(self.tables.feeds, names, uncreated))
 
 
-def _feed_names(feeds: Iterable[TableFeed]) -> Collection[str]:
+def _names(feeds: Iterable[TableFeed]) -> Collection[str]:
     return {feed.name for feed in feeds}
 
 

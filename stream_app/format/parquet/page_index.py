@@ -1,4 +1,4 @@
-"""Decodes the page index of a column chunk: where its pages lie, and statistics of each.
+"""Decodes the page index of a column chunk: where its pages are, and statistics of each.
 
 No checksum covers an index, so the decoder compares the offset index with the footer, and checks
 that the column index is consistent. If an index is damaged, the caller reads the chunk as if it had
@@ -172,7 +172,7 @@ def _widen_bounds(stats: Sequence[ColumnStats], chunk: ColumnStats) -> list[Colu
 def stats_of_parts(
     stats: Sequence[ColumnStats], pages: ChunkPages, parts: Int64s
 ) -> list[ColumnStats]:
-    """Return the statistics of parts, each of which lies in one page.
+    """Return the statistics of parts, each of which is in one page.
 
     Args:
         parts: the first row of each part.

@@ -30,7 +30,7 @@ _USUAL_KINDS = (
     ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
     ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
     ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(0|-?[1-9][0-9]{0,17})"\s*\}'),
-    # A date stands behind the numbers, because a date may hold `$numberLong`.
+    # A date comes after the numbers, because a date may hold `$numberLong`.
     ('"$date"', r'\{\s*"\$date"\s*:\s*(0|-?[1-9][0-9]{0,17})\s*\}'),
 )
 """For each kind a mark of its texts, and an expression whose group replaces the match."""
