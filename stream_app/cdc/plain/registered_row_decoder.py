@@ -33,7 +33,7 @@ from stream_app.cdc.column_drift import (
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding
 from stream_app.cdc.columns.connect_readings import apply_schema
 from stream_app.cdc.json_message import image_of, load_document
-from stream_app.cdc.json_records.batch_outcome import BatchOutcome, DecodedRecords, RecordsResult
+from stream_app.cdc.json_records.batch_outcome import BatchOutcome, ColumnarResult, OneByOneResult
 from stream_app.cdc.json_records.dialect import Change
 from stream_app.cdc.json_records.json_options import (
     CheckedOptions,
@@ -284,8 +284,8 @@ class RegisteredRowDecoder:
         images, readings, is_intact = self._images(messages, plan)
         image_rows = rows_of_images(images, readings, self._rules[plan.op])
         drift = self._sightings(plan.drift, ~image_rows.suspects)
-        outcome.add_records(
-            DecodedRecords(image_rows, None, drift), messages.message_indices[is_intact]
+        outcome.add_columnar(
+            ColumnarResult(image_rows, None, drift), messages.message_indices[is_intact]
         )
         suspects = ~is_intact
         suspects[is_intact] = image_rows.suspects
@@ -344,12 +344,12 @@ class RegisteredRowDecoder:
             before, after = (image, None) if plan.op == DELETE else (None, image)
             return Change((RecordImages(chr(plan.op), before, after),), drift=plan.drift)
 
-        result = RecordsResult()
+        result = OneByOneResult()
         changes = result.read_changes(messages.values, read, self._policy)
         result.add_rows(
             changes, plan.readings, self._rules[plan.op], reads_tables=self._reads_tables
         )
-        outcome.add_result(result, messages.message_indices)
+        outcome.add_one_by_one(result, messages.message_indices)
 
 
 def _encoding(data_type: DataType) -> Encoding:

@@ -158,7 +158,7 @@ class DatabaseSide:
         """The database's URL, its tables, and the position of its log."""
         url = self.database.url
         position = log_position(self.database.connection, url)
-        return f"{url} {_names(self.definitions)}, at {position}"
+        return f"{url} {_relation_names(self.definitions)}, at {position}"
 
     def total(self) -> RowSum | None:
         """Return None, because only a query could compute the total."""
@@ -216,7 +216,7 @@ def database_side(
     if missing_keys := [name for name in schema.primary_keys if name not in columns_of[0]]:
         raise UsageError(
             f"the database cannot hash column {missing_keys[0]!r} of the key",
-            where=f"{database.url} {_names(definitions)}",
+            where=f"{database.url} {_relation_names(definitions)}",
             fix="compare with the topics instead (--conf)",
         )
     queries, key_digests = [], []
@@ -241,7 +241,7 @@ def database_side(
     )
 
 
-def _names(definitions: Sequence[JdbcTable]) -> str:
+def _relation_names(definitions: Sequence[JdbcTable]) -> str:
     return ", ".join(f"{definition.schema}.{definition.name}" for definition in definitions)
 
 
