@@ -93,7 +93,7 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
 
 def changes_of_overwrite(
     table: FileStoreTable,
-    latest_snapshot: Snapshot | None,
+    base_snapshot: Snapshot | None,
     partitions: Collection[bytes] | None,
     bucket_changes: Sequence[BucketChange],
     *,
@@ -102,20 +102,18 @@ def changes_of_overwrite(
     """Return changes that delete all data and index files of partitions, and add new files.
 
     Args:
-        latest_snapshot: the snapshot that is overwritten.
+        base_snapshot: the snapshot that is overwritten.
         partitions: serialized partitions; None: the whole table.
         keeps_postponed: whether the files of ``bucket-postpone`` stay.
     """
     scan = FileStoreScan(table)
     live_entries = (
-        scan.live(latest_snapshot)
-        if partitions is None
-        else scan.live_in(latest_snapshot, partitions)
+        scan.live(base_snapshot) if partitions is None else scan.live_in(base_snapshot, partitions)
     )
     if keeps_postponed:
         live_entries = [entry for entry in live_entries if entry.bucket != POSTPONED]
     index = table.manifests.read_index_manifest(
-        latest_snapshot.index_manifest if latest_snapshot else None
+        base_snapshot.index_manifest if base_snapshot else None
     )
     added_changes = changes_of_buckets(bucket_changes, table.options.bucket)
     removed_index = (

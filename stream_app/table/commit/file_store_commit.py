@@ -159,13 +159,19 @@ class FileStoreCommit:
             CommitConflictError: `check` raised it; nothing has changed.
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
-        buckets = committable.changes
-        assert not any(change.changelog or change.removed_files for change in buckets)
-        assert partitions is None or {change.partition for change in buckets} <= {*partitions}
+        bucket_changes = committable.changes
+        assert not any(change.changelog or change.removed_files for change in bucket_changes)
+        assert partitions is None or {change.partition for change in bucket_changes} <= {
+            *partitions
+        }
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
             overwrite_changes = changes_of_overwrite(
-                self.table, base_snapshot, partitions, buckets, keeps_postponed=keeps_postponed
+                self.table,
+                base_snapshot,
+                partitions,
+                bucket_changes,
+                keeps_postponed=keeps_postponed,
             )
             if check is not None:
                 check(
@@ -311,14 +317,18 @@ class FileStoreCommit:
         if plan.commit_kind is not CommitKind.OVERWRITE:
             self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
-        index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        lists = commit_files.write(base_snapshot, changes, index)
+        computed_index = (
+            compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
+        )
+        lists = commit_files.write(base_snapshot, changes, computed_index)
         reader = self._statistics_reader
         statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)
         complete_changes = replace(changes, statistics=statistics)
-        user = self.commit_history.commit_user
-        snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
+        commit_user = self.commit_history.commit_user
+        snapshot = with_epochs(
+            next_snapshot(commit_user, plan, complete_changes, lists, base), epochs
+        )
         snapshot = with_copied_proof(snapshot, base_snapshot)
         return with_row_sums(snapshot, self.table, base_snapshot, changes)
 
@@ -344,12 +354,12 @@ def _changes_after_check(
 
 
 def _lost_race_error(
-    table: FileStoreTable, user: str, plan: PlannedSnapshot, races: str
+    table: FileStoreTable, commit_user: str, plan: PlannedSnapshot, races: str
 ) -> CommitError:
     winner = table.snapshots.latest()
     assert winner is not None, "a race has a winner"
     return CommitError(
-        f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {user} "
+        f"{plan.commit_kind.value} commit {plan.committable.identifier} of user {commit_user} "
         f"{races}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
