@@ -37,7 +37,7 @@ class CommitChanges:
         changelog: the entries of changelog files.
         index_entries: the entries of the index files that bucket changes name; DELETEs also come
             first.
-        lookup_files: the buckets and files in which compactions looked up rows.
+        bucket_lookups: the buckets and files in which compactions looked up rows.
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
         is_of_all: whether the commit replaces all rows of the table.
@@ -48,7 +48,7 @@ class CommitChanges:
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
     index_entries: tuple[IndexManifestEntry, ...] = ()
-    lookup_files: tuple[tuple[BucketId, LookupFiles], ...] = ()
+    bucket_lookups: tuple[tuple[BucketId, LookupFiles], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
     row_sums: NextSumRecord | None = None
@@ -83,7 +83,7 @@ def changes_of_buckets(bucket_changes: Sequence[BucketChange], total_buckets: in
         entries=tuple(chain(*removed_entries, *added_entries)),
         changelog=tuple(chain(*changelog_entries)),
         index_entries=tuple(chain.from_iterable(change.index_entries for change in bucket_changes)),
-        lookup_files=tuple(
+        bucket_lookups=tuple(
             (change.bucket_id, change.lookup_files)
             for change in bucket_changes
             if change.lookup_files

@@ -64,7 +64,7 @@ class CommitConflictCheck:
             partitions = {entry.partition for entry in changes.entries}
             current_entries = FileStoreScan(self.table).live_in(base_snapshot, partitions)
         conflicts = find_conflicts(
-            current_entries, changes.entries, self.table.key_of, changes.lookup_files
+            current_entries, changes.entries, self.table.key_of, changes.bucket_lookups
         )
         if not conflicts:
             return
@@ -95,7 +95,7 @@ class CommitConflictCheck:
             FileStoreScan(self.table).live_in(base_snapshot, partitions) if partitions else []
         )
         resulting_entries = live_entries([*current_entries, *changes.entries])
-        deleted_entries, added_entries = (
+        deleted_names, added_names = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
@@ -104,8 +104,8 @@ class CommitConflictCheck:
                 self.table, base_snapshot.index_manifest if base_snapshot else None
             ).entries,
             changes.index_entries,
-            deleted_files=deleted_entries - added_entries,
-            live_files={entry.file.file_name for entry in resulting_entries},
+            deleted_names=deleted_names - added_names,
+            live_names={entry.file.file_name for entry in resulting_entries},
             needs_one_file=self.table.kind_traits.has_buckets,
         )
         if problem is not None:

@@ -46,7 +46,7 @@ def compacted_index(
             }
             _check_deleted(table, base_snapshot, live_entries, bucket_entries)
             index_entries += index_changes(
-                table, live_entries, bucket_id, deleted_files=deleted_names
+                table, live_entries, bucket_id, deleted_names=deleted_names
             )
     except BaseException:
         for entry in index_entries:

@@ -112,7 +112,7 @@ def _rewrite_with_vectors(table: FileStoreTable, request: CompactRequest) -> Buc
             table,
             live_entries,
             bucket_id,
-            deleted_files=removed_names,
+            deleted_names=removed_names,
             deleted_rows=deleted_vectors,
         )
     except BaseException:
