@@ -26,7 +26,7 @@ from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.column_stats import StatsSource, key_stats, value_stats
 from stream_app.format.data_files.data_file_registry import DATA_FILE_FORMATS
-from stream_app.format.row_hash.row_sums import sum_of_changes, sum_of_rows
+from stream_app.format.row_hash.row_hashes import sum_of_changes, sum_of_rows
 from stream_app.format.row_hash.row_texts import PlacedColumn
 from stream_app.model.checksum.row_sum import NO_CHANGES, ChangeSum
 from stream_app.model.files.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.format.row_hash.row_sums import row_hashes
+from stream_app.format.row_hash.row_hashes import row_hashes
 from stream_app.format.row_hash.row_texts import PlacedColumn, row_texts
 from stream_app.model.checksum.row_sum import RowSum
 

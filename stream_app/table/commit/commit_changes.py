@@ -41,7 +41,7 @@ class CommitChanges:
         statistics: the name of the statistics file; None inherits the latest snapshot's file if it
             is still valid.
         is_of_all: whether the commit replaces all rows of the table.
-        row_sums: computes the checksum of the table's rows from the previous snapshot's record.
+        next_sum_record: computes the checksum of the table's rows from the base snapshot's record.
             None derives it from the commit's files.
     """
 
@@ -51,7 +51,7 @@ class CommitChanges:
     bucket_lookups: tuple[tuple[BucketId, LookupFiles], ...] = ()
     statistics: str | None = None
     is_of_all: bool = False
-    row_sums: NextSumRecord | None = None
+    next_sum_record: NextSumRecord | None = None
 
     @property
     def record_count(self) -> int:

@@ -46,7 +46,7 @@ from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.late_snapshot import base_exists, check_follows_base, is_in_table
 from stream_app.table.commit.next_snapshot import PlannedSnapshot, next_snapshot
-from stream_app.table.commit.next_sum_record import with_copied_proof, with_row_sums
+from stream_app.table.commit.next_sum_record import with_copied_proof, with_sum_record
 from stream_app.table.commit.recorded_epochs import epochs_as_of, with_epochs
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -214,19 +214,19 @@ class FileStoreCommit:
         committable: ManifestCommittable,
         *,
         statistics: str | None = None,
-        row_sums: NextSumRecord | None = None,
+        next_sum_record: NextSumRecord | None = None,
     ) -> Snapshot:
         """Publish the results of an analysis in an ANALYZE snapshot, which changes no row.
 
         Args:
             statistics: the name of the statistics file.
-            row_sums: computes the checksum of all rows from the previous snapshot's record.
+            next_sum_record: computes the checksum of all rows from the previous snapshot's record.
 
         Raises:
-            CommitConflictError: `row_sums` raised it; nothing is committed.
+            CommitConflictError: `next_sum_record` raised it; nothing is committed.
             CommitError: other writers won every race; nothing is committed.
         """
-        changes = CommitChanges(entries=(), statistics=statistics, row_sums=row_sums)
+        changes = CommitChanges(entries=(), statistics=statistics, next_sum_record=next_sum_record)
         return self._publish(PlannedSnapshot(CommitKind.ANALYZE, committable, lambda _: changes))
 
     def _publish(self, plan: PlannedSnapshot) -> Snapshot:
@@ -330,7 +330,7 @@ class FileStoreCommit:
             next_snapshot(commit_user, plan, complete_changes, lists, base), epochs
         )
         snapshot = with_copied_proof(snapshot, base_snapshot)
-        return with_row_sums(snapshot, self.table, base_snapshot, changes)
+        return with_sum_record(snapshot, self.table, base_snapshot, changes)
 
 
 def _changes_of(
