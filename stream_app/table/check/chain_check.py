@@ -67,21 +67,21 @@ def consumer_findings(
         where: the path of the consumer's file.
     """
     name = consumer.consumer_id
-    next_snapshot = consumer.next_snapshot
-    if earliest_id is not None and next_snapshot < earliest_id:
+    next_snapshot_id = consumer.next_snapshot_id
+    if earliest_id is not None and next_snapshot_id < earliest_id:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, which has expired: "
-            f"the earliest that it can read is {earliest_id}",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot_id}, which has "
+            f"expired: the earliest that it can read is {earliest_id}",
             where=where,
             fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
             "its file, if nothing uses it",
         )
-    elif next_snapshot > (latest_id or 0) + 1:
+    elif next_snapshot_id > (latest_id or 0) + 1:
         yield Finding(
             kind=FindingKind.CONSUMER,
-            problem=f"consumer {name!r} continues at snapshot {next_snapshot}, but the latest one "
-            f"is {latest_id or 'none'}: it has read what a rollback deleted",
+            problem=f"consumer {name!r} continues at snapshot {next_snapshot_id}, but the latest "
+            f"one is {latest_id or 'none'}: it has read what a rollback deleted",
             where=where,
             fix="rebuild what it has copied since then, and start it again with "
             "--ignore-progress; or delete its file, if nothing uses it",

@@ -244,7 +244,9 @@ def _without_expiry(plan: FastForwardPlan) -> Iterator[None]:
     latest_snapshot = plan.snapshots[-1]
     withdraw_rollbacks(branch)  # left by a crashed fast-forward
     delta_lists = {latest_snapshot.snapshot_id: latest_snapshot.delta_manifest_list}
-    announcement = RollbackAnnouncement(target=latest_snapshot.snapshot_id, delta_lists=delta_lists)
+    announcement = RollbackAnnouncement(
+        target_id=latest_snapshot.snapshot_id, delta_lists=delta_lists
+    )
     announcement_name = branch.rollback_announcements.announce(announcement)
     try:
         has_first_snapshot = branch.snapshots.exists(plan.snapshots[0].snapshot_id)

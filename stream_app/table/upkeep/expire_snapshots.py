@@ -208,16 +208,16 @@ class ExpireSnapshots:
         withdraw_outdated(table, other_names)
 
     def _check_not_rolled_back(
-        self, announcement: ExpiryAnnouncement, listed_names: Collection[str]
+        self, announcement: ExpiryAnnouncement, other_names: Collection[str]
     ) -> None:
         """Check that no rollback has changed the snapshots that the plan retains."""
-        for rollback in holding_rollbacks(self.table, listed_names):
+        for rollback in holding_rollbacks(self.table, other_names):
             raise UsageError(
-                f"a rollback to snapshot {rollback.target} is running or was interrupted: the "
+                f"a rollback to snapshot {rollback.target_id} is running or was interrupted: the "
                 "expiry has deleted nothing",
                 where=self.table.location,
                 fix="expire again after the rollback; if it was interrupted, finish it: "
-                f"stream-app rollback-to --snapshot {rollback.target}; or let a job commit, "
+                f"stream-app rollback-to --snapshot {rollback.target_id}; or let a job commit, "
                 "which continues with the snapshots that exist",
             )
         if self.table.snapshots.delta_list(announcement.end) != announcement.end_list:
@@ -366,7 +366,7 @@ def commit_time_ms(read_version: ReadVersion, snapshot_id: int) -> int | None:
 
 def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | None:
     """Return the earliest snapshot that a consumer has yet to read; None without consumers."""
-    return table.consumers.min_next_snapshot(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
+    return table.consumers.min_next_snapshot_id(now_ms, table.options[CONSUMER_EXPIRATION_TIME])
 
 
 def add_dropped(

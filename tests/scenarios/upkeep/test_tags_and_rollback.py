@@ -236,8 +236,8 @@ def test_consumers_that_are_ahead_are_not_cut_without_being_asked(tmp_path: Path
         roll_back_to(table, tag="t4")
     assert versions(table) == before
     roll_back_to(table, tag="t4", force=True)
-    assert table.consumers.next_snapshot("ahead") == 5
-    assert table.consumers.next_snapshot("behind") == 3
+    assert table.consumers.next_snapshot_id("ahead") == 5
+    assert table.consumers.next_snapshot_id("behind") == 3
 
 
 def test_going_back_by_time(tmp_path: Path, seed: int) -> None:

@@ -172,8 +172,8 @@ def test_a_crash_while_the_state_file_is_replaced_loses_nothing(tmp_path: Path) 
             assert seen in (-1, 8)
         again = JobStateFile(a_folder(path))
         again.update(replace(again.state, epoch=9))
-        assert state_or_empty(again.folder) == replace(OF_EARLIER, epoch=9)
-        assert files_in(again.folder) == ["job_state.json"]
+        assert state_or_empty(again.checkpoint) == replace(OF_EARLIER, epoch=9)
+        assert files_in(again.checkpoint) == ["job_state.json"]
         if not fault.has_struck:
             break
     assert operation >= 2
