@@ -378,7 +378,7 @@ def earliest_unread_snapshot_id(table: FileStoreTable, now_ms: int) -> int | Non
 
 def add_dropped(
     collector: FileCollector,
-    version: Snapshot,
+    snapshot: Snapshot,
     protected: ProtectedVersions,
     cache: NeededFilesCache,
     *,
@@ -386,22 +386,22 @@ def add_dropped(
 ) -> None:
     """Collect the data files that a version removed from the table."""
     manifest_cache = collector.manifest_cache
-    manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
-    entries = dropped_files(manifest_cache.entries(version.delta_manifest_list) or ())
+    manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
+    entries = dropped_files(manifest_cache.entries(snapshot.delta_manifest_list) or ())
     if not with_flushed:
         entries = without_flushed_files(entries)
     if entries:
-        needed_files = protected.files_needed(version.snapshot_id, manifest_cache, cache)
+        needed_files = protected.files_needed(snapshot.snapshot_id, manifest_cache, cache)
         collector.add_data_files(unprotected_entries(entries, needed_files))
 
 
 def add_changelog(
-    collector: FileCollector, version: Snapshot, protected: ProtectedVersions
+    collector: FileCollector, snapshot: Snapshot, protected: ProtectedVersions
 ) -> None:
     """Collect a version's changelog files, with the manifests that name them."""
-    name = version.changelog_manifest_list
+    name = snapshot.changelog_manifest_list
     if name is None or name in protected.others_changelogs:
         return
     collector.manifest_cache.prefetch([name], with_manifests=True)
     collector.add_changelog_files(collector.manifest_cache.added_entries(name))
-    collector.add_manifest_list(name, version.changelog_manifest_list_size)
+    collector.add_manifest_list(name, snapshot.changelog_manifest_list_size)

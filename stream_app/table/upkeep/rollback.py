@@ -340,18 +340,18 @@ def _readable_snapshot(table: FileStoreTable, snapshot_id: int) -> Snapshot | No
 
 def _collect_added_files(
     collector: FileCollector,
-    version: Snapshot,
+    snapshot: Snapshot,
     protected: ProtectedVersions,
     needed_files: list[Collection[FileKey]],
 ) -> None:
-    collector.manifest_cache.prefetch([version.delta_manifest_list], with_manifests=True)
+    collector.manifest_cache.prefetch([snapshot.delta_manifest_list], with_manifests=True)
     added_entries = [
         entry
-        for entry in collector.manifest_cache.entries(version.delta_manifest_list) or ()
+        for entry in collector.manifest_cache.entries(snapshot.delta_manifest_list) or ()
         if entry.kind is FileKind.ADD
     ]
     collector.add_data_files(unprotected_entries(added_entries, needed_files))
-    add_changelog(collector, version, protected)
+    add_changelog(collector, snapshot, protected)
 
 
 def without_lost_changelog(table: FileStoreTable, target: Snapshot) -> Snapshot:

@@ -273,7 +273,7 @@ def test_a_version_that_gets_another_name_while_its_tag_is_deleted_stays(tmp_pat
     history = with_tags(tmp_path)
     table = history.table
     plan = plan_tag_deletion(table, ["t2", "t4"])
-    assert plan.files.data
+    assert plan.files.data_files
     add_tag(table, "again", 2)
     delete_tags(table, plan)
     history.rows["again"] = history.rows["2"]
