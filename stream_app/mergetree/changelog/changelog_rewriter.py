@@ -65,7 +65,9 @@ class ChangelogRewriter:
             return self.rewriter.rewrite(
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
-        data_writer = self.file_access.data_writer(level=output_level, source=FileSource.COMPACT)
+        data_writer = self.file_access.data_writer(
+            level=output_level, file_source=FileSource.COMPACT
+        )
         return self._merge_sections(sections, data_writer, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
@@ -83,11 +85,11 @@ class ChangelogRewriter:
             case Upgrade.RECORD:
                 rewritten = self._merge_sections([section], None, output_level, drop_deletes=False)
                 return WrittenFiles(
-                    self.rewriter.upgrade(file, output_level).data, rewritten.changelog
+                    self.rewriter.upgrade(file, output_level).added_files, rewritten.changelog
                 )
             case Upgrade.REWRITE:
                 data_writer = self.file_access.data_writer(
-                    level=output_level, source=FileSource.COMPACT
+                    level=output_level, file_source=FileSource.COMPACT
                 )
                 return self._merge_sections(
                     [section], data_writer, output_level, drop_deletes=self.drops_moved_deletes
@@ -125,7 +127,7 @@ class ChangelogRewriter:
                 () if writer is None else writer.close()
                 for writer in (data_writer, changelog_writer)
             ]
-            written_files = WrittenFiles(data=files[0], changelog=files[1])
+            written_files = WrittenFiles(added_files=files[0], changelog=files[1])
             undo.pop_all()
         return written_files
 

@@ -102,7 +102,7 @@ class MergeTreeWriter:
         """Merge the buffered rows into level-0 files, and write the changelog beside them."""
         if self.buffer.is_empty:
             return
-        data_writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
+        data_writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
         changelog_writer = self.file_access.changelog_writer() if self.writes_changelog else None
         try:
             for window in self._windows():

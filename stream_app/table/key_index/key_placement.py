@@ -58,14 +58,14 @@ class KeyPlacement:
     Attributes:
         snapshot_id: the number of the snapshot on which the epoch is based; 0: the table has no
             rows.
-        refused: rows that cannot be placed; see `WrittenFiles.refused`.
+        refused_batches: rows that cannot be placed; see `WrittenFiles.refused_batches`.
     """
 
     table: FileStoreTable
     rule: IndexRule
     indexes: KeyIndexes
     snapshot_id: int
-    refused: list[pa.RecordBatch] = field(default_factory=list)
+    refused_batches: list[pa.RecordBatch] = field(default_factory=list)
     _share: int = field(init=False, default=-1)
     _index: KeyIndex | None = field(init=False, default=None)
 
@@ -89,7 +89,7 @@ class KeyPlacement:
             self._share = share
         placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         while len(refused_indices := placed_rows.unmovable_indices):
-            self.refused.append(_refusal(rows, refused_indices))
+            self.refused_batches.append(_refusal(rows, refused_indices))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused_indices)))
             placed_rows = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:

@@ -115,7 +115,7 @@ class PostponedWriter:
             return
         check_mergeable(rows, schema.refused_rows, schema.trimmed_primary_keys)
         if self._writer is None:
-            self._writer = self.file_access.data_writer(level=0, source=FileSource.APPEND)
+            self._writer = self.file_access.data_writer(level=0, file_source=FileSource.APPEND)
         first_number = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         numbers = pa.array(np.arange(first_number, self.next_sequence_number, dtype=np.int64))
