@@ -106,9 +106,9 @@ class BucketCoordinator:
         """Compact only these partitions."""
         self._partitions = frozenset(partitions)
 
-    def adapt(self, bounds: PolicyBounds) -> None:
+    def adapt(self, policy_bounds: PolicyBounds) -> None:
         """See `CompactCoordinator.adapt`."""
-        self._policy = AutoPolicy(self.table, bounds)
+        self._policy = AutoPolicy(self.table, policy_bounds)
 
     def policy_of(self, bucket_id: BucketId) -> str | None:
         """See `CompactCoordinator.policy_of`."""
@@ -167,14 +167,14 @@ class BucketCoordinator:
                 self.failures.forget(bucket_id)
         return begun_count
 
-    def trigger_full(self, bounds: FullBounds) -> set[BucketId]:
+    def trigger_full(self, full_bounds: FullBounds) -> set[BucketId]:
         """Begin full compactions, and return the buckets whose compaction must begin later.
 
         In these buckets a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         later_buckets = set()
-        for bucket_id in bounds.buckets:
+        for bucket_id in full_bounds.buckets:
             manager = self._managers[bucket_id]
             if manager.begun_compaction is not None or self.failures.must_wait(bucket_id):
                 later_buckets.add(bucket_id)
