@@ -131,7 +131,7 @@ class WindowBefore:
     merges_single_rows: bool = False
 
 
-def has_level_0(sections: Sequence[Section]) -> bool:
+def has_level0(sections: Sequence[Section]) -> bool:
     """Return whether the sections have a file of level 0."""
     files = (file for section in sections for run in section for file in run.files)
     return any(file.level == 0 for file in files)
@@ -142,7 +142,7 @@ class BeforeRowLookup(ABC):
 
     def records_changes(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Return whether a rewrite writes a changelog; by default if level 0 is part of it."""
-        return output_level != 0 and has_level_0(sections)
+        return output_level != 0 and has_level0(sections)
 
     @abstractmethod
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:

@@ -41,7 +41,7 @@ def visibility_of(options: CoreOptions, *, merges_by_key: bool) -> Visibility:
         return Visibility.HIGHEST_LEVEL
     return (
         Visibility.ABOVE_LEVEL_0
-        if options.hides_level_0 or options.producer.by_lookup
+        if options.hides_level0 or options.producer.by_lookup
         else Visibility.ANY_LEVEL
     )
 

@@ -29,7 +29,7 @@ from stream_app.model.options.write_options import (
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator, files_by_bucket
+from stream_app.table.compact.buckets.bucket_coordinator import BucketCoordinator, read_live_buckets
 from stream_app.table.compact.keyed.keyed_compaction import rewrite_keyed
 from stream_app.table.compact.keyed.keyed_manager import keyed_manager
 from stream_app.table.file_store_table import FileStoreTable
@@ -93,8 +93,8 @@ def _due_compactions(
 ) -> list[CompactRequest]:
     local_ms = local_wall_clock_ms(table.clock)
     requests = (
-        keyed_manager(table, bucket, files).pick_next(local_ms=local_ms, full=full)
-        for bucket, files in files_by_bucket(table, snapshot, buckets).items()
+        keyed_manager(table, bucket_id, live_bucket).pick_next(local_ms=local_ms, full=full)
+        for bucket_id, live_bucket in read_live_buckets(table, snapshot, buckets).items()
     )
     return [request for request in requests if request is not None]
 

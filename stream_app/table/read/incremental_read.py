@@ -172,7 +172,7 @@ class IncrementalRead:
                 where=self.table.location,
                 fix="use scan mode delta",
             )
-        min_level = int(self.table.skips_level_0)
+        min_level = int(self.table.skips_level0)
         pruning = self._pruning()
         before, after = (
             [

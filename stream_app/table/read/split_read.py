@@ -174,7 +174,7 @@ class SplitRead:
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}
-        return self.table.deletion_vector_files.read_bucket(split.index_files, names)
+        return self.table.deletion_vector_files.read_bucket(split.index_entries, names)
 
     def _read_columns(self) -> RowType:
         """Return the requested columns and those that the merge needs, in the table's order."""

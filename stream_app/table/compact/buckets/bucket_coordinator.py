@@ -83,7 +83,7 @@ class BucketCoordinator:
         missing_buckets = {bucket_id for bucket_id in buckets if bucket_id not in self._managers}
         live_buckets: dict[BucketId, LiveBucket] = {}
         if unread_buckets := missing_buckets - self._idle_buckets.buckets:
-            live_buckets = files_by_bucket(
+            live_buckets = read_live_buckets(
                 self.table, snapshot, unread_buckets | self._neighbours(missing_buckets)
             )
         for bucket_id in missing_buckets:
@@ -286,8 +286,8 @@ class BucketCoordinator:
 
     def _read_levels(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
         self._idle_buckets.clear()
-        for bucket_id, files in files_by_bucket(self.table, snapshot, buckets).items():
-            fresh_manager = self.manager_of(self.table, bucket_id, files)
+        for bucket_id, live_bucket in read_live_buckets(self.table, snapshot, buckets).items():
+            fresh_manager = self.manager_of(self.table, bucket_id, live_bucket)
             self._managers[bucket_id].restore(fresh_manager.levels, fresh_manager.total_buckets)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
@@ -296,7 +296,7 @@ class BucketCoordinator:
                 yield manager.begun_compaction.future
 
 
-def files_by_bucket(
+def read_live_buckets(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, LiveBucket]:
     """Return the live files of each bucket, perhaps none; None selects all buckets with files."""

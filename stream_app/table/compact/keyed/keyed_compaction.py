@@ -129,14 +129,14 @@ def _higher_level_lookup(
     if _needs_keys_only(table):
         columns, system_columns = table.schema.key_type, frozenset()
     bucket_id = request.bucket_id
-    level_0_files = [file for file in request.unit.files if file.level == 0]
+    level0_files = [file for file in request.unit.files if file.level == 0]
     reader = LookupReader(
         table=table,
         bucket_id=bucket_id,
         columns=columns,
         system_columns=system_columns,
-        keys=lambda: keys_of_files(table, bucket_id, level_0_files),
-        key_count=sum(file.row_count for file in level_0_files),
+        keys=lambda: keys_of_files(table, bucket_id, level0_files),
+        key_count=sum(file.row_count for file in level0_files),
         vectors=vectors,
         copies=lookup_copies(table),
     )
