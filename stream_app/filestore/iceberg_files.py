@@ -204,10 +204,10 @@ class IcebergFiles:
                 (entry.sequence_number for entry in live_entries), default=sequence_number
             ),
             snapshot_id=snapshot_id,
-            files={
+            file_counts={
                 status: len(entries_of_status) for status, entries_of_status in by_status.items()
             },
-            rows={
+            row_counts={
                 status: sum(entry.file.row_count for entry in entries_of_status)
                 for status, entries_of_status in by_status.items()
             },

@@ -190,35 +190,47 @@ class IcebergPublisher:
 
     def _try_to_publish(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
-        base = self._latest_metadata()
+        base_metadata = self._latest_metadata()
         update = None
-        if base and self._has_current_form(base) and self._planner.exists(base.current_snapshot):
-            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
-                self._published = base
+        if (
+            base_metadata
+            and self._has_current_form(base_metadata)
+            and self._planner.exists(base_metadata.current_snapshot)
+        ):
+            if base_metadata.current_snapshot.snapshot_id >= snapshot.snapshot_id:
+                self._published = base_metadata
                 return True
-            update = self._planner.delta_update(base, snapshot)
-        is_same = self._is_of_table(base)
-        update = update or self._planner.full_update(base, snapshot, is_of_table=is_same)
+            update = self._planner.delta_update(base_metadata, snapshot)
+        is_of_table = self._is_of_table(base_metadata)
+        update = update or self._planner.full_update(
+            base_metadata, snapshot, is_of_table=is_of_table
+        )
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
         """Publish the latest version again if its history has changed by expiry or tags."""
-        base = self._published
-        if base is None:  # another writer also publishes
+        base_metadata = self._published
+        if base_metadata is None:  # another writer also publishes
             return
-        snapshots, tags = self._tag_reader.retain(base.snapshots)
-        if (snapshots, tags) == (base.snapshots, base.tags):
+        snapshots, tags = self._tag_reader.retain(base_metadata.snapshots)
+        if (snapshots, tags) == (base_metadata.snapshots, base_metadata.tags):
             return
-        older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
-        newer_version = replace(base, version=base.version + 1, older_files=older_paths)
-        renewed = replace(newer_version, snapshots=snapshots, tags=tags)
-        if self.iceberg_files.publish(renewed):
-            self._finish_publication(base, renewed)
+        older_paths = older_files(
+            self.iceberg_files, base_metadata, self.table.options, self._catalog
+        )
+        newer_version = replace(
+            base_metadata, version=base_metadata.version + 1, older_files=older_paths
+        )
+        renewed_metadata = replace(newer_version, snapshots=snapshots, tags=tags)
+        if self.iceberg_files.publish(renewed_metadata):
+            self._finish_publication(base_metadata, renewed_metadata)
 
-    def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+    def _finish_publication(
+        self, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
+    ) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
+        drops_snapshots = delete_unnamed_files(self.iceberg_files, base_metadata, metadata)
         if drops_snapshots and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
@@ -245,9 +257,11 @@ class IcebergPublisher:
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        base = update.base_metadata
-        version = max(next_version(base, snapshot.snapshot_id), next_numbers.sequence_number)
-        next_row_id = max(base.next_row_id if base else 0, next_numbers.row_id)
+        base_metadata = update.base_metadata
+        version = max(
+            next_version(base_metadata, snapshot.snapshot_id), next_numbers.sequence_number
+        )
+        next_row_id = max(base_metadata.next_row_id if base_metadata else 0, next_numbers.row_id)
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
@@ -266,7 +280,7 @@ class IcebergPublisher:
         manifests += self._vector_manifests(writer, update, snapshot)
         added_row_count = sum(file.row_count for file in added_files.values())
         traits = self.table.kind_traits
-        next_snapshot = IcebergSnapshot(
+        iceberg_snapshot = IcebergSnapshot(
             snapshot_id=snapshot.snapshot_id,
             parent_id=update.snapshots[-1].snapshot_id if update.snapshots else None,
             sequence_number=version,
@@ -279,9 +293,9 @@ class IcebergPublisher:
             first_row_id=first_row_id,
             added_row_count=None if first_row_id is None else added_row_count,
         )
-        metadata = self._metadata(update, next_snapshot, version, next_row_id + added_row_count)
+        metadata = self._metadata(update, iceberg_snapshot, version, next_row_id + added_row_count)
         if not self.iceberg_files.publish(metadata):
-            self.iceberg_files.delete([*writer.written_paths, next_snapshot.manifest_list])
+            self.iceberg_files.delete([*writer.written_paths, iceberg_snapshot.manifest_list])
             self._published = None
             return False
         self._live_key_cache.forget_others(manifests)
@@ -303,11 +317,18 @@ class IcebergPublisher:
         return writer.write(ManifestContent.DELETES, update.manifests, added_files, removed_keys)
 
     def _metadata(
-        self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
+        self,
+        update: VersionUpdate,
+        iceberg_snapshot: IcebergSnapshot,
+        version: int,
+        next_row_id: int,
     ) -> IcebergMetadata:
-        """Return the metadata of a version that ends with `snapshot`."""
-        base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
+        """Return the metadata of a version that ends with `iceberg_snapshot`."""
+        base_metadata, schema = (
+            update.base_metadata,
+            self.table.known_schemas()(iceberg_snapshot.schema_id),
+        )
+        snapshots, tags = self._tag_reader.retain([*update.snapshots, iceberg_snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         visible_level = str(self._planner.levels.min_level)
         return IcebergMetadata(
@@ -315,13 +336,17 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_at(self.table, base if self._is_of_table(base) else None, snapshots),
+            schemas=schemas_at(
+                self.table, base_metadata if self._is_of_table(base_metadata) else None, snapshots
+            ),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
             properties={_VISIBLE_LEVEL: visible_level, **_KEEPS_FILES, **comment},
-            older_files=older_files(self.iceberg_files, base, self.table.options, self._catalog),
+            older_files=older_files(
+                self.iceberg_files, base_metadata, self.table.options, self._catalog
+            ),
             next_row_id=next_row_id,
         )
 
