@@ -159,19 +159,13 @@ class FileStoreCommit:
             CommitConflictError: `check` raised it; nothing has changed.
             CommitError: other writers won every race, or time is up; nothing has changed.
         """
-        bucket_changes = committable.changes
-        assert not any(change.changelog or change.removed_files for change in bucket_changes)
-        assert partitions is None or {change.partition for change in bucket_changes} <= {
-            *partitions
-        }
+        changes = committable.changes
+        assert not any(change.changelog or change.removed_files for change in changes)
+        assert partitions is None or {change.partition for change in changes} <= {*partitions}
 
         def changes_on(base_snapshot: Snapshot | None) -> CommitChanges:
             overwrite_changes = changes_of_overwrite(
-                self.table,
-                base_snapshot,
-                partitions,
-                bucket_changes,
-                keeps_postponed=keeps_postponed,
+                self.table, base_snapshot, partitions, changes, keeps_postponed=keeps_postponed
             )
             if check is not None:
                 check(
@@ -317,18 +311,14 @@ class FileStoreCommit:
         if plan.commit_kind is not CommitKind.OVERWRITE:
             self._conflict_check.check_index(changes, base_snapshot)
         is_compact = plan.commit_kind is CommitKind.COMPACT
-        computed_index = (
-            compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
-        )
-        lists = commit_files.write(base_snapshot, changes, computed_index)
+        index = compacted_index(self.table, base_snapshot, changes.entries) if is_compact else ()
+        lists = commit_files.write(base_snapshot, changes, computed_index=index)
         reader = self._statistics_reader
         statistics = changes.statistics or reader.inherited_file(base_snapshot, schema_id)
         base = CommitBase(self.table, base_snapshot, schema_id)
         complete_changes = replace(changes, statistics=statistics)
-        commit_user = self.commit_history.commit_user
-        snapshot = with_epochs(
-            next_snapshot(commit_user, plan, complete_changes, lists, base), epochs
-        )
+        user = self.commit_history.commit_user
+        snapshot = with_epochs(next_snapshot(user, plan, complete_changes, lists, base), epochs)
         snapshot = with_copied_proof(snapshot, base_snapshot)
         return with_sum_record(snapshot, self.table, base_snapshot, changes)
 

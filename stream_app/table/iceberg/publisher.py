@@ -190,47 +190,35 @@ class IcebergPublisher:
 
     def _try_to_publish(self, snapshot: Snapshot) -> bool:
         """Try `bring_up_to` once; False if another writer published the next version first."""
-        base_metadata = self._latest_metadata()
+        base = self._latest_metadata()
         update = None
-        if (
-            base_metadata
-            and self._has_current_form(base_metadata)
-            and self._planner.exists(base_metadata.current_snapshot)
-        ):
-            if base_metadata.current_snapshot.snapshot_id >= snapshot.snapshot_id:
-                self._published = base_metadata
+        if base and self._has_current_form(base) and self._planner.exists(base.current_snapshot):
+            if base.current_snapshot.snapshot_id >= snapshot.snapshot_id:
+                self._published = base
                 return True
-            update = self._planner.delta_update(base_metadata, snapshot)
-        is_of_table = self._is_of_table(base_metadata)
-        update = update or self._planner.full_update(
-            base_metadata, snapshot, is_of_table=is_of_table
-        )
+            update = self._planner.delta_update(base, snapshot)
+        is_of_table = self._is_of_table(base)
+        update = update or self._planner.full_update(base, snapshot, is_of_table=is_of_table)
         return self._publish_version(update, snapshot)
 
     def _refresh(self) -> None:
         """Publish the latest version again if its history has changed by expiry or tags."""
-        base_metadata = self._published
-        if base_metadata is None:  # another writer also publishes
+        base = self._published
+        if base is None:  # another writer also publishes
             return
-        snapshots, tags = self._tag_reader.retain(base_metadata.snapshots)
-        if (snapshots, tags) == (base_metadata.snapshots, base_metadata.tags):
+        snapshots, tags = self._tag_reader.retain(base.snapshots)
+        if (snapshots, tags) == (base.snapshots, base.tags):
             return
-        older_paths = older_files(
-            self.iceberg_files, base_metadata, self.table.options, self._catalog
-        )
-        newer_version = replace(
-            base_metadata, version=base_metadata.version + 1, older_files=older_paths
-        )
-        renewed_metadata = replace(newer_version, snapshots=snapshots, tags=tags)
-        if self.iceberg_files.publish(renewed_metadata):
-            self._finish_publication(base_metadata, renewed_metadata)
+        older_paths = older_files(self.iceberg_files, base, self.table.options, self._catalog)
+        newer_version = replace(base, version=base.version + 1, older_files=older_paths)
+        renewed = replace(newer_version, snapshots=snapshots, tags=tags)
+        if self.iceberg_files.publish(renewed):
+            self._finish_publication(base, renewed)
 
-    def _finish_publication(
-        self, base_metadata: IcebergMetadata | None, metadata: IcebergMetadata
-    ) -> None:
+    def _finish_publication(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """Note that a version is published, and delete files that only the previous one needed."""
         self._published = metadata
-        drops_snapshots = delete_unnamed_files(self.iceberg_files, base_metadata, metadata)
+        drops_snapshots = delete_unnamed_files(self.iceberg_files, base, metadata)
         if drops_snapshots and publishes_vectors(self.table.options):
             self._vector_files.delete_unused()
 
@@ -257,11 +245,9 @@ class IcebergPublisher:
         self, update: VersionUpdate, snapshot: Snapshot, next_numbers: NextNumbers = ANY_NUMBERS
     ) -> bool:
         """Write and publish a version; false if another writer published its number first."""
-        base_metadata = update.base_metadata
-        version = max(
-            next_version(base_metadata, snapshot.snapshot_id), next_numbers.sequence_number
-        )
-        next_row_id = max(base_metadata.next_row_id if base_metadata else 0, next_numbers.row_id)
+        base = update.base_metadata
+        version = max(next_version(base, snapshot.snapshot_id), next_numbers.sequence_number)
+        next_row_id = max(base.next_row_id if base else 0, next_numbers.row_id)
         first_row_id = next_row_id if self._format_version >= _ROW_LINEAGE_FORMAT else None
         schema = _checked_schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
@@ -317,18 +303,11 @@ class IcebergPublisher:
         return writer.write(ManifestContent.DELETES, update.manifests, added_files, removed_keys)
 
     def _metadata(
-        self,
-        update: VersionUpdate,
-        iceberg_snapshot: IcebergSnapshot,
-        version: int,
-        next_row_id: int,
+        self, update: VersionUpdate, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
-        """Return the metadata of a version that ends with `iceberg_snapshot`."""
-        base_metadata, schema = (
-            update.base_metadata,
-            self.table.known_schemas()(iceberg_snapshot.schema_id),
-        )
-        snapshots, tags = self._tag_reader.retain([*update.snapshots, iceberg_snapshot])
+        """Return the metadata of a version that ends with `snapshot`."""
+        base, schema = update.base_metadata, self.table.known_schemas()(snapshot.schema_id)
+        snapshots, tags = self._tag_reader.retain([*update.snapshots, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         visible_level = str(self._planner.levels.min_level)
         return IcebergMetadata(
@@ -336,17 +315,13 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_at(
-                self.table, base_metadata if self._is_of_table(base_metadata) else None, snapshots
-            ),
+            schemas=schemas_at(self.table, base if self._is_of_table(base) else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
             tags=tags,
             properties={_VISIBLE_LEVEL: visible_level, **_KEEPS_FILES, **comment},
-            older_files=older_files(
-                self.iceberg_files, base_metadata, self.table.options, self._catalog
-            ),
+            older_files=older_files(self.iceberg_files, base, self.table.options, self._catalog),
             next_row_id=next_row_id,
         )
 

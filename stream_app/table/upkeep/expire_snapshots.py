@@ -130,22 +130,20 @@ class ExpireSnapshots:
         expire_range = ExpireRange(start=1, end=1, kept_by="there are no snapshots")
         if ids:
             expire_range = self._without_newest_epochs(ids[-1], self._range(ids, config))
-        read_version = self.table.snapshots.snapshot
-        versions = versions_before(expire_range.end, ids, read_version, self.table)
+        read = self.table.snapshots.snapshot
+        versions = versions_before(expire_range.end, ids, read, self.table)
         retained_ids = [snapshot_id for snapshot_id in ids if snapshot_id >= expire_range.end]
-        retained_snapshot = (
-            read_with_advice(read_version, retained_ids[0]) if retained_ids and versions else None
-        )
+        retained = read_with_advice(read, retained_ids[0]) if retained_ids and versions else None
         files = FilesToDelete()
         tags: Mapping[str, FileStatus] = {}
         announcement: ExpiryAnnouncement | None = None
-        while retained_snapshot is not None and announcement is None:
+        while retained is not None and announcement is None:
             tag_folder = self.table.tags.folder()
             tags = tag_folder.tags
             try:
                 protected = self._protected_versions(tag_folder)
-                files = self._files(config, versions, retained_snapshot, protected)
-                announcement = _announcement(versions[0].snapshot_id, retained_snapshot, protected)
+                files = self._files(config, versions, retained, protected)
+                announcement = _announcement(versions[0].snapshot_id, retained, protected)
             except CorruptFileError:  # perhaps because a tag was deleted during the read
                 if self.table.tags.statuses() == tags:
                     raise
@@ -291,20 +289,18 @@ class ExpireSnapshots:
         self,
         config: ExpireConfig,
         snapshots: Sequence[Snapshot],
-        retained_snapshot: Snapshot,
+        retained: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
         """Return the files that only the snapshots before the earliest retained one need."""
         collector = FileCollector(ManifestCache(self.table))
         start = snapshots[0].snapshot_id
         # A snapshot's delta names the files that earlier snapshots had and it lacks.
-        for snapshot in (*snapshots, retained_snapshot):
+        for snapshot in (*snapshots, retained):
             if snapshot.snapshot_id > start:
                 with_flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=with_flushed)
-        collector.keep_metadata_of(
-            [retained_snapshot, *protected.of_range(start, retained_snapshot.snapshot_id)]
-        )
+        collector.keep_metadata_of([retained, *protected.of_range(start, retained.snapshot_id)])
         collector.keep_files_of_others(protected, self._cache)
         # Without changelog files, readers of the changelog use the old snapshots' delta lists.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog
@@ -319,15 +315,12 @@ class ExpireSnapshots:
         return collector.files
 
 
-def _announcement(
-    start: int, retained_snapshot: Snapshot, protected: ProtectedVersions
-) -> ExpiryAnnouncement:
-    end = retained_snapshot.snapshot_id
+def _announcement(start: int, end: Snapshot, protected: ProtectedVersions) -> ExpiryAnnouncement:
     return ExpiryAnnouncement(
         start=start,
-        end=end,
-        end_list=retained_snapshot.delta_manifest_list,
-        tagged_ids=frozenset(protected.tags).intersection(range(start, end)),
+        end=end.snapshot_id,
+        end_list=end.delta_manifest_list,
+        tagged_ids=frozenset(protected.tags).intersection(range(start, end.snapshot_id)),
     )
 
 
