@@ -360,6 +360,6 @@ class _Altering:
             raise _refusal(f"there is no column {position.neighbour!r}") from None
 
 
-def is_implicit_cast(stored_type: DataType, target: DataType) -> bool:
+def is_implicit_cast(stored_type: DataType, target_type: DataType) -> bool:
     """Return whether Paimon casts one type to the other if explicit casts are disabled."""
-    return stored_type.root in _IMPLICIT.get(target.root, frozenset({target.root}))
+    return stored_type.root in _IMPLICIT.get(target_type.root, frozenset({target_type.root}))
