@@ -138,7 +138,7 @@ class _Altering:
     """The parts of a schema during its alteration."""
 
     def __init__(self, schema: TableSchema, casting: Casting, *, has_snapshots: bool) -> None:
-        self._old = schema
+        self._old_schema = schema
         self._casting = casting
         self._has_snapshots = has_snapshots
         self.fields = list(schema.fields)
@@ -203,7 +203,7 @@ class _Altering:
         column = self._column(column_name)
         inner_options = {key: value for key, value in self.options.items() if key in _INNER_OPTIONS}
         schema = replace(
-            self._old,
+            self._old_schema,
             fields=RowType(changeable_members(column.data_type)),
             highest_field_id=self.highest_field_id,
             partition_keys=(),
@@ -256,7 +256,7 @@ class _Altering:
         """Return the index at which a column is added."""
         match position:
             case None:
-                keys = self._old.partition_keys
+                keys = self._old_schema.partition_keys
                 if keys and ADD_COLUMN_BEFORE_PARTITION.read(self.options):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
@@ -269,7 +269,7 @@ class _Altering:
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)
-        if name in self._old.partition_keys:
+        if name in self._old_schema.partition_keys:
             raise _refusal(f"{name!r} is a partition key: folders of partitions have its name")
         if any(column.name == new_name for column in self.fields):
             raise _refusal(f"there is a column {new_name!r} already")
@@ -280,7 +280,7 @@ class _Altering:
 
     def _drop(self, name: str) -> None:
         index = self._index(name)
-        if name in self._old.partition_keys or name in self.primary_keys:
+        if name in self._old_schema.partition_keys or name in self.primary_keys:
             raise _refusal(f"{name!r} is a column of the key")
         if len(self.fields) == 1:
             raise _refusal(f"{name!r} is the only column")
@@ -315,7 +315,7 @@ class _Altering:
     def _check_not_key(self, name: str) -> None:
         for role, keys in (
             ("primary key", self.primary_keys),
-            ("partition key", self._old.partition_keys),
+            ("partition key", self._old_schema.partition_keys),
             ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:

@@ -167,10 +167,10 @@ class SplitRead:
         columns = set(self.row_filter.columns)
         if merges:
             columns &= set(schema.trimmed_primary_keys)
-        condition = StatsFilter(
+        stats_filter = StatsFilter(
             self.row_filter.expression, schema.fields.project(self.row_filter.columns)
         )
-        return ConditionPartFilter(condition, frozenset(columns)) if columns else None
+        return ConditionPartFilter(stats_filter, frozenset(columns)) if columns else None
 
     def _vectors(self, split: DataSplit) -> BucketVectors:
         names = {file.file_name for file in split.files}
