@@ -40,7 +40,7 @@ from stream_app.model.schema.merge.merge_rules import (
     MergeRules,
     SequenceGroup,
 )
-from stream_app.model.schema.merge.refused_rows import OF_PARTIAL_UPDATE
+from stream_app.model.schema.merge.refusal_rules import OF_PARTIAL_UPDATE
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 _ChangeOps = npt.NDArray[np.int8]

@@ -83,7 +83,7 @@ class KeyPlacement:
         if not rows.num_rows:
             return
         schema = self.table.schema
-        check_mergeable(rows, schema.refused_rows, schema.primary_keys)
+        check_mergeable(rows, schema.refusal_rules, schema.primary_keys)
         if self._key_index is None or share != self._share:
             self._key_index = self.indexes.index_at(share, self.snapshot_id)
             self._share = share

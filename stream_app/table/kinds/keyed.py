@@ -54,7 +54,7 @@ def _bucket_writer(
     options = table.options
     layout = table.layout()
     merge_function = table.merge_function
-    history = table.schema.history
+    history_columns = table.schema.history
     return MergeTreeWriter(
         layout=layout,
         buffer=SortBufferWriteBuffer(
@@ -74,11 +74,11 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
-        refusal_rules=table.schema.refused_rows,
+        refusal_rules=table.schema.refusal_rules,
         kind_column=options[ROWKIND_FIELD],
-        history=None
-        if history is None
-        else HistoryRule(history, layout, keeps_earlier=options.flushes_changelog),
+        history_rule=None
+        if history_columns is None
+        else HistoryRule(history_columns, layout, keeps_earlier=options.flushes_changelog),
         hidden_changes=HiddenChangesOfBucket.of_table(table, partition, bucket),
         old_row_lookup=old_row_lookup or BucketRowLookup(table, partition, bucket),
     )
