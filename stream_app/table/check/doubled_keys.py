@@ -265,7 +265,7 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
         return
     files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))
     try:
-        index = index_manifest(table, latest_snapshot.index_manifest).hashes
+        index = index_manifest(table, latest_snapshot.index_manifest).hash_entries
         for entry in FileStoreScan(table).live(latest_snapshot):
             files[entry.partition][entry.bucket].append(entry.file)
         for partition in sorted(files.keys() | index.keys()):

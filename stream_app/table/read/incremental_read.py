@@ -193,11 +193,11 @@ class IncrementalRead:
         return [
             partial(
                 self._bucket,
-                bucket,
-                old_buckets.get(bucket, empty_bucket),
-                new_buckets.get(bucket, empty_bucket),
+                bucket_id,
+                old_buckets.get(bucket_id, empty_bucket),
+                new_buckets.get(bucket_id, empty_bucket),
             )
-            for bucket in dict.fromkeys([*new_buckets, *old_buckets])
+            for bucket_id in dict.fromkeys([*new_buckets, *old_buckets])
         ]
 
     def _buckets(

@@ -89,10 +89,10 @@ class SplitScan:
         warn_of_unknown_parts(self.table, "fields of its manifests", sorted(unknown_fields))
         vector_entries = self._vector_entries(snapshot)
         splits = []
-        for bucket, files in files_of_buckets(live_entries).items():
-            bucket_entries = vector_entries.get(bucket, [])
+        for bucket_id, files in files_of_buckets(live_entries).items():
+            bucket_entries = vector_entries.get(bucket_id, [])
             for group in self.groups(files):
-                splits.append(self._split(snapshot, bucket, group, bucket_entries))
+                splits.append(self._split(snapshot, bucket_id, group, bucket_entries))
         return splits
 
     def groups(self, files: Sequence[DataFileMeta]) -> list[SplitGroup]:

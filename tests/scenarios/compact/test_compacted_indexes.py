@@ -51,7 +51,7 @@ def buckets_of(table: FileStoreTable) -> dict[tuple[bytes, int], list[int]]:
     assert latest is not None
     return {
         (partition, bucket): table.hash_index_files.read(entry).tolist()
-        for partition, buckets in index_manifest(table, latest.index_manifest).hashes.items()
+        for partition, buckets in index_manifest(table, latest.index_manifest).hash_entries.items()
         for bucket, entry in buckets.items()
     }
 
