@@ -233,8 +233,8 @@ class MetadataCheck:
     ) -> Iterator[Finding]:
         assert self._files is not None
         row_gain = None if delta is None else sum(map(_row_gain, delta))
-        counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
-        yield from count_findings(snapshot, counts, version.path)
+        file_counts = RecordCounts(total=self._files.row_count, delta=row_gain, changelog=None)
+        yield from count_findings(snapshot, file_counts, version.path)
         # A compaction drops the rows that deletion vectors mark.
         has_vectors = bool(self.index_files) or self.table.options[DELETION_VECTORS_ENABLED]
         if row_gain is not None and not self.table.kind_traits.merges_by_key and not has_vectors:
@@ -251,8 +251,8 @@ class MetadataCheck:
         if entries is None:
             return
         row_count = sum(entry.file.row_count for entry in entries)
-        counts = RecordCounts(total=None, delta=None, changelog=row_count)
-        yield from count_findings(snapshot, counts, version.path)
+        file_counts = RecordCounts(total=None, delta=None, changelog=row_count)
+        yield from count_findings(snapshot, file_counts, version.path)
         yield from self._missing_file_findings(entries, is_changelog=True)
 
     def _changelog_file_findings(
