@@ -161,14 +161,14 @@ class SplitScan:
         return [file for file in matching_files if indexes.may_hold(file)]
 
     def _matching_joined_files(
-        self, groups: Sequence[JoinedFiles], file_stats: FileStats
+        self, joined_files: Sequence[JoinedFiles], file_stats: FileStats
     ) -> list[JoinedFiles]:
         """Return the groups in which a row may match; only groups of one file can be excluded."""
-        single_files = [group.files[0] for group in groups if len(group.files) == 1]
+        single_files = [group.files[0] for group in joined_files if len(group.files) == 1]
         matching_names = {file.file_name for file in self._matching_files(single_files, file_stats)}
         return [
             group
-            for group in groups
+            for group in joined_files
             if len(group.files) > 1 or group.files[0].file_name in matching_names
         ]
 
