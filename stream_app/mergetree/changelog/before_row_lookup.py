@@ -176,8 +176,8 @@ class FullCompactionChangelog(BeforeRowLookup):
         is_newer = level_window.levels != self.max_level
         may_change = level_window.keys_with(is_newer)
         is_older = level_window.rows_of_keys(may_change) & ~is_newer
-        rows = rows_at(level_window.window.batch, level_window.order[is_older])
-        return WindowBefore(level_window.window, rows, may_change)
+        earlier_rows = rows_at(level_window.window.batch, level_window.order[is_older])
+        return WindowBefore(level_window.window, earlier_rows, may_change)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class ChangelogCheck:
         file_numbers = {
             file.file_name: number for number, file in enumerate(bucket_replay.change_files, 1)
         }
-        reader = _ChangeFileReader(
+        file_reader = _ChangeFileReader(
             self._table.bucket_files(*bucket_replay.bucket_id),
             layout.key_names,
             None if is_by_number else file_numbers,
@@ -169,7 +169,7 @@ class ChangelogCheck:
         changed_rows = (
             batch
             for section in partition_into_sections(changes, self._table.key_of)
-            for batch in merged_section(section, layout, merge_function, reader)
+            for batch in merged_section(section, layout, merge_function, file_reader)
         )
         for window in merge_windows([rows, changed_rows], layout):
             yield without_deletes(merge_function.merge(window, layout))

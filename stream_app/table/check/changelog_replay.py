@@ -129,7 +129,7 @@ class ChangelogReplay:
 
     table: FileStoreTable
     producer: ProducerTraits
-    range: ReplayRange
+    snapshot_range: ReplayRange
     base_snapshot: Snapshot | None
     changing_snapshots: tuple[Snapshot, ...]
     last_snapshot: Snapshot
@@ -311,7 +311,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
     return ChangelogReplay(
         table=table,
         producer=producer,
-        range=snapshot_range,
+        snapshot_range=snapshot_range,
         base_snapshot=bases.get(snapshot_range.base_id),
         changing_snapshots=tuple(
             snapshot

@@ -222,7 +222,7 @@ class TableCheck:
             check = ChangelogCheck(changelog_replay, self.progress)
             yield from check.findings()
             self.report.left_out += [f"{subject}: {version}" for version in sorted(check.left_out)]
-            self.report.replayed.append(f"{prefix}{changelog_replay.range}")
+            self.report.replayed.append(f"{prefix}{changelog_replay.snapshot_range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.problem if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{subject}: {text}")

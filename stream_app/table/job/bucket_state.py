@@ -148,8 +148,8 @@ class BucketCountState(BucketState):
     @property
     def basis(self) -> BucketBasis:
         """The known numbers of buckets by partition; `NO_BASIS` without any."""
-        counts = self.constraints.bucket_counts
-        return BucketBasis(bucket_counts=counts) if counts else NO_BASIS
+        bucket_counts = self.constraints.bucket_counts
+        return BucketBasis(bucket_counts=bucket_counts) if bucket_counts else NO_BASIS
 
     @property
     def has_index_to_read(self) -> bool:

@@ -130,7 +130,7 @@ def _higher_level_lookup(
         columns, system_columns = table.schema.key_type, frozenset()
     bucket_id = request.bucket_id
     level0_files = [file for file in request.unit.files if file.level == 0]
-    reader = LookupReader(
+    row_reader = LookupReader(
         table=table,
         bucket_id=bucket_id,
         columns=columns,
@@ -141,7 +141,7 @@ def _higher_level_lookup(
         copies=lookup_copies(table),
     )
     layout = table.layout(columns, system_columns=system_columns)
-    return HigherLevelLookup(layout, reader, request.files_above, table.key_of)
+    return HigherLevelLookup(layout, row_reader, request.files_above, table.key_of)
 
 
 def _needs_keys_only(table: FileStoreTable) -> bool:
