@@ -178,32 +178,20 @@ def evolution(
     kept_columns: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
     for source_column in source_table.columns:
-        column = columns.get(source_column.name)
-        if source_column.name in made_from:  # rule 6
-            kept_columns.append(
-                KeptColumn(
-                    source_column.name,
-                    None,
-                    source_column.data_type,
-                    "the job makes one of that name",
-                )
-            )
+        name, data_type = source_column.name, source_column.data_type
+        column = columns.get(name)
+        if name in made_from:  # rule 6
+            kept_columns.append(KeptColumn(name, None, data_type, "the job makes one of that name"))
         elif column is not None:
             followed = _follow(schema, column, source_column, options)
             changes += followed.changes
             kept_columns += followed.kept_columns
-        elif source_column.name in RESERVED_NAMES or source_column.name.startswith(KEY_PREFIX):
-            kept_columns.append(
-                KeptColumn(
-                    source_column.name, None, source_column.data_type, "Paimon reserves the name"
-                )
-            )
+        elif name in RESERVED_NAMES or name.startswith(KEY_PREFIX):
+            kept_columns.append(KeptColumn(name, None, data_type, "Paimon reserves the name"))
         else:  # rule 1
             changes.append(
                 AddColumn(
-                    name=source_column.name,
-                    data_type=source_column.data_type.as_nullable(),
-                    comment=source_column.comment,
+                    name=name, data_type=data_type.as_nullable(), comment=source_column.comment
                 )
             )
     missing_names = {
