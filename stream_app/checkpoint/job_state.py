@@ -97,11 +97,11 @@ def read_state(checkpoint: JobFolder) -> JobState | None:
     Raises:
         CheckpointError: the file is damaged, or of a later version.
     """
-    document = _read(checkpoint)
+    document = _read_document(checkpoint)
     earlier_state = _earlier_state(checkpoint) if document is None else None
     if document is None:
         # The job may have replaced the earlier file before or during this read.
-        document = _read(checkpoint)
+        document = _read_document(checkpoint)
     return earlier_state if document is None else _decode(checkpoint, document)
 
 
@@ -183,7 +183,7 @@ class JobStateFile:
             self._replaces_earlier = False
 
 
-def _read(checkpoint: JobFolder, name: str = JOB_STATE_FILE) -> Any:
+def _read_document(checkpoint: JobFolder, name: str = JOB_STATE_FILE) -> Any:
     try:
         return json.loads(checkpoint.file_io.read_bytes(checkpoint.path(name)))
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _read(checkpoint: JobFolder, name: str = JOB_STATE_FILE) -> Any:
 
 def _earlier_state(checkpoint: JobFolder) -> JobState | None:
     """Return the state that a job of version 0.1.0 left; None if there is no such file."""
-    document = _read(checkpoint, EARLIER_FILE)
+    document = _read_document(checkpoint, EARLIER_FILE)
     if document is None:
         return None
     try:

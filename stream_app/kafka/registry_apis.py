@@ -72,11 +72,11 @@ def _confluent_schema(get: Get, number: int) -> RegisteredSchema:
         inner = _object(
             get(f"/subjects/{subject}/versions/{reference['version']}", reason_prefix), number
         )
-        return _text(inner), inner.get("references")
+        return _schema_text(inner), inner.get("references")
 
     _collect_references(number, response.get("references"), references, read)
     schema_type = str(response.get("schemaType") or SchemaKind.AVRO.value)
-    return RegisteredSchema(number, schema_type, _text(response), tuple(references.items()))
+    return RegisteredSchema(number, schema_type, _schema_text(response), tuple(references.items()))
 
 
 def _apicurio_schema(get: Get, number: int, version: str, id_kind: IdKind) -> RegisteredSchema:
@@ -156,7 +156,7 @@ def _object(body: bytes, number: int) -> Mapping[str, Any]:
     return response
 
 
-def _text(response: Mapping[str, Any]) -> str:
+def _schema_text(response: Mapping[str, Any]) -> str:
     if not isinstance(response.get("schema"), str):
         raise ValueError("the response has no schema")
     return str(response["schema"])

@@ -184,7 +184,7 @@ def level_windows(
     section: Section, file_reader: KeyValueFileReader, layout: KeyValueLayout
 ) -> Iterator[LevelWindow]:
     """Yield the windows of a section in key order. It reads all runs at once, 4 MB each."""
-    for read_window in merge_windows([_read(run, file_reader) for run in section], layout):
+    for read_window in merge_windows([_read_run(run, file_reader) for run in section], layout):
         batch, order = read_window.batch, read_window.order
         window = MergeWindow(batch.drop_columns([_LEVEL]), order, read_window.is_last)
         if order is None:
@@ -193,7 +193,7 @@ def level_windows(
         yield LevelWindow(window, order, levels, window.key_starts(layout))
 
 
-def _read(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
+def _read_run(run: SortedRun, file_reader: KeyValueFileReader) -> Iterator[pa.RecordBatch]:
     for file in run.files:
         level = pa.scalar(file.level, pa.int8())
         for batch in file_reader.read(file):

@@ -206,7 +206,7 @@ class _LoadPlanner:
         checkpoint = self.state_file.checkpoint
         if EpochLogWriter(checkpoint).newest_epoch() is not None:
             raise UsageError(
-                "the job has read its topics already, and a first load stands before them",
+                "the job has read its topics already, and a first load comes before them",
                 where=str(checkpoint),
                 fix=f"leave out {LOAD_KEY}; or {_NEW_JOB}",
             )

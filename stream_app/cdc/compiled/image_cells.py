@@ -112,7 +112,7 @@ class ImageCells:
         bits = self.valid_bits(index, count)
         if bits is not None:
             lengths = np.where(valid, lengths, 0)
-        return _texts(self.numbers[index, :count], lengths, valid, bits)
+        return _text_array(self.numbers[index, :count], lengths, valid, bits)
 
     def decimals(self, index: int, count: int, target: pa.DataType, *, is_wide: bool) -> pa.Array:
         """Return a column of the unscaled numbers of decimals of any precision."""
@@ -124,7 +124,9 @@ class ImageCells:
         return pa.Array.from_buffers(target, count, [self.valid_bits(index, count), words])
 
 
-def _texts(positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None) -> pa.Array:
+def _text_array(
+    positions: Int64s, lengths: Int32s, valid: Bools, bits: pa.Buffer | None
+) -> pa.Array:
     offsets = np.zeros(len(positions) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     size = int(offsets[-1])

@@ -10,7 +10,7 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-`parsed_images` and `decode_one_by_one` call `questions_of`. `debezium_json` calls `KeyCheck` once a
+`parsed_images` and `single_decoding` call `questions_of`. `debezium_json` calls `KeyCheck` once a
 batch, which reads the keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its

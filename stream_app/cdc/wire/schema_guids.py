@@ -47,7 +47,7 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
         return cells
     heads = data[offsets[indices][:, None] + np.arange(1, _HEAD_BYTES)]
     guids, guid_index = np.unique(heads, axis=0, return_inverse=True)
-    numbers = _numbers(guids, schemas)[guid_index.reshape(-1)]
+    numbers = _numbers_of_guids(guids, schemas)[guid_index.reshape(-1)]
     indices, numbers = indices[numbers >= 0], numbers[numbers >= 0]
     starts, rewritten = offsets[:-1].copy(), data.copy()
     starts[indices] += _HEAD_BYTES - HEAD.size
@@ -61,7 +61,7 @@ def with_numbers(cells: pa.Array, schemas: Schemas) -> pa.Array:
     return null_where(bodies, ~valid_of(cells)) if cells.null_count else bodies
 
 
-def _numbers(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
+def _numbers_of_guids(guids: npt.NDArray[np.uint8], schemas: Schemas) -> npt.NDArray[np.int64]:
     """Return the number of each GUID, int64 [m]; -1 for a GUID that the registry does not have."""
     numbers = np.full(len(guids), -1, np.int64)
     for index, guid in enumerate(guids):  # a loop over schemas

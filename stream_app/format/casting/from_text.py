@@ -107,12 +107,12 @@ def text_to_decimal(values: pa.Array, _: DataType, target_type: DataType) -> pa.
     is_usual = pc.fill_null(pc.match_substring_regex(values, _USUAL_DECIMAL), True)
     if not pc.all(is_usual).as_py():
         return _parse_each(
-            values, lambda text: _decimal(text, target_type), arrow_type(target_type)
+            values, lambda text: _parse_decimal(text, target_type), arrow_type(target_type)
         )
     return fit_decimal(values.cast(pa.decimal256(2 * _SCALE, _SCALE)), target_type)
 
 
-def _decimal(text: str, target_type: DataType) -> decimal.Decimal | None:
+def _parse_decimal(text: str, target_type: DataType) -> decimal.Decimal | None:
     """Parse a decimal of any length, with or without exponent."""
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"

@@ -103,7 +103,7 @@ def plain_values(values: pa.Array, data_type: DataType) -> pa.Array:
         case TypeRoot.ARRAY:
             return _array_texts(values, *data_type.inner)
         case _:
-            numbers = _numbers(values, data_type)
+            numbers = _integers(values, data_type)
             return _digits(numbers) if pa.types.is_decimal(numbers.type) else numbers
 
 
@@ -129,7 +129,7 @@ def _digits(numbers: pa.Array) -> pa.Array:
     return pc.cast(numbers, pa.string()).cast(pa.binary())
 
 
-def _numbers(values: pa.Array, data_type: DataType) -> pa.Array:
+def _integers(values: pa.Array, data_type: DataType) -> pa.Array:
     """Return the values of a column as integers."""
     match data_type.root:
         case TypeRoot.BOOLEAN:

@@ -289,7 +289,7 @@ def plan_changelog_replay(table: FileStoreTable) -> ChangelogReplay | str:
         snapshot_id: schema_of(snapshot.schema_id).core_options.changelog_producer
         for snapshot_id, snapshot in changing_snapshots.items()
     }
-    # Step 3.
+    # step 3
     snapshot_range = replay_range(
         [
             VersionChanges(
