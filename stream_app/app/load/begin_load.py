@@ -159,7 +159,7 @@ def begin_or_resume_load(
         SourceError: the database does not respond.
         WrongSourceError: no connector follows the database.
     """
-    checkpoint = state_file.folder
+    checkpoint = state_file.checkpoint
     load_plan = read_load_plan(checkpoint)
     if load_plan is None:
         if job_tables.source.snapshot_from is None:
@@ -206,7 +206,7 @@ class _LoadPlanner:
         The topics' ends are read first: the topics then have all changes of tables that are created
         meanwhile.
         """
-        checkpoint = self.state_file.folder
+        checkpoint = self.state_file.checkpoint
         if EpochLogWriter(checkpoint).newest_epoch() is not None:
             raise UsageError(
                 "the job has read its topics already, and a first load comes before them",

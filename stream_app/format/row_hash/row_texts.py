@@ -2,7 +2,7 @@
 
 A row's text joins `POSITION=VALUE;` for each value that is not null, in the order of columns. So an
 appended column, which is null in older rows, does not change their texts. The position counts the
-table's columns from 0. `row_sums` hashes the texts. `compiled.text_bytes` writes the same texts
+table's columns from 0. `row_hashes` hashes the texts. `compiled.text_bytes` writes the same texts
 where rows are only hashed.
 
 ========================  =========================================================

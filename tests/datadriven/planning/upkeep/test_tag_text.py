@@ -129,21 +129,21 @@ def _rollback(case: Case) -> str:
     ahead = (word.split(":") for word in case.args.get("consumers", "").split(",") if word)
     numbers = rollback_numbers(
         int(case.args["target"]),
-        snapshots=_numbers(case.args.get("snapshots", "")),
-        changelogs=_numbers(case.args.get("changelogs", "")),
-        tags={name: int(number) for name, number in named},
+        snapshot_ids=_numbers(case.args.get("snapshots", "")),
+        changelog_ids=_numbers(case.args.get("changelogs", "")),
+        tagged_ids={name: int(number) for name, number in named},
         consumers=[
-            Consumer(consumer_id=name, next_snapshot=int(number), modified_ms=0)
+            Consumer(consumer_id=name, next_snapshot_id=int(number), modified_ms=0)
             for name, number in ahead
         ],
     )
     if numbers.is_empty():
         return "nothing to do"
     lines = [
-        ("written again", [numbers.target] if numbers.is_restored else []),
-        ("snapshots", numbers.snapshots),
-        ("changelogs", numbers.changelogs),
-        ("tags", numbers.tags),
+        ("written again", [numbers.target_id] if numbers.is_restored else []),
+        ("snapshots", numbers.snapshot_ids),
+        ("changelogs", numbers.changelog_ids),
+        ("tags", numbers.tag_names),
         ("cut consumers", [consumer.consumer_id for consumer in numbers.consumers]),
     ]
     return "\n".join(f"{part}: {' '.join(map(str, going))}" for part, going in lines if going)

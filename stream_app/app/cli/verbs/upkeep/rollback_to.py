@@ -58,16 +58,16 @@ def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
         + (": it has expired, and its tag restores it" if numbers.is_restored else "")
     )
     for noun, ids in (
-        ("snapshots", numbers.snapshots),
-        ("long-lived changelogs", numbers.changelogs),
+        ("snapshots", numbers.snapshot_ids),
+        ("long-lived changelogs", numbers.changelog_ids),
     ):
         if ids:
             yield f"  {noun} to delete: {len(ids)}, from {ids[-1]} to {ids[0]}"
-    if numbers.tags:
-        yield f"  tags to delete: {', '.join(numbers.tags)}"
+    if numbers.tag_names:
+        yield f"  tags to delete: {', '.join(numbers.tag_names)}"
     if numbers.consumers:
         names = ", ".join(
-            f"{consumer.consumer_id} (at {consumer.next_snapshot})"
+            f"{consumer.consumer_id} (at {consumer.next_snapshot_id})"
             for consumer in numbers.consumers
         )
         yield f"  consumers that are ahead: {names}"
@@ -94,9 +94,9 @@ def run(args: argparse.Namespace) -> int:
         roll_back(table, plan, resets_consumers=args.force)
         numbers, files = plan.numbers, plan.files
         yield (
-            f"rolled back to snapshot {numbers.target}: "
-            f"{count_text(len(numbers.snapshots), 'snapshot')}, {count_text(files.count, 'file')}, "
-            f"{size_text(files.byte_count)}"
+            f"rolled back to snapshot {numbers.target_id}: "
+            f"{count_text(len(numbers.snapshot_ids), 'snapshot')}, "
+            f"{count_text(files.count, 'file')}, {size_text(files.byte_count)}"
         )
 
     lines = _plan_lines(plan, is_forced=args.force)
